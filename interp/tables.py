@@ -121,8 +121,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "answer",
             TEXT,
-            "option to which the predicted token belongs; empty if none, and `(tie)` if an equally "
-            "probable token does not belong to it",
+            "the predicted token's option; empty if none, `(tie)` if several",
         ),
         column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,

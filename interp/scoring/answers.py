@@ -80,8 +80,9 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
 
     `answer` is the option of the most probable token; if there is no such option, it is empty and
     the prompt counts as wrong. It also does if equally probable tokens belong to several options,
-    or to an option and to none (`TIE`), as happens in bfloat16. If the answer requires generated text,
-    `answer` and `correct` are null. A prompt with non-finite logits has an error and no numbers.
+    or to an option and to none (`TIE`), as happens in bfloat16. If the answer requires generated
+    text, `answer` and `correct` are null. A prompt with non-finite logits has an error and no
+    numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
