@@ -1,5 +1,6 @@
 """Texts that look alike but differ: in spaces, accents, letters or invisible characters."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -9,6 +10,14 @@ _LONGEST = 200
 
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
 """Blank characters that Unicode counts as letters or symbols."""
+
+_JOINERS = "\u200c\u200d"
+"""Characters that join letters and emoji, or separate joined letters."""
+
+_UNDRAWN = re.compile(
+    f"[{_FILLERS}\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+"""Characters that show nothing, beside those of Unicode's categories Cf and Cc."""
 
 _DRAWN_ALIKE = str.maketrans(
     "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423"
@@ -25,6 +34,34 @@ def is_blank(text: str) -> bool:
     return not any(
         letter.isprintable() and not letter.isspace() and letter not in _FILLERS for letter in text
     )
+
+
+def unseen(text: str) -> str:
+    """A clause about what a tokenizer reads in a text but a reader does not see; empty if nothing.
+
+    Joiners within words of other scripts and within emoji belong to the text, as do spaces around
+    it, but no other white space there.
+    """
+    for at, letter in enumerate(text):
+        if _is_unseen(letter, text[:at], text[at + 1 :]):
+            return f"has the invisible character {_code_points(letter)}"
+    composed = unicodedata.normalize("NFC", text)
+    if len(composed) < len(text):
+        return f"has an accent apart from its letter ({_first_difference(text, composed)})"
+    return ""
+
+
+def _is_unseen(letter: str, before: str, after: str) -> bool:
+    kind = unicodedata.category(letter)
+    if letter in _JOINERS:
+        return not (before[-1:] > "\x7f" and after[:1] > "\x7f")
+    if "\ufe00" <= letter <= "\ufe0f":  # the style of a symbol, or a digit in a box
+        return not (before[-1:] > "\x7f" or after[:1] == "\u20e3")
+    if letter.isspace():
+        outside = not before.strip() or not after.strip()
+        return outside and letter not in " \t\n\u3000"
+    loose = kind.startswith("M") and not before.strip()
+    return loose or kind in ("Cf", "Cc") or bool(_UNDRAWN.match(letter))
 
 
 def lookalike(got: str, known: Iterable[str]) -> str:

@@ -99,6 +99,9 @@ _PLACE = (
     _LAYER,
     column("head", INTEGER, "index of the head; null if the site has no heads", "heads, from 0"),
 )
+TIE = "(tie)"
+"""The answer of a model to which no answer is the most probable, since others are equally so."""
+
 _OWN_UNIT = "the model's own"
 
 SCHEMAS: dict[str, pa.Schema] = {
@@ -118,7 +121,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "answer",
             TEXT,
-            "option to which the predicted token belongs; empty if none",
+            "the predicted token's option; empty if none, `(tie)` if several",
         ),
         column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,
@@ -311,7 +314,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits(
             "value", "logit of the correct answer minus that of the other answer", _FOR_CORRECT
         ),
-        column("answer", TEXT, "the most probable option"),
+        column("answer", TEXT, "the most probable option; `(tie)` if several are"),
         column("correct", BOOLEAN, "whether `answer` is the correct answer"),
         ERROR,
     ),
@@ -413,7 +416,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "`effect` / (source's metric - base's); null if these nearly agree",
             _TO_SOURCE,
         ),
-        column("flipped", BOOLEAN, "whether the preferred answer changes"),
+        column("flipped", BOOLEAN, "whether the other answer becomes the preferred one"),
     ),
     "pairs": table(
         "One row per model, pair and direction. The model runs the base prompt (the corrupt one in "

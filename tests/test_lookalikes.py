@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.errors import UserError, unknown
-from interp.lookalikes import as_seen, is_blank, lookalike
+from interp.lookalikes import as_seen, is_blank, lookalike, unseen
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,47 @@ def test_what_nobody_sees_is_blank(text):
 
 def test_messages_hold_nothing_that_a_terminal_obeys():
     assert str(UserError("side\x1b[31m\0\u202e\nnext")) == "side\\x1b[31m\\x00\\u202e\nnext"
+
+
+UNSEEN = (
+    "\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff\xad\u061c\u180e\u034f\u3164"
+    "\u2800\u115f\uffa0\ufe0e\ufe0f\U000e0041\U000e0100\x00\x1b\x7f"
+)
+
+
+@pytest.mark.parametrize("character", UNSEEN)
+def test_invisible_characters_are_named_wherever_they_are(character):
+    for text in (f"{character}Yes", f"Y{character}es", f"Yes{character}", f" {character} Yes"):
+        assert f"U+{ord(character):04X}" in unseen(text)
+
+
+@pytest.mark.parametrize("space", "\xa0\u2003\u202f\u2028\x0b")
+def test_unusual_white_space_is_named_only_around_a_text(space):
+    assert unseen(f"{space}Yes")
+    assert unseen(f"Yes{space}")
+    assert not unseen(f"New{space}York")
+
+
+def test_an_accent_apart_from_its_letter_is_named():
+    assert "U+0301" in unseen(unicodedata.normalize("NFD", "é"))
+    assert "U+0301" in unseen("\u0301Yes")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yes",
+        " No",
+        "n/a",
+        "São",
+        "می\u200cخواهم",
+        "👨\u200d👩",
+        "✅\ufe0f",
+        "1\ufe0f\u20e3",
+        "שלום",
+        "क़",
+        "が",
+    ],
+)
+def test_what_belongs_to_a_text_is_not_called_invisible(text):
+    assert not unseen(text)

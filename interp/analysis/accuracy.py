@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from interp.console import counted
 from interp.errors import UserError
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import weighted_mean
+from interp.tables import TIE
 
 
 def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
@@ -152,12 +154,33 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 
 
 def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """A line for each model with unanswered prompts, giving the share of such prompts."""
+    """Lines for each model with unanswered or tied prompts, giving the share of such prompts."""
     shares = without_answer(answers)
-    return [
+    silent = [
         f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "
         "option"
         for model, share in shares[shares > 0].items()
+    ]
+    ties = (answers["answer"] == TIE).groupby(answers["model"], sort=False).agg(["sum", "size"])
+    return silent + [
+        f"{model}: {counted(tied, 'prompt')} of {size:,} have no answer, since two tokens are "
+        "equally probable (a tie); float32 tells more tokens apart"
+        for model, tied, size in ties[ties["sum"] > 0].itertuples()
+    ]
+
+
+def notes_unjudged(answers: pd.DataFrame) -> list[str]:
+    """A line for each model with prompts whose answers only generated text gives.
+
+    Args:
+        answers: rows of the answers table: model, correct and error.
+    """
+    unjudged = answers["correct"].isna() & (answers["error"] == "")
+    counts = unjudged.groupby(answers["model"], sort=False).agg(["sum", "size"])
+    return [
+        f"{model}: {counted(some, 'prompt')} of {size:,} not judged, since only generated text "
+        "gives the answer; use generate"
+        for model, some, size in counts[counts["sum"] > 0].itertuples()
     ]
 
 

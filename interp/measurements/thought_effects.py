@@ -29,7 +29,7 @@ from interp.reading.tokens import Batch, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE
 from interp.scoring.shared_prefix import read_all
-from interp.tables import Row
+from interp.tables import TIE, Row
 
 
 def thought_effects(
@@ -231,8 +231,10 @@ def _compared(prompt: Prompt, direct: Logits) -> tuple[str, str]:
 
 
 def _answered(logits: Logits, gold: str, other: str) -> Row:
-    answer = max(logits, key=lambda name: logits[name])
-    return {"value": logits[gold] - logits[other], "answer": answer, "correct": answer == gold}
+    first, *others = (name for name in logits if logits[name] == max(logits.values()))
+    answer = TIE if others else first
+    correct = answer == gold and not others
+    return {"value": logits[gold] - logits[other], "answer": answer, "correct": correct}
 
 
 def _effect_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:

@@ -52,8 +52,8 @@ def fed_embeddings(model: Model) -> Iterator[None]:
             raise
         raise UserError(
             f"{model.name} ({model.hf.config.model_type}) reads its tokens in each layer "
-            "(per-layer embeddings), so it cannot be run from input embeddings alone, as this needs. "
-            f"{UNMAPPED_WORKS}"
+            "(per-layer embeddings), so it cannot be run from input embeddings alone, as this "
+            f"needs. {UNMAPPED_WORKS}"
         ) from error
 
 

@@ -90,7 +90,7 @@ def patch_rows(
             row |= {
                 "effect": effect,
                 "normalized": share if shared else None,
-                "flipped": prefers(metric, True) != prefers(metrics.base, True),
+                "flipped": flips(metric, metrics.base),
             }
         yield row
 
@@ -128,3 +128,8 @@ def normalized(effect: float, *, base: float, source: float) -> float:
 def prefers(metric: float, positive: bool) -> bool:
     """Whether a metric prefers the positive answer (or the negative, if `positive` is false)."""
     return metric > 0 if positive else metric < 0
+
+
+def flips(metric: float, base: float) -> bool:
+    """Whether two metrics prefer different answers; a metric of zero, a tie, prefers neither."""
+    return metric > 0 > base or metric < 0 < base

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interp.errors import UserError, described, shortened
+from interp.lookalikes import unseen
 from interp.prompts.beginnings import option_at_start
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
@@ -60,6 +61,7 @@ class AnswerOption:
                     f"the name or a form of the option {self.name!r} is {shortened(repr(text))}; "
                     "expected a string that is not empty"
                 )
+            _check_visible("option", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ class FreeText:
 
     def __post_init__(self) -> None:
         _check_texts("accepted answers", self.accepted)
+        for text in self.accepted:
+            _check_visible("accepted answer", text)
         if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
             raise UserError(
                 f"the parser is {described(self.parse)}; expected a named function from a string "
@@ -228,6 +232,8 @@ class Completion:
 
     def __post_init__(self) -> None:
         _check_texts("expected names", self.expected)
+        for text in self.expected:
+            _check_visible("expected name", text)
         if self.excluded != ():
             _check_texts("excluded names", self.excluded)
 
@@ -289,6 +295,15 @@ def _check_texts(what: str, texts: object) -> None:
     are_texts = isinstance(texts, tuple) and all(isinstance(t, str) and t for t in texts)
     if not texts or not are_texts:
         raise UserError(f"the {what} are {described(texts)}; expected a tuple of non-empty strings")
+
+
+def _check_visible(what: str, text: str) -> None:
+    """Raise a UserError if a text has characters that nobody sees but tokenizers read."""
+    if problem := unseen(text):
+        raise UserError(
+            f"the {what} {shortened(ascii(text))} {problem}, so that tokens other than those of "
+            "the visible text would be counted; write it without"
+        )
 
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")

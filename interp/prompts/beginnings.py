@@ -24,7 +24,7 @@ _BEFORE = rf"""(?:
   | [.,;?…]++(?=\s) | (?:\.{(2,)}+|…)(?!\d)
   | [\-–—•·‣◦▪●+>|](?=\s+[\W_]*[^\W\d_])   # a list mark; "- 5" may be a number below zero
   | <(?=[^<>\n]*>) | \$(?=[^$\n]*\$)
-  | [✅✔✓☑👉]\ufe0f?
+  | [✅✔✓☑👉]
 )*?"""
 _ATTACHED = re.compile(
     rf"""
@@ -92,7 +92,9 @@ def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
 
 
 def _visible(text: str) -> str:
-    return "".join(one for one in text if unicodedata.category(one) != "Cf")
+    return "".join(
+        one for one in text if unicodedata.category(one) != "Cf" and one not in "\ufe0e\ufe0f"
+    )
 
 
 def _spaced(form: str) -> str:
@@ -112,8 +114,7 @@ def _patterns(forms: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
 
 def _after(found: re.Match[str], rest: str) -> str:
     """The text behind a form, without marks that belong to the form itself, as in "$5$"."""
-    if rest.startswith("\ufe0f\u20e3"):  # a digit in a box
-        return rest[2:]
+    rest = rest.removeprefix("\u20e3")  # a digit in a box
     opened = found[0].removesuffix(found["form"])
     return rest.lstrip(_CLOSING) if rest[:1] in tuple("$_") and rest[0] in opened else rest
 

@@ -9,11 +9,13 @@ import pandas as pd
 from interp.analysis.accuracy import (
     accuracy_by,
     accuracy_table,
+    notes_unjudged,
     notes_without_answer,
     outcome_table,
     thought_table,
 )
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
+from interp.console import echo
 from interp.errors import UserError
 from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
@@ -138,8 +140,9 @@ class Answered(Result):
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _note(self) -> str:
-        """For each model, how often its most probable next token is not an answer option."""
-        return "; ".join(notes_without_answer(self._own_answers))
+        """For each model, how many of its prompts have no answer, and why."""
+        own = self._own_answers
+        return "; ".join([*notes_without_answer(own), *notes_unjudged(own)])
 
 
 _NEARLY_EQUAL = 0.8
@@ -182,6 +185,8 @@ class Scores(Answered):
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
+        for note in notes_unjudged(self._own_answers):
+            echo(note)
         return summarize(self._own_answers)
 
 

@@ -16,7 +16,7 @@ from interp.prompts.prompt import Prompt
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
-from interp.tables import Row
+from interp.tables import TIE, Row
 
 AnswerRows: TypeAlias = dict[str, list[Row]]
 """One prompt's rows in each table."""
@@ -35,6 +35,13 @@ class Predictions:
     """
     answers: tuple[AnswerTokens, ...]
     """The answer tokens of each prompt."""
+
+    def ties(self) -> dict[int, list[int]]:
+        """The most probable tokens of each prompt that has several, by its index."""
+        logits = self.logits.detach()
+        tied = logits == logits.amax(-1, keepdim=True)
+        several = (tied.sum(-1) > 1).nonzero()[:, 0].tolist()
+        return {index: tied[index].nonzero()[:, 0].tolist() for index in several}
 
     @property
     def token_ids(self) -> Int[Tensor, " batch"]:
@@ -72,13 +79,16 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     """Each prompt's row in the answers table and rows in option_probabilities.
 
     `answer` is the option of the most probable token; if there is no such option, it is empty and
-    the prompt counts as wrong. If the answer requires generated text, `answer` and `correct` are
-    null. A prompt with non-finite logits has an error and no numbers.
+    the prompt counts as wrong. It also does if equally probable tokens belong to several options,
+    or to an option and to none (`TIE`), as happens in bfloat16. If the answer requires generated
+    text, `answer` and `correct` are null. A prompt with non-finite logits has an error and no
+    numbers.
     """
     finite = predictions.logits.isfinite().all(-1).tolist()
     predicted = predictions.token_ids.tolist()
     names = reader_of(model).answer_names(predicted)
     numbers = _numbers(predictions, predicted)
+    ties = predictions.ties()
     tables: list[AnswerRows] = []
     for index, (tokenized, tokens) in enumerate(
         zip(batch.prompts, predictions.answers, strict=True)
@@ -87,15 +97,17 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
         if not finite[index]:
             tables.append(answer_error(model, prompt, NOT_FINITE))
             continue
-        answer = tokens.option(predicted[index]) if prompt.answer.scored_by_next_token else None
+        given = {tokens.option(token) for token in ties.get(index, predicted[index : index + 1])}
+        scored, tied = prompt.answer.scored_by_next_token, len(given) > 1
+        answer = TIE if tied else given.pop()
         key: Row = {"model": model.name, "prompt_id": prompt.id}
         row = {
             **key,
             "predicted_token": names[index],
             "predicted_token_id": predicted[index],
             "predicted_probability": numbers[index].predicted,
-            "answer": answer,
-            "correct": None if answer is None else answer == prompt.answer.gold,
+            "answer": answer if scored else None,
+            "correct": not tied and answer == prompt.answer.gold if scored else None,
             "error": "",
         }
         options = [

@@ -9,10 +9,12 @@ from interp.analysis.accuracy import (
     accuracies,
     accuracy_by,
     accuracy_table,
+    notes_unjudged,
     notes_without_answer,
     without_answer,
 )
 from interp.errors import UserError
+from interp.tables import TIE
 
 SIDES = ("rulebreaker", "non_rulebreaker")
 
@@ -176,6 +178,22 @@ def test_prompts_of_other_sides_are_left_out():
 def test_a_factor_that_is_none_of_the_pair_is_refused(factor, message):
     with pytest.raises(UserError, match=message):
         by(*tables([(True, True)]), factors=[factor])
+
+
+def test_ties_are_counted_apart_from_answers_outside_the_options():
+    answers = pd.DataFrame({"model": "a", "answer": ["Yes", TIE, TIE, ""], "error": ""})
+    assert without_answer(answers).to_dict() == {"a": 0.25}
+    _, ties = notes_without_answer(answers)
+    assert ties.startswith("a: 2 prompts of 4 ")
+
+
+def test_prompts_that_only_generated_text_answers_are_counted():
+    answers = pd.DataFrame(
+        {"model": ["a", "a", "a", "b"], "correct": [None, True, None, False], "error": ""}
+    )
+    answers.loc[2, "error"] = "non-finite"
+    (note,) = notes_unjudged(answers)
+    assert note.startswith("a: 1 prompt of 3 ")
 
 
 def test_the_share_of_prompts_without_an_answer_by_hand():

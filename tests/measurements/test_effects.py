@@ -221,7 +221,7 @@ def test_values_that_are_no_numbers_are_an_error():
 
 def test_the_margin_that_methods_attribute_is_the_one_whose_effects_are_measured():
     """Options of several forms: all of them count."""
-    pairs = read_pairs(EXAMPLE.assign(options="Yes/yes/True|No/no/False"))
+    pairs = read_pairs(EXAMPLE.assign(options="Yes//yes//True|No//no//False"))
     prompts, model = with_donors(pairs, count=3), tiny_model("llama")
     methods = ("leave_one_out:donor", "shapley")
     scores = interp.attribute(model, prompts, methods=methods, target="margin").segment_scores

@@ -17,6 +17,7 @@ from interp.errors import UserError
 from interp.measurements.core import bind, collect
 from interp.measurements.spec import Stage
 from interp.measurements.specs import Evaluate, Thoughts
+from interp.measurements.thought_effects import _answered
 from interp.measurements.thought_texts import DOT, exchanged
 from interp.models.load import find_model
 from interp.models.loading import Loading
@@ -24,6 +25,7 @@ from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
 from interp.runs.execute import Plan, execute
 from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.tables import TIE
 from tests.support.prompts import some_prompts
 from tests.support.thinking import QWEN3, follow, thinking_model
 
@@ -285,3 +287,11 @@ def test_a_model_is_refused_before_its_weights_are_loaded(tmp_path, spec, thinki
         pytest.raises(UserError, match=refused),
     ):
         execute(plan)
+
+
+@pytest.mark.parametrize("gold", ["Yes", "No"])
+def test_equal_values_of_two_answers_are_a_tie(gold):
+    other = {"Yes": "No", "No": "Yes"}[gold]
+    row = _answered({"Yes": 1.5, "No": 1.5, "Maybe": 0.0}, gold, other)
+    assert row == {"value": 0.0, "answer": TIE, "correct": False}
+    assert _answered({"Yes": 2.0, "No": 1.5}, "Yes", "No")["correct"]

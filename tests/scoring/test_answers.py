@@ -7,9 +7,17 @@ from hypothesis import strategies as st
 
 import interp
 from interp.prompts.answers import FreeText
-from interp.reading.tokens import tokenize
-from interp.scoring.answers import answer_error, option_shares, token_logits
-from tests.support.answers import with_options
+from interp.reading.tokens import batches, tokenize
+from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answers import (
+    Predictions,
+    answer_error,
+    answer_tables,
+    option_shares,
+    token_logits,
+)
+from interp.tables import TIE
+from tests.support.answers import with_options, yes_no
 from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -95,6 +103,30 @@ def test_an_answer_outside_the_options_counts_as_wrong(prompts):
     assert (answers["answer"] == "").all()  # a random model answers neither yes nor no
     assert not answers["correct"].any()
     assert (answers["error"] == "").all()
+
+
+def _predicted(rows, gold):
+    """The answers to prompts with given logits; tokens 1 and 2 are Yes, token 3 is No."""
+    model = make_tiny("llama", byte_level())
+    own = some_prompts(1)[0]
+    prompt = dataclasses.replace(own, answer=yes_no(gold=gold), id="own")
+    ((_, batch),) = batches(model, tokenize(model, [prompt]) * len(rows), batch_tokens=10**6)
+    tokens = AnswerTokens({"Yes": (1, 2), "No": (3,)})
+    predictions = Predictions(torch.tensor(rows), (tokens,) * len(rows))
+    return [tables["answers"][0] for tables in answer_tables(model, batch, predictions)]
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_equal_scores_are_no_correct_answer(gold):
+    ties = [[0.0, 5.0, 1.0, 5.0], [0.0, 1.0, 5.0, 5.0], [5.0, 5.0, 0.0, 0.0], [5.0, 0.0, 0.0, 5.0]]
+    rows = _predicted([*ties, [0.0] * 4], gold)
+    assert [(row["answer"], row["correct"]) for row in rows] == [(TIE, False)] * 5
+
+
+def test_equal_scores_of_one_answer_are_that_answer():
+    logits = [[0.0, 5.0, 5.0, 1.0], [7.0, 5.0, 5.0, 5.0], [7.0, 5.0, 8.0, 5.0]]
+    found = [(row["answer"], row["correct"]) for row in _predicted(logits, gold=True)]
+    assert found == [("Yes", True), ("", False), ("Yes", True)]
 
 
 def test_the_organism_answers_and_is_marked(organism, prompts):

@@ -4,7 +4,7 @@ from interp.choices import OWN_PAIRS
 from interp.errors import UserError
 from interp.prompts.answers import Completion
 from interp.prompts.files import Row, parse_each
-from interp.prompts.own.layout import TEXT, check_names, factors_of
+from interp.prompts.own.layout import FORMS, TEXT, check_names, factors_of
 from interp.prompts.own.table import Source, described, table_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -20,7 +20,8 @@ def read_facts(source: Source) -> PromptSet:
     Columns:
         fact: an id, such as "stockholm".
         text: the sentence to complete, such as "Complete the sentence: Stockholm is in".
-        answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden".
+        answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden", or
+            after "//" if a name contains a slash, as in "AC/DC//Acca Dacca".
 
     Other columns are factors.
 
@@ -39,7 +40,8 @@ def read_facts(source: Source) -> PromptSet:
     def prompt(row: Row) -> Prompt:
         cells = table.texts(row)
         fact = cells["fact"].strip()
-        names = [name.strip() for name in cells["answer"].split("/")]
+        separator = FORMS if FORMS in cells["answer"] else "/"
+        names = [name.strip() for name in cells["answer"].split(separator)]
         return Prompt(
             id=fact,
             text=cells[TEXT],

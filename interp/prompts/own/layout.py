@@ -44,6 +44,10 @@ PHRASING = "phrasing"
 YES_OR_NO = "Yes|No"
 """The options if a table has no column of options."""
 
+FORMS = "//"
+"""What separates the forms of an option; a single slash does so only between forms that differ in
+their capitals alone, since it is a part of options such as n/a, 1/2 and and/or."""
+
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{_NAME}>")
@@ -258,31 +262,49 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
 
 
 def _answer(options: str, gold: str) -> Choice:
-    """The choice described by two cells: options ("Yes/yes|No/no") and a form of the answer."""
+    """The choice described by two cells: options ("Yes//True|No//False") and a form of the answer.
+
+    Raises:
+        UserError: the options cannot be read, or gold is none of them.
+    """
     found = []
     cells = options.split("|")
     for cell in cells:
-        forms = tuple(dict.fromkeys(form.strip() for form in cell.split("/")))
+        forms = _forms(cell)
         if len(cells) < 2 or not all(forms):
             # Another notation, such as "Yes, No", "Yes/No" or a JSON list.
             parts = [part.strip(" \"'[]") for part in re.split("[,;/]", options) if "|" not in part]
             meant = "|".join(parts) if len(parts) > 1 and all(parts) else "Yes/yes|No/no"
             raise UserError(
                 f"{OPTIONS} is {shortened(repr(options), 80)}; expected two or more options, "
-                "separated by "
-                f'"|", each with its forms separated by "/", such as "{shortened(meant, 80)}"'
+                f'separated by "|", such as "{shortened(meant, 80)}"; further forms of an option '
+                f'follow "{FORMS}", as in "Yes{FORMS}True|No{FORMS}False", or "/" if they differ '
+                "only in their capitals"
             )
         found.append(AnswerOption(forms[0], forms))
     correct = [option.name for option in found if gold in option.forms]
     if len(correct) != 1:
         known = [form for option in found for form in option.forms]
         expected = f"expected one of {', '.join(option.name for option in found)}"
+        slashed = any(gold in map(str.strip, option.name.split("/")) for option in found)
         raise UserError(
             f"gold is {shortened(repr(gold), 60)}; {lookalike(gold, known) or expected}"
+            + f'; if a "/" here separates forms of one option, write "{FORMS}"' * slashed
         )
     names = tuple(option.name for option in found)
     contrast = (names[0], names[1]) if len(names) == 2 else None
     return Choice(tuple(found), correct[0], contrast)
+
+
+def _forms(cell: str) -> tuple[str, ...]:
+    """The forms of an option, such as Yes and yes for "Yes/yes", but n/a for "n/a"."""
+    if FORMS in cell:
+        parts = cell.split(FORMS)
+    else:
+        parts = cell.split("/")
+        if all(parts) and len({part.strip().casefold() for part in parts}) > 1:
+            parts = [cell]
+    return tuple(dict.fromkeys(part.strip() for part in parts))
 
 
 def unmarked(text: str) -> tuple[str, dict[str, Span]]:

@@ -60,8 +60,9 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         pair: the name shared by the members of a group.
         side: the name of the member; every group has one prompt for each side.
         gold: the correct option.
-        options: the options, separated by "|", each with its surface forms separated by "/", of
-            which the first is its name; "Yes|No" if there is no such column.
+        options: the options, separated by "|", each with its surface forms separated by "//", or
+            by "/" if they differ only in capitals, of which the first is its
+            name; "Yes|No" if there is no such column.
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
             All other columns are factors.
 

@@ -30,6 +30,12 @@ def test_a_row_is_a_completion():
     assert first.factors == {"region": "north"}
 
 
+def test_a_name_may_contain_a_slash():
+    rows = FACTS.assign(answer=["AC/DC//Acca Dacca", "1/2//", "a/b"])
+    found = [prompt.answer.expected for prompt in read_facts(rows)]
+    assert found == [("AC/DC", "Acca Dacca"), ("1/2",), ("a", "b")]
+
+
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [

@@ -106,7 +106,7 @@ def test_marks_that_do_not_match_are_refused(text, problem):
 
 
 def test_options_have_forms_and_may_be_many():
-    rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain/wet|sun|snow")
+    rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain//wet|sun|snow")
     first, second = read_pairs(rows)
     assert [option.forms for option in first.answer.options] == [
         ("rain", "wet"),
@@ -115,6 +115,27 @@ def test_options_have_forms_and_may_be_many():
     ]
     assert (first.answer.gold, second.answer.gold) == ("rain", "sun")
     assert first.answer.contrast is None
+
+
+@pytest.mark.parametrize(
+    ("options", "forms"),
+    [
+        ("yes|no|n/a", [("yes",), ("no",), ("n/a",)]),
+        ("1/2|2/3", [("1/2",), ("2/3",)]),
+        ("and/or|either/or", [("and/or",), ("either/or",)]),
+        ("km/h|m/s", [("km/h",), ("m/s",)]),
+        ("n/a//N/A//none|5 / 6", [("n/a", "N/A", "none"), ("5 / 6",)]),
+        ("Yes/yes/YES|No / no", [("Yes", "yes", "YES"), ("No", "no")]),
+        ("Yes // True|No // False", [("Yes", "True"), ("No", "False")]),
+    ],
+)
+def test_a_slash_is_a_part_of_an_option_unless_it_separates_capitals(options, forms):
+    for gold in (0, 1):
+        rows = table((0, {"gold": forms[gold][-1]}), (1, {"gold": forms[1 - gold][0]}))
+        answer = read_pairs(rows.assign(options=options))[0].answer
+        assert [option.forms for option in answer.options] == forms
+        assert [option.name for option in answer.options] == [own[0] for own in forms]
+        assert answer.gold == forms[gold][0]
 
 
 def test_templates_are_phrasings():
@@ -141,6 +162,12 @@ def test_templates_are_phrasings():
         (table().assign(options="True, False, Unknown"), 'such as "True|False|Unknown"'),
         (table().assign(options='["Yes", "No"]'), 'such as "Yes|No"'),
         (table().assign(options="Yes/No"), 'such as "Yes|No"'),
+        (table().assign(options="Yes//|No"), "options is 'Yes//|No'"),
+        (table().assign(options="Yes/True|No/False"), 'write "//"'),
+        (table((0, {"gold": "Yes\u200e"})), "U+200E"),
+        (table().assign(options="\u200eYes|No"), "U+200E"),
+        (table().assign(options="Yes|\ufeffNo"), "U+FEFF"),
+        (table().assign(options="Yes|\u3164"), "U+3164"),
         (table().assign(options="Yes"), 'such as "Yes/yes|No/no"'),
         (table().assign(note="x"), "the column 'note' is neither a known segment nor a factor"),
         (table().assign(note="x", weight=2), "nor a factor (likewise weight)"),
