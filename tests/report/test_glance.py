@@ -75,6 +75,18 @@ def test_a_cell_without_a_reason_was_not_measured():
     assert glance("Asked.", rows, []).items[0].note.endswith("Blank: c: not measured.")
 
 
+def test_numbers_without_an_interval_say_why():
+    bare = numbers(rows=ROWS.assign(low=NAN, high=NAN))
+    table, figure = glance("Asked.", bare.assign(note=["", "3 clusters", ""]), []).items
+    assert "Brackets: 95%" not in table.note and "No brackets: a: fewer than 10" in table.note
+    assert "organism/b: 3 clusters" in table.note
+    assert figure.note.startswith("Dots without intervals")
+    one = numbers(rows=ROWS.assign(low=[0.4, NAN, NAN]))
+    table, figure = glance("Asked.", one, []).items
+    assert "Brackets: 95% intervals. No brackets: organism/b:" in table.note
+    assert figure.note.startswith("Dots with 95% intervals")
+
+
 def test_a_label_stands_before_its_value():
     rows = numbers().assign(label=["gim", "attention", ""])
     assert glance("Asked.", rows, []).items[0].on_page.iloc[0, 1] == "gim 0.50 [0.40, 0.60]"

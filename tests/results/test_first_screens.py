@@ -1,5 +1,6 @@
 """The first screen of the page of every measurement, on a packaged organism."""
 
+import pandas as pd
 import pytest
 
 import interp
@@ -7,6 +8,7 @@ from interp.measurements.specs import Edges, Effects, Evaluate, Generate, Patch
 from interp.prompts.systems import load_facts
 from interp.report.page import FigureItem
 from interp.report.write import write_report
+from interp.results.result import meaning
 from interp_probes.specs import Familiarity, Knowledge
 from tests.support.pages import check_first_screen
 
@@ -86,6 +88,30 @@ def test_the_numbers_are_those_of_the_tables(measured):
     assert abs(first) == pytest.approx(edges["effect"].abs().max())
     known = measured["knowledge"].table("knowledge")["known"]
     assert numbers("knowledge")["facts known"] == pytest.approx(known.astype(float).mean())
+
+
+@pytest.mark.parametrize("name", ["patch", "edges"])
+def test_logits_are_those_of_one_option_minus_those_of_the_other(measured, name):
+    asked = measured[name].report().glance.asked
+    pairs = measured[name].table("pairs")
+    first, second = pairs[["positive_option", "negative_option"]].iloc[0]
+    for option in (first, second) if pairs["positive_option"].nunique() == 1 else ("positive",):
+        assert option in asked.partition("logit of ")[2]
+
+
+def test_several_contrasts_are_not_called_by_the_first():
+    pairs = pd.DataFrame({"positive_option": ["Yes", "True"], "negative_option": ["No", "False"]})
+    assert "Yes" not in meaning(pairs) and "logit of Yes minus that of No" in meaning(pairs[:1])
+    assert meaning(pairs[:0]) == ""
+
+
+def test_a_ratio_has_one_value_on_terminal_and_page(measured):
+    result = measured["attribute"]
+    (_, (_, shown), _) = next(result.items()).narrow
+    found = result.headline().set_index("number")["value"]
+    for method in ("gradient", "attention"):
+        number = found[f"Premise 2 over premise 1 ({method}, geometric mean)"]
+        assert shown[method].iloc[0].startswith(f"{number:.3f}")
 
 
 def test_a_figure_of_the_first_screen_is_on_the_page_once(measured):
