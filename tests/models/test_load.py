@@ -172,6 +172,14 @@ class SlowTokenizer(PreTrainedTokenizerFast):
     is_fast = False
 
 
+def test_a_token_without_an_embedding_is_named(saved):
+    tokenizer = AutoTokenizer.from_pretrained(saved)
+    tokenizer.add_special_tokens({"pad_token": "[PAD-NEW]"})
+    tokenizer.save_pretrained(saved)
+    with pytest.raises(UserError, match=r"\[PAD-NEW\].*resize_token_embeddings"):
+        interp.load_model(str(saved), device="cpu")
+
+
 def test_a_tokenizer_without_offsets_is_refused():
     slow = SlowTokenizer(tokenizer_object=byte_level().backend_tokenizer)
     with pytest.raises(UserError, match="no character offsets"):
