@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
