@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from transformers import PreTrainedModel
 
 from interp.errors import UserError, one_line
@@ -124,14 +124,10 @@ def read_adapter(name: str, folder: Path) -> Adapter:
             "separate folders"
         )
     with as_user_error(SETTINGS, name):
-        settings = Settings.model_validate_json(read_bytes(folder / SETTINGS, limit=RECORD_BYTES))
+        settings = _read_settings(shown, folder / SETTINGS)
     for key, value in (settings.model_extra or {}).items():
         if key not in _WITHOUT_EFFECT and value not in (None, False, {}, []):
-            raise UserError(
-                f"{SETTINGS} of {shown} sets {one_line(key, 60)} to {one_line(repr(value), 60)}; "
-                "expected plain LoRA. Merge the adapter into its base with peft, and pass the "
-                "folder of the merged model"
-            )
+            raise _not_plain(shown, key, value)
     if not (folder / WEIGHTS).is_file():
         raise UserError(
             f"{shown} has no {WEIGHTS}; other formats are not read because they can run code"
@@ -143,6 +139,32 @@ def read_adapter(name: str, folder: Path) -> Adapter:
         with as_user_error(BASE, name):
             base = Base.model_validate_json(read_bytes(folder / BASE, limit=RECORD_BYTES))
     return Adapter(name, folder, settings, base)
+
+
+def _read_settings(shown: str, file: Path) -> Settings:
+    try:
+        return Settings.model_validate_json(read_bytes(file, limit=RECORD_BYTES))
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"] or first["type"] == "missing":
+            raise
+        raise _not_plain(shown, str(first["loc"][0]), first["input"]) from error
+
+
+_EXPECTED = {
+    "bias": "'none', since the base's own biases would change",
+    "target_modules": "a list of module names, not a pattern",
+}
+"""What plain LoRA requires of settings that other adapters often use."""
+
+
+def _not_plain(shown: str, key: str, value: object) -> UserError:
+    expected = f": {_EXPECTED[key]}" if key in _EXPECTED else ""
+    return UserError(
+        f"{SETTINGS} of {shown} sets {one_line(key, 60)} to {one_line(repr(value), 60)}; expected "
+        f"plain LoRA{expected}. Merge the adapter into its base with peft, and pass the folder of "
+        "the merged model"
+    )
 
 
 def base_of(adapter: Adapter, given: str | None) -> str:

@@ -14,7 +14,7 @@ import pickle
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,11 +118,39 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
             )
         if not pickled:
             raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
+    _check_one_set(name, folder)
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
     if (folder / GENERATION).exists():
         # transformers would ignore a file that it cannot read.
         read_object(name, folder / GENERATION)
+
+
+def _check_one_set(name: str, folder: Path) -> None:
+    """Check that a file of weights and an index beside it do not hold different weights."""
+    single, index = (folder / file for file in WEIGHT_FILES)
+    if not (single.is_file() and index.is_file()):
+        return
+    parts = [folder / file for file in indexed_files(name, index)]
+    if parts == [single]:
+        return
+    if not all(part.is_file() for part in parts) or not _same_tensors(single, parts):
+        raise UserError(
+            f"{one_line(name)} holds two different sets of weights: {single.name}, and the files "
+            f"that {index.name} lists; keep the one that belongs to its config.json"
+        )
+
+
+def _same_tensors(single: Path, parts: list[Path]) -> bool:
+    """Whether the tensors of a file, read one at a time, are those of several files together."""
+    with ExitStack() as stack:
+        whole, *split = (
+            stack.enter_context(safe_open(file, framework="pt")) for file in (single, *parts)
+        )
+        held = {key: file for file in split for key in file.keys()}  # noqa: SIM118
+        return {*whole.keys()} == {*held} and all(
+            torch.equal(whole.get_tensor(key), file.get_tensor(key)) for key, file in held.items()
+        )
 
 
 def has_tokenizer(folder: Path) -> bool:

@@ -45,6 +45,7 @@ from interp.models.quantized import (
     quantization_config,
     quantization_of,
     quantized_weights,
+    run_eagerly,
 )
 from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.weights import (
@@ -341,6 +342,8 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     hf, info = loaded
     hf.train(False)
     notes = check_complete(found.name, hf, info)
+    if method is not None:
+        run_eagerly(hf)
     return hf, notes
 
 

@@ -167,6 +167,17 @@ def quantized_weights(name: str, method: str | None) -> Iterator[None]:
         yield
 
 
+def run_eagerly(hf: nn.Module) -> None:
+    """Run BitNet's layers as written, where transformers would compile parts of each pass.
+
+    Compiling needs a C compiler and many seconds, and fails if warnings are errors, since it reads
+    the gradients of tensors that have none.
+    """
+    for module in hf.modules():
+        if type(module).__module__ == "transformers.integrations.bitnet":
+            module.forward = torch.compiler.set_stance("force_eager")(module.forward)
+
+
 def check_differentiable(name: str, hf: PreTrainedModel, what: str) -> None:
     """Check that gradients pass through a model's weights.
 

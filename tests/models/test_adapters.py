@@ -226,11 +226,11 @@ def test_tensors_of_other_sizes_are_refused(adapter):
         ({"modules_to_save": ["lm_head"]}, "sets modules_to_save"),
         ({"rank_pattern": {"(a+)+$": 2}}, "sets rank_pattern"),
         ({"auto_mapping": {"parent_library": "x"}}, None),
-        ({"target_modules": "(.*a)+"}, "target_modules"),
+        ({"target_modules": "(.*a)+"}, r"sets target_modules to .*merged"),
         ({"peft_type": "IA3"}, "peft_type"),
         ({"r": 10**9}, "of rank 1000000000"),
         ({"lora_alpha": 0}, "lora_alpha"),
-        ({"bias": "all"}, "bias"),
+        ({"bias": "all"}, r"sets bias to 'all'.*'none'"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights"),
     ],
 )

@@ -29,6 +29,16 @@ def test_an_index_may_name_files_beside_it(saved):
     load(saved)
 
 
+def test_two_sets_of_weights_in_a_folder_are_the_same(saved):
+    whole = (saved / "model.safetensors").read_bytes()
+    indexed(saved, "part.safetensors")
+    (saved / "model.safetensors").write_bytes(whole)
+    load(saved)
+    rewrite(saved, lambda weights: {k: v + 1 for k, v in weights.items()})
+    with pytest.raises(UserError, match=r"two .*model\.safetensors\.index\.json"):
+        load(saved)
+
+
 def test_a_file_may_be_a_link_as_in_the_hubs_cache(saved, tmp_path_factory):
     blob = tmp_path_factory.mktemp("blobs") / "0123"
     (saved / "model.safetensors").rename(blob)

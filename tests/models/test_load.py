@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
@@ -179,6 +179,14 @@ def test_wrong_arguments_are_refused(arguments, message):
 
 class SlowTokenizer(PreTrainedTokenizerFast):
     is_fast = False
+
+
+def test_a_token_without_an_embedding_is_named(saved):
+    tokenizer = AutoTokenizer.from_pretrained(saved)
+    tokenizer.add_special_tokens({"pad_token": "[PAD-NEW]"})
+    tokenizer.save_pretrained(saved)
+    with pytest.raises(UserError, match=r"\[PAD-NEW\].*resize_token_embeddings"):
+        interp.load_model(str(saved), device="cpu")
 
 
 def test_a_tokenizer_without_offsets_is_refused():
