@@ -1,7 +1,7 @@
 """Sets in the authors' layout: small ones written here, and the real ones where they are."""
 
-import re
 import json
+import re
 from pathlib import Path
 
 import psutil
@@ -81,7 +81,7 @@ def test_a_set_is_recognised_by_its_answers_or_named(tmp_path):
     assert read_set(write(tmp_path / "mine", [item("niece")])).name == "clutrr"
     assert read_set(write(tmp_path / "truths", [item(True)])).name == "ulogic"
     letters = write(tmp_path / "letters", [item("a")])
-    with pytest.raises(UserError, match="folder.*deer, theoremqa"):
+    with pytest.raises(UserError, match=r"folder.*deer, theoremqa"):
         read_set(letters)
     assert read_set(letters, name="theoremQA").name == "theoremqa"
     with pytest.raises(UserError, match=r"'clutr'.*\bclutrr\b"):

@@ -262,5 +262,5 @@ def test_versions_are_asked_of_what_is_in_both(kinship):
     less = prompts_of(replace(whole, counterfactual=fewer), VERSIONS)
     assert len(groups) - 1 == len({prompt.pair_id for prompt in less}) == len(less) / 2
     factual = replace(whole, counterfactual=None)
-    with pytest.raises(UserError, match="kinship.*rulebench-versions"):
+    with pytest.raises(UserError, match=r"kinship.*rulebench-versions"):
         find_system("rulebench-versions").prompts_of([factual], seed=0, data=None)

@@ -1,7 +1,7 @@
 """The study: its tables on texts whose classes are known, and the whole of it on a tiny model."""
 
-import re
 import json
+import re
 from itertools import count
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Sentences are written from tables, which are made up here."""
 
 import re
+
 import pandas as pd
 
 from interp_experiments.rulebreakers.findings import familiar, outliers, rejects_less, sides

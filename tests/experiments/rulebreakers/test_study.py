@@ -470,7 +470,7 @@ def test_a_study_without_a_stage_says_so(folder, tmp_path):
     copy = tmp_path / "study"
     shutil.copytree(folder, copy)
     shutil.rmtree(copy / "residuals")
-    with pytest.raises(UserError, match="no results .*'residuals'"):
+    with pytest.raises(UserError, match=r"no results .*'residuals'"):
         read_results(StudyFolder.read(copy))
 
 
@@ -482,7 +482,7 @@ def test_a_study_without_a_pair_that_every_model_answered_says_so(folder, tmp_pa
         first, *others = answers.shards(model)
         for shard in [first] if model == "organism/mistral" else others:
             shutil.rmtree(shard)
-    with pytest.raises(UserError, match="no pair .*every model"):
+    with pytest.raises(UserError, match=r"no pair .*every model"):
         read_results(StudyFolder.read(copy))
 
 
