@@ -103,7 +103,7 @@ def test_an_entry_point_that_is_no_method_is_refused(own):
             find_method(name)
     with pytest.raises(UserError, match=r"'neither' .*\bobject; expected a SharedPass"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["neither"])
-    with pytest.raises(UserError, match=r"'nowhere' .*loaded from tests.*own_methods:Nowhere"):
+    with pytest.raises(UserError, match=r"'nowhere' .*loaded.*own_methods:Nowhere"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["nowhere"])
 
 

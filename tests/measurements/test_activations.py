@@ -156,7 +156,7 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
             np.testing.assert_allclose(ours.reshape(HIDDEN), theirs[0], **TOLERANCE)
             ours = vectors_of(segment, tokenized.prompt, site=site, layer=1)
             np.testing.assert_allclose(ours.reshape(-1, HIDDEN), theirs[span], **TOLERANCE)
-    with pytest.raises(UserError, match=r"no token 'last'; .* read at pooled"):
+    with pytest.raises(UserError, match=r"no token 'last'; .*\bpooled\b"):
         bind(Activations(roles=("last",)), model)
     both = read(model, prompts, sites=sites, roles=("last", "pooled"))
     assert set(both["activation_vectors"]["group"]) == {"pooled"}

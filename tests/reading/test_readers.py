@@ -327,7 +327,7 @@ def test_an_option_is_a_class_by_its_name():
     model = classifier("roberta")
     assert fixed_answers(model, AnswerOption("x", ("Not-Sure", "NOT_SURE"))) == (1,)
     assert fixed_answers(model, AnswerOption("x", ("yes", "no"))) == (2, 0)
-    with pytest.raises(UserError, match=r"tiny roberta .*'True'.* are No, not sure, YES"):
+    with pytest.raises(UserError, match=r"roberta .*'True'.* No, not sure, YES"):
         fixed_answers(model, AnswerOption("True", ("True", "true")))
     assert fixed_answers(tiny_model("llama"), AnswerOption("Yes", ("Yes",))) is None
 
@@ -394,7 +394,7 @@ def test_a_classifier_writes_no_texts(few):
 
 
 def test_patching_a_text_to_text_model_is_refused(few):
-    with pytest.raises(UserError, match=r"text-to-text model .*'t5' cannot be inspected"):
+    with pytest.raises(UserError, match=r"text-to-text model .*'t5' .*inspected"):
         interp.patch(text_to_text("t5"), few)
 
 

@@ -184,5 +184,5 @@ def test_a_folder_of_another_format_is_refused_as_such(run, format_):
         record["started"] = record.pop("history")[0]["started"]
 
     edited(run / "run.json", as_another_version_wrote_it)
-    with pytest.raises(UserError, match=r"run\.json .*later version of interp"):
+    with pytest.raises(UserError, match=r"run\.json .*version of interp"):
         RunFolder.read(run)

@@ -225,7 +225,7 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on(small_disk, undisturbed):
     ballast = small_disk / "ballast"
     folder = small_disk / "run"
     ballast.write_bytes(bytes(900 * 1024))
-    with pytest.raises(UserError, match=r"cannot write .*run.*: no space left"):
+    with pytest.raises(UserError, match=r"cannot write .*: no space left"):
         run_in(folder)
     done = list((folder / "shards").glob("*/[0-9a-f]*"))
     assert done
@@ -242,7 +242,7 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
     other = tiny_model("qwen2")
     retrained = Model("tiny llama", other.hf, other.tokenizer)
     before = tables(folder)
-    with pytest.raises(UserError, match=r"another model named tiny llama: .*identity"):
+    with pytest.raises(UserError, match=r"model named tiny llama: .*identity"):
         work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
     assert tables(folder) == before
 
@@ -281,9 +281,7 @@ def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undi
     folder = tmp_path / "run"
     bad = poisoned(random.Random(0), share=0.6)
     broken = work_in(folder, spec=bad, computing=ComputeOptions(fail_on_error=0.2))
-    with pytest.raises(
-        UserError, match=r"\d+ of \d+ prompts of tiny llama .*--fail-on-error.*0\.2.*poisoned"
-    ):
+    with pytest.raises(UserError, match=r"\d+ of \d+ .*llama .*--fail-on-error.*0\.2.*poisoned"):
         execute(broken)
     done = len(list((folder / "shards").glob("*/[0-9a-f]*")))
     assert 0 < done < 24

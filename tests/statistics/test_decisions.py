@@ -94,7 +94,7 @@ def test_a_smaller_difference_of_interest_is_harder_to_exclude():
 def test_what_is_left_open_is_said_with_its_limits():
     found = [("a", -0.021, 0.034), ("b", -0.15, 0.21), ("c", -0.01, 0.05)]
     excluded, left = left_open(found).split("; ")
-    assert excluded.endswith("is excluded for a (−0.021 to +0.034) and c (−0.010 to +0.050)")
+    assert excluded.endswith("excluded for a (−0.021 to +0.034) and c (−0.010 to +0.050)")
     assert left.endswith("not excluded for b (−0.150 to +0.210)")
     assert " 0.1 " in excluded and " 0.1 " in left
     assert left_open([]) == ""

@@ -103,7 +103,7 @@ def test_a_finished_record_without_scores_is_damaged(undisturbed, tmp_path, metr
     folder, _ = undisturbed
     copied = shutil.copytree(folder, tmp_path / "copied")
     edited(copied / "train.json", lambda record: record.update(metrics=metrics))
-    with pytest.raises(UserError, match=r"train\.json.*damaged.*held-out splits"):
+    with pytest.raises(UserError, match=r"train\.json.*damaged.*held-out"):
         read_record(copied / "train.json", TrainRecord)
 
 

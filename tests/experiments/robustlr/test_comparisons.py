@@ -122,7 +122,7 @@ def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
     f1, *short = first.sentences
     assert re.match(r"Weighted F1 of contrast sets .*\bable, 0\.", f1)
     assert "best constant guess" in set(first.items[0].frame["model"])
-    assert re.match(r"Accuracy .*test split against guessing: 2 of 2 above, 0 below", short[0])
+    assert re.match(r"Accuracy .*guessing: 2 of 2 above, 0 below", short[0])
     assert all(" theories" in line or " statements" in line for line in short)
     section = finding_section(Results(stages, []), compared)
     names = ["against_a_guess", "between_sets", "models_1", "models_2", "comparisons"]

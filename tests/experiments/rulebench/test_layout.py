@@ -147,7 +147,7 @@ def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, d
     damaged = text.replace(*damage)
     assert damaged != text
     folder = write(tmp_path / "clutrr", [], text=damaged)
-    with pytest.raises(UserError, match=r"clutrr/test_data\.json, item 2.*JSON"):
+    with pytest.raises(UserError, match=r"clutrr/test_data.*, item 2.*JSON"):
         read_set(folder)
     found = read_set(folder, broken="skip")
     assert [i.gold for i in found.factual.items] == ["uncle", "niece", "son"]

