@@ -78,7 +78,7 @@ def test_a_prompt_that_fails_alone_keeps_its_row():
     model, broken = broken_by(first)
     answers = interp.evaluate(model, [broken, first]).answers
     assert answers["error"].tolist() == ["non-finite", ""]
-    with pytest.raises(UserError, match=r"all prompts of tiny llama .*embed_tokens"):
+    with pytest.raises(UserError, match=r"all prompts .*llama .*embed_tokens"):
         interp.evaluate(model, [broken])
 
 

@@ -249,7 +249,7 @@ def test_the_first_screen_follows_from_the_numbers():
     read, accuracy, modality, form, perplexity = first.sentences
     assert re.match("1 of 2 models .*Yes or No", read)
     assert accuracy.startswith("Soft accuracy is 0.")
-    assert re.search(r"by modality, .*: 3 of 3 differ; .*box − diamond: −0\.", modality)
+    assert re.search(r"modality, .*: 3 of 3 differ; .*box − diamond: −0\.", modality)
     assert modality.endswith(" 30 interpretations, 1 model.")
     assert form.endswith(" 30 interpretations, 1 model.")
     assert re.match(r"Within a form, perplexity.* correlation of [−+]?[01]\.", perplexity)

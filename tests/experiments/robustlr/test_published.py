@@ -105,7 +105,7 @@ def test_an_incomplete_group_is_reported_by_row(tmp_path, rows):
     assert re.search(r"csv, line 7: .*'C-CS-00000-conj'.*versions", message)
     assert "expected " + ", ".join(f"conj{number}" for number in range(7)) in message
     message = refused(tmp_path, rows[:-1])
-    assert re.search("'D1-ES-00001@0'.* base; expected base, equiv_type1", message)
+    assert re.search("'D1-ES-00001@0'.* base; .*base, equiv_type1", message)
 
 
 def test_a_version_twice_is_reported(tmp_path, rows):
