@@ -132,5 +132,5 @@ def test_every_file_of_a_run_says_what_its_columns_hold(run, tmp_path):
     prompts = pq.read_schema(tmp_path / "prompts.parquet")
     assert note(prompts, "description").startswith("One row per prompt.")
     assert note(prompts.field("weight"), "unit") == "prompts"
-    assert "factor" in note(prompts.field("verb"), "description")
+    assert note(prompts.field("verb"), "description").startswith("level of a factor")
     assert note(prompts.field("premise1_end"), "unit") == "characters, from 0"
