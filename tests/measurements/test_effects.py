@@ -205,7 +205,7 @@ def test_what_cannot_be_measured_is_refused():
     free = Prompt(
         "1", prompt.text, prompt.segments, prompt.answer, "p", "side", {}, donors=(donor,)
     )
-    with pytest.raises(UserError, match=r"requires generated text"):
+    with pytest.raises(UserError, match=r"generated text, .*two answers"):
         effects(model, [free])
 
 
