@@ -120,7 +120,7 @@ def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
     weights = RunFolder.read(tmp_path / "run").table("prompts")["weight"]
     assert weights.dtype == "float64"
     assert weights.tolist() == some_prompts(10).to_frame()["weight"].tolist()
-    with pytest.raises(UserError, match=r"10 prompts.*\b6; .*not shrink"):
+    with pytest.raises(UserError, match=r"\b20 prompts.*\b12; .*not shrink"):
         measured(tmp_path / "run", 6)
 
 
