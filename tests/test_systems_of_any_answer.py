@@ -128,14 +128,14 @@ def test_classes_are_found_by_name_or_else_by_place():
     by_place = class_tokens(classifier("LABEL_0", "LABEL_1", "LABEL_2"))
     assert by_place == {"True": (0,), "False": (1,), "Unknown": (2,)}
     for others in (("entailment", "neutral", "contradiction"), ("LABEL_0", "LABEL_1")):
-        with pytest.raises(UserError, match="use a model trained on these classes"):
+        with pytest.raises(UserError, match=rf"{', '.join(others)}.*classes"):
             class_tokens(classifier(*others))
 
 
 def test_groups_that_lack_a_side_are_refused_unless_the_system_says_so():
     prompts = three_options.prompts(seed=0, data=None)
     some = dataclasses.replace(prompts, numbers=[0, 1, 2, 3, 5])
-    with pytest.raises(UserError, match="'theory 1' has the sides base, other; expected one base"):
+    with pytest.raises(UserError, match=r"'theory 1' .*base, other; .*one base"):
         some.check()
     dataclasses.replace(some, whole_groups=False).check()
     for numbers_, message in (([0, 0], "occurs twice"), ([0, 1], "")):
@@ -146,7 +146,7 @@ def test_groups_that_lack_a_side_are_refused_unless_the_system_says_so():
         else:
             changed.check()
     odd = dataclasses.replace(some, sides=("base", "negated"), whole_groups=False)
-    with pytest.raises(UserError, match="expected at most one base and one negated"):
+    with pytest.raises(UserError, match=r"at most one base .*negated"):
         odd.check()
 
 
@@ -205,7 +205,7 @@ def test_a_pair_with_one_answer_needs_a_contrast():
         dataclasses.replace(prompt, answer=dataclasses.replace(prompt.answer, gold="True"))
         for prompt in THEORIES[:2]
     )
-    with pytest.raises(UserError, match="have the same correct answer, 'True', and no contrast"):
+    with pytest.raises(UserError, match=r"same correct answer, 'True'"):
         in_pairs([one, other])
     contrast = ("False", "True")
     named = [

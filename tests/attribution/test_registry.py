@@ -48,7 +48,7 @@ def test_the_default_methods_are_methods():
 def test_a_method_is_refused_before_any_model():
     with pytest.raises(UserError, match="did you mean captum:occlusion"):
         check_methods(["attention", "captum:oclusion"])
-    with pytest.raises(UserError, match="no method given; expected one or more of input_gradient"):
+    with pytest.raises(UserError, match=r"no method given; .*input_gradient"):
         check_methods([])
 
 
@@ -101,13 +101,13 @@ def test_an_entry_point_that_is_no_method_is_refused(own):
     for name in ("nothing", "other"):
         with pytest.raises(UserError, match=f"entry point '{name}' of interp.methods, .* gives"):
             find_method(name)
-    with pytest.raises(UserError, match="is implemented by a object; expected a SharedPass"):
+    with pytest.raises(UserError, match=r"'neither' .*\bobject; expected a SharedPass"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["neither"])
-    with pytest.raises(UserError, match=r"cannot be loaded from tests.*own_methods:Nowhere"):
+    with pytest.raises(UserError, match=r"'nowhere' .*loaded.*own_methods:Nowhere"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["nowhere"])
 
 
 def test_a_method_that_does_not_name_what_it_reads_is_told(own):
     own(forgetful="FORGETFUL")
-    with pytest.raises(LookupError, match="uses input_gradient must list it among its needs"):
+    with pytest.raises(LookupError, match=r"input_gradient .*its needs"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["forgetful"])

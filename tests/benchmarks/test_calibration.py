@@ -135,7 +135,7 @@ def test_maps_are_tried_on_organisms_that_they_have_not_seen():
     assert (row["organisms"], row["prompts"]) == (2, 799)
     assert row["error"] < 0.07
     assert row["auc"] == pytest.approx(known["auc"], abs=0.05)
-    with pytest.raises(UserError, match="fitted on organism/0, organism/1; expected organisms of"):
+    with pytest.raises(UserError, match=r"organism/0, organism/1; expected organisms"):
         sealed_table(fitted, shares(organisms=2))
 
 
@@ -152,7 +152,7 @@ def test_an_organism_unlike_the_others_has_a_large_error():
 def test_prompts_in_which_nothing_decides_and_small_organisms_are_left_out():
     table = shares(organisms=2)
     table.loc[table.index[:395], "decides"] = np.nan
-    with pytest.raises(UserError, match="1 organisms have 10 prompts in which a segment decides"):
+    with pytest.raises(UserError, match=r"\b1 organisms have 10 prompts"):
         held_out_table(table)
 
 
@@ -176,7 +176,7 @@ def test_maps_are_made_from_a_study_and_tried_on_sealed_organisms(tmp_path, caps
     capsys.readouterr()
     assert main([fitted, "--sealed", sealed]) == 0
     printed = capsys.readouterr().out
-    assert "Organisms on which no map was fitted" in printed
+    assert "no map was fitted" in printed
     assert "leave_one_out:donor" in printed
     assert main([fitted, "--sealed", fitted]) == 2
-    assert "the maps were fitted on organism/dose-0" in capsys.readouterr().err
+    assert "fitted on organism/dose-0" in capsys.readouterr().err

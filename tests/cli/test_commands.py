@@ -86,7 +86,7 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     system = ["--system", "logical-forms-introduction", "--limit", "2", "--device", "cpu"]
     assert main(["attribute", *system, "--out", str(folder)]) == 0
     captured = capsys.readouterr()
-    assert "Share of the scores of the prompt, input_gradient" in captured.out
+    assert re.search("of the prompt, input_gradient", captured.out)
     assert "premise 1" in captured.out
     assert not (folder / "attribution_table.csv").exists()
     table = pd.read_csv(folder / "segment_table.csv")
@@ -95,7 +95,7 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     assert set(table["segment"]) == {"template", "premise1", "question", "conclusion"}
     assert main(["report", str(folder)]) == 0
     assert "Scores by segment" in (folder / "report.html").read_text()
-    with pytest.raises(interp.UserError, match="do not name two segments to compare"):
+    with pytest.raises(interp.UserError, match=r"do not name two segments"):
         Attributions.of(RunFolder.read(folder)).ratios()
 
 
@@ -120,12 +120,12 @@ def test_tables_are_described_without_torch():
     assert done.returncode == 0, done.stderr
     headings = [line for line in done.stdout.splitlines() if line.startswith("#")]
     assert headings == ["## answers", "## pairs"]
-    assert "| `base_metric`       | double | logits | metric of the base prompt " in done.stdout
+    assert re.search(r"\| `base_metric` +\| double \| logits \| \w", done.stdout)
 
 
 def test_a_table_that_no_measurement_fills_is_refused(capsys):
     assert main(["tables", "answer"]) == 2
-    assert "unknown table 'answer'; did you mean answers?" in capsys.readouterr().err
+    assert re.search(r"table 'answer'; .*\banswers\b", capsys.readouterr().err)
 
 
 def test_evaluate_prints_accuracies(tmp_path, capsys):
@@ -196,7 +196,7 @@ def test_a_prompt_that_fails_is_counted_and_the_rest_goes_on(tmp_path, capsys, m
     poisoned_prompts = int((errors == "non-finite").sum())
     assert 0 < poisoned_prompts < len(errors) == 96
     shown = capsys.readouterr().err
-    assert f"{poisoned_prompts} prompts stopped with an error: non-finite" in shown
+    assert re.search(rf"\b{poisoned_prompts} prompts stopped .*: non-finite", shown)
     record = json.loads((folder / "run.json").read_text())
     assert record["summary"][DEFAULT]["errors"] == {"non-finite": poisoned_prompts}
 
@@ -211,7 +211,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert (
         main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "o")]) == 130
     )
-    assert "rerun the same command to resume" in capsys.readouterr().err
+    assert "same command to resume" in capsys.readouterr().err
 
 
 def test_the_module_runs_and_help_is_quick():
@@ -286,9 +286,7 @@ def test_a_run_of_other_options_is_told_by_the_option(tmp_path, capsys):
     told = "that run was made without --keep-tokens, this one with --keep-tokens"
     assert told in capsys.readouterr().err
     assert main(["attribute", "--target", "gold", *options]) == 2
-    assert (
-        "was made with --target predicted, this one with --target gold" in capsys.readouterr().err
-    )
+    assert re.search("--target predicted, .*--target gold", capsys.readouterr().err)
 
 
 def test_a_finished_run_is_done(tmp_path, capsys):

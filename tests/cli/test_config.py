@@ -143,9 +143,7 @@ def test_a_file_that_is_no_configuration_is_refused(tmp_path, capsys, content, m
 
 def test_no_study_is_named(capsys):
     assert main(["run", "--limit", "2"]) == 2
-    assert "got no study; expected one of faithfulness, logical-forms, robustlr, rulebench" in (
-        capsys.readouterr().err
-    )
+    assert re.search("no study; .*faithfulness, .*rulebench", capsys.readouterr().err)
 
 
 def test_a_study_that_the_file_names_takes_its_own_flags(config):

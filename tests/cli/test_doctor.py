@@ -13,7 +13,7 @@ def test_every_part_is_shown(tmp_path, capsys):
     titles = ["This machine", "organism/mistral", "Prompts of pairs", "Numbers", "Cost"]
     assert [line for line in told.splitlines() if line and line[0] != " "] == titles
     assert re.search(r"answer Yes: Yes \(\d+\)", told)
-    assert re.search(r"evaluate, 8 prompts: about 0:0\d and \d+ KiB on disk", told)
+    assert re.search(r"evaluate, 8 prompts: about 0:0\d and \d+ KiB", told)
     assert max(map(len, told.splitlines())) <= 100
 
 

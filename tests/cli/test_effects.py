@@ -1,3 +1,5 @@
+import re
+
 import pandas as pd
 import pytest
 
@@ -13,7 +15,7 @@ def test_effects_are_printed_written_and_resumed(tmp_path, capsys):
     folder = tmp_path / "run"
     command = ["effects", *OPTIONS, "--segments", "premise1,premise2", "--out", str(folder)]
     assert main([*command, "--limit", "2"]) == 0
-    assert "Effects of segments on the answer, in logits" in capsys.readouterr().out
+    assert re.search("Effects of segments .*in logits", capsys.readouterr().out)
     small = pd.read_parquet(folder / "segment_effects.parquet")
     table = pd.read_csv(folder / "segment_effect_table.csv")
     assert set(table["segment"]) == {"premise1", "premise2"}
@@ -30,7 +32,7 @@ def test_an_unknown_segment_and_no_donors_are_refused(tmp_path, capsys):
     folder = str(tmp_path / "run")
     command = ["effects", *OPTIONS, "--limit", "1", "--out", folder]
     assert main([*command, "--segments", "premise9"]) == 2
-    assert "have no segment 'premise9'; they have premise1" in capsys.readouterr().err
+    assert re.search("no segment 'premise9'; .*premise1", capsys.readouterr().err)
     assert main(["effects", "--donors", "0"]) == 2
     assert "expected a whole number from 1 to 256" in capsys.readouterr().err
 
@@ -44,6 +46,6 @@ def test_more_segments_than_can_be_combined_are_refused_before_a_model_is_loaded
         for side in "ab"
     ]
     prompts = read_pairs(pd.DataFrame(rows))
-    with pytest.raises(UserError, match=r"replace 7 segments; expected at most 6.*--segments"):
+    with pytest.raises(UserError, match=r"\b7 segments; .*at most 6,.*--segments"):
         Effects().arranged(prompts)
     assert Effects(segments=("premise1", "premise2")).arranged(prompts)[0].donors

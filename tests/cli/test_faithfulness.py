@@ -1,6 +1,7 @@
 """`interp faithfulness` from the command line to its page, resumed and refused."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -32,18 +33,18 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert main(command(folder)) == 0
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
-    assert said.out.startswith("Nothing was tested on 1 of 1 model: 5 clusters of prompts, but")
+    assert re.match(r"Nothing was .*1 of 1 model: 5 .*\b10 ", said.out)
     assert "trust" not in said.out
     assert "faithfulness: at most 5 pairs" in said.err
     # Of random weights' answers nothing is said.
     assert "not an answer option" not in said.err
     page = (folder / "report.html").read_text()
-    assert "The judged segments are premise 1 and premise 2; the rest of each prompt" in page
+    assert re.search("judged segments .*premise 1 and premise 2; ", page)
     assert "10 prompts from 5 clusters (entity_b)" in page
     assert "leave_one_out:donor 1.00" in page
     check_first_screen(Faithfulness().report(StudyFolder.read(folder)), page)
     assert "tau needs three segments" in page
-    assert "The share of premise 2 in the absolute scores of premise 1 and premise 2" in page
+    assert re.search("share of premise 2 .*premise 1 and", page)
     metrics = pd.read_csv(folder / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1
@@ -71,7 +72,7 @@ def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):
     options[options.index("--model") + 1] = "organism/llama-logic"
     assert main(["run", "faithfulness", *options]) == 0
     first = capsys.readouterr().out
-    assert "5 clusters of prompts, but 10 are needed" in first
+    assert re.search(r"\b5 clusters of prompts, .*\b10 ", first)
     page = (folder / "report.html").read_bytes()
     assert b"from 5 clusters (interpretation)" in page
     assert main(["faithfulness", *options]) == 0
@@ -101,7 +102,7 @@ def test_a_system_that_compares_no_segments_has_no_shares(tmp_path, capsys):
     chosen[chosen.index("--model") + 1] = "organism/llama-logic"
     assert main([*chosen, "--system", "logical-forms-introduction"]) == 0
     page = (tmp_path / "faith" / "report.html").read_text()
-    assert "The system does not specify two segments to compare." in page
+    assert "does not specify two segments" in page
     metrics = pd.read_csv(tmp_path / "faith" / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1

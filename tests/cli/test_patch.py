@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import re
 import weakref
 
 import pandas as pd
@@ -90,9 +91,9 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     assert "resid_pre" in printed
     assert "counterpart" not in printed.partition("Estimates against")[2]
     shown = " ".join(printed.split())
-    assert "Bounds on the effects of an unchecked pair, with probability 0.5" in shown
+    assert re.search(r"Bounds .*unchecked pair, with probability 0\.5", shown)
     assert main(["report", str(folder)]) == 0
-    assert "Bounds for the cells of a single layer" in (folder / "report.html").read_text()
+    assert "cells of a single layer" in (folder / "report.html").read_text()
     for level in ("1", "0"):
         message = refused(["patch", *OPTIONS, "--guarantee", level], capsys)
         assert "guarantee" in message
@@ -108,7 +109,7 @@ def test_sets_of_cells_leave_a_table_and_a_figure(tmp_path, capsys):
     table = table[table["recognized"] == "all"]
     assert (table["pairs"] + table["left_out"]).tolist() == [3, 3]
     assert len(list((folder / "figures").glob("node_sets-*.png"))) == 1
-    assert "Sets of cells patched at once" in capsys.readouterr().out
+    assert "Sets of cells patched" in capsys.readouterr().out
     assert main(["report", str(folder)]) == 0
     assert "area under NS" in (folder / "report.html").read_text()
 
@@ -288,12 +289,12 @@ def test_wrong_choices(choice, message):
 
 
 def test_a_site_that_the_architecture_lacks():
-    with pytest.raises(interp.UserError, match="'gpt_neox' lacks the site resid_mid"):
+    with pytest.raises(interp.UserError, match=r"'gpt_neox' .*site resid_mid"):
         interp.patch(tiny_model("gpt_neox"), some_prompts(1), sites=["resid_mid"])
 
 
 def test_answers_that_share_a_first_token():
     alike = Choice.between(YES, AnswerOption("Yes but", ("Yes but no",)), gold=True)
     prompts = [dataclasses.replace(prompt, answer=alike) for prompt in some_prompts(1)]
-    with pytest.raises(interp.UserError, match="their first tokens do not distinguish them"):
+    with pytest.raises(interp.UserError, match=r"'Yes' and 'Yes but' .*tokens"):
         interp.patch(tiny_model("llama"), prompts)

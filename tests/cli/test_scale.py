@@ -1,6 +1,7 @@
 """status, validate, work, and the options of workers and errors."""
 
 import json
+import re
 
 import pytest
 
@@ -70,15 +71,15 @@ def test_status_before_any_model_has_begun(tmp_path, capsys):
 
 def test_validate_finds_what_has_changed(folder, capsys):
     assert main(["validate", str(folder)]) == 0
-    assert "is complete: 2 shards and the merged tables" in capsys.readouterr().err
+    assert re.search(r"is complete: 2 shards\b", capsys.readouterr().err)
     run = RunFolder.read(folder)
     (model,) = run.models()
     file = run.shards(model)[0] / "answers.parquet"
     file.write_bytes(file.read_bytes()[:-1])
     assert main(["validate", str(folder)]) == 2
     told = capsys.readouterr().err
-    assert "answers.parquet has changed since it was written" in told
-    assert "Rerun the command that wrote it" in told
+    assert re.search(r"answers\.parquet has changed", told)
+    assert "Rerun the command" in told
     assert main([*OPTIONS, "--out", str(folder)]) == 0
     assert main(["validate", str(folder)]) == 0
 
@@ -149,14 +150,14 @@ def test_prompts_that_cannot_be_read_stop_a_run_or_are_counted(tmp_path, capsys,
     out = ["--out", str(tmp_path / "run")]
     assert main([*OPTIONS, *out]) == 2
     told = capsys.readouterr().err
-    assert "--fail-on-error allows a share of up to 0.1" in told
+    assert re.search(r"--fail-on-error .*\b0\.1\b", told)
     assert "reads at most 65" in told
     assert main([*OPTIONS, *out, "--fail-on-error", "1"]) == 0
     shown = capsys.readouterr()
     told = [line for line in shown.err.splitlines() if "stopped with" in line]
     # Each error names its prompt: three are printed, then the number of the others.
-    assert [": 1 prompt stopped with an error: prompt" in line for line in told[:3]] == [True] * 3
-    assert "prompts stopped with other errors" in told[3]
+    assert all(re.search(r": 1 prompt stopped .*: prompt", line) for line in told[:3])
+    assert re.search(r"\d+ prompts stopped .*other", told[3])
     answers = RunFolder.read(tmp_path / "run").table("answers")
     failed = (answers["error"] != "").sum()
     assert 0 < failed < 8

@@ -156,7 +156,7 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
             np.testing.assert_allclose(ours.reshape(HIDDEN), theirs[0], **TOLERANCE)
             ours = vectors_of(segment, tokenized.prompt, site=site, layer=1)
             np.testing.assert_allclose(ours.reshape(-1, HIDDEN), theirs[span], **TOLERANCE)
-    with pytest.raises(UserError, match="have no token 'last'; its answer is read at pooled"):
+    with pytest.raises(UserError, match=r"no token 'last'; .*\bpooled\b"):
         bind(Activations(roles=("last",)), model)
     both = read(model, prompts, sites=sites, roles=("last", "pooled"))
     assert set(both["activation_vectors"]["group"]) == {"pooled"}
@@ -164,7 +164,7 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 def test_a_text_to_text_model_is_refused_with_what_works(kind):
-    with pytest.raises(UserError, match=r"a text-to-text model .* cannot be inspected.*It s"):
+    with pytest.raises(UserError, match=rf"text-to-text model .*'{kind}' cannot be inspected"):
         bind(Activations(), text_to_text(kind))
 
 
@@ -173,7 +173,7 @@ def test_a_site_that_an_unknown_architecture_computes_otherwise_is_refused(promp
     new = interp.Model("new", model.hf, model.tokenizer)
     model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
     try:
-        with pytest.raises(UserError, match="its attn_out would be wrong"):
+        with pytest.raises(UserError, match=r"attn_out would be wrong"):
             bind(Activations(sites=("attn_out",)), new)(prompts[:2])
         assert bind(Activations(sites=("resid_post", "z")), new)(prompts[:2])["activation_vectors"]
     finally:
@@ -291,10 +291,10 @@ def test_wrong_options_are_refused(options, message):
 
 
 def test_what_no_prompt_or_no_model_has_is_refused(prompts):
-    with pytest.raises(UserError, match="unknown segment or role 'premis2'; did you mean premise2"):
+    with pytest.raises(UserError, match=r"segment or role 'premis2'; .*\bpremise2\b"):
         Activations(roles=("premis2",)).arranged(prompts)
     assert Activations(roles=("all", "last", "premise2_entity_b")).arranged(prompts) is prompts
-    with pytest.raises(UserError, match="no layer 2 in tiny llama, which has 2"):
+    with pytest.raises(UserError, match=r"no layer 2 in tiny llama, .*\b2\b"):
         bind(Activations(layers=(0, 2)), tiny_model("llama"))
 
 

@@ -265,7 +265,7 @@ def test_a_text_of_logits_that_are_not_finite_is_an_error_of_its_prompt():
 def test_layers_that_the_model_does_not_have_end_in_a_message():
     model = make_tiny("llama", byte_level())
     model.hf.config.layer_types = ["linear_attention", "full_attention"]
-    with pytest.raises(UserError, match="cannot generate text with tiny llama"):
+    with pytest.raises(UserError, match=r"cannot generate .*tiny llama"):
         interp.run(interp.measurement("generate"), models=model, prompts=some_prompts(1))
 
 
@@ -275,7 +275,7 @@ def test_what_a_decoder_begins_with_is_a_token(value):
     model = dataclasses.replace(model, hf=copy.deepcopy(model.hf))
     model.hf.config.decoder_start_token_id = None
     model.hf.generation_config.decoder_start_token_id = value
-    with pytest.raises(UserError, match=r"set decoder_start_token_id to .*; expected a token id"):
+    with pytest.raises(UserError, match=rf"decoder_start_token_id to {value!r}.*token id"):
         interp.evaluate(model, some_prompts(1))
 
 

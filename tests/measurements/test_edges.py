@@ -1,5 +1,7 @@
 """Edges as a measurement: the tables, the result, and refusals."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -77,20 +79,20 @@ def test_few_clusters_have_no_interval_and_no_exact_effects_no_comparison():
 def test_the_command_writes_tables_and_a_page(tmp_path, capsys):
     given = ["--model", "organism/llama-shallow", "--limit", "2", "--out", str(tmp_path)]
     assert main(["edges", *given, "--methods", "gradient"]) == 0
-    assert "Largest edges, organism/llama-shallow, gradient" in capsys.readouterr().out
+    assert "organism/llama-shallow, gradient" in capsys.readouterr().out
     assert (tmp_path / "edge_table.csv").is_file()
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
     assert "Edges" in (tmp_path / "page.html").read_text()
 
 
 def test_encoders_are_refused():
-    with pytest.raises(interp.UserError, match="edges are defined for causal language models"):
+    with pytest.raises(interp.UserError, match=r"tiny bert .*edges .*causal"):
         interp.edges(classifier("bert"), some_prompts(4))
 
 
 def test_an_unknown_method_is_refused(capsys):
     assert main(["edges", "--methods", "gradients"]) == 2
-    assert "unknown method 'gradients'; did you mean gradient?" in capsys.readouterr().err
+    assert re.search(r"method 'gradients'; .*\bgradient\b", capsys.readouterr().err)
 
 
 def test_each_direction_runs_one_side():

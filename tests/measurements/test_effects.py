@@ -193,9 +193,9 @@ def test_prompts_of_ones_own_hold_their_donors():
 
 def test_what_cannot_be_measured_is_refused():
     model = tiny_model("llama")
-    with pytest.raises(UserError, match="the prompts of three-options have no donors"):
+    with pytest.raises(UserError, match=r"three-options .*no donors"):
         effects(model, three_options.prompts(seed=0, data=None))
-    with pytest.raises(UserError, match="have no segment 'premise3'; they have premise1"):
+    with pytest.raises(UserError, match=r"no segment 'premise3'; .*premise1, premise2"):
         effects(model, some_prompts(1), segments=("premise3",))
     with pytest.raises(UserError, match="has no donors"):
         effects(model, list(some_prompts(1)))
@@ -205,7 +205,7 @@ def test_what_cannot_be_measured_is_refused():
     free = Prompt(
         "1", prompt.text, prompt.segments, prompt.answer, "p", "side", {}, donors=(donor,)
     )
-    with pytest.raises(UserError, match="requires generated text, so there are no two answers"):
+    with pytest.raises(UserError, match=r"generated text, .*two answers"):
         effects(model, [free])
 
 

@@ -117,7 +117,7 @@ def test_nnsight_refuses_a_stream_that_the_map_does_not_know():
     model = make_tiny("gemma2", byte_level())
     model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
     new = interp.Model("new", model.hf, model.tokenizer)
-    with pytest.raises(interp.UserError, match=r"resid_mid would be wrong.*transformer-lens"):
+    with pytest.raises(interp.UserError, match=r"resid_mid .*wrong.*transformer-lens"):
         interp.patch(new, some_prompts(1), sites=["resid_mid"], backend="nnsight")
 
 
@@ -133,7 +133,7 @@ def test_transformer_lens_takes_a_model_that_was_never_saved():
 
 def test_transformer_lens_says_which_models_it_does_not_know():
     pytest.importorskip("transformer_lens", reason="the extra transformer-lens is not installed")
-    with pytest.raises(interp.UserError, match=r"does not support tiny diffllama \(DiffLlama"):
+    with pytest.raises(interp.UserError, match=r"not support tiny diffllama \(DiffLlama"):
         interp.patch(other_model("diffllama"), some_prompts(1), backend="transformer-lens")
 
 

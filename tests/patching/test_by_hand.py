@@ -113,7 +113,7 @@ def test_growing_sets_of_tokens(model):
     for group in ("yes", "all"):
         assert table.loc[("exact", group), "cpr"] == pytest.approx(0.75)
         assert table.loc[("exact", group), "cmd"] == pytest.approx(0.25)
-    assert table["note"].tolist() == ["not tested: 1 cluster; at least 10 are needed"] * 4
+    assert len(table) == 4 and table["note"].str.fullmatch(r"not tested: 1 cluster;.* 10\b.*").all()
     assert sets.loc[sets["ranking"] == "random", "metric"].iloc[-1] == pytest.approx(11)
 
 

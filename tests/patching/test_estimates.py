@@ -135,7 +135,7 @@ def test_a_guarantee_checks_whole_pairs_whatever_the_others_are():
     "options", [{}, {"estimate": "gradient", "verify": 2}], ids=["exact", "verified"]
 )
 def test_a_guarantee_is_of_estimates_alone(options):
-    with pytest.raises(UserError, match="a guarantee bounds the errors of estimates"):
+    with pytest.raises(UserError, match=r"guarantee bounds .*estimates"):
         interp.patch(tiny_model("llama"), some_prompts(2), guarantee=0.9, **options)
 
 

@@ -135,7 +135,7 @@ def test_only_the_site_that_would_be_wrong_is_refused():
 )
 def test_patterns_are_refused_where_heads_give_something_else(kind, changes):
     model = other_model(kind, **changes)
-    with pytest.raises(interp.UserError, match="do not output their attention weights times their"):
+    with pytest.raises(interp.UserError, match=rf"tiny {kind} .*site pattern would be wrong"):
         interp.patch(model, some_prompts(1), sites=["pattern"])
     assert not interp.patch(model, some_prompts(1), sites=["z"], layers=[1]).patches.empty
 

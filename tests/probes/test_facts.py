@@ -1,3 +1,5 @@
+import re
+
 import pandas as pd
 import pytest
 import torch
@@ -37,7 +39,7 @@ def test_it_is_the_probability_of_the_names_first_token(organism):
 
 @pytest.mark.parametrize("spec", [Familiarity(), Knowledge()])
 def test_prompts_that_are_no_facts_are_refused(spec):
-    with pytest.raises(UserError, match=r"is not a fact; expected facts, as .*load_facts"):
+    with pytest.raises(UserError, match=r"not a fact; .*load_facts"):
         spec.arranged(load_prompts(limit=1))
     assert spec.arranged(some_facts()) == some_facts()
 
@@ -200,7 +202,7 @@ def test_facts_without_a_row_are_counted_and_told(capsys):
     noted = FactFamiliarity(held).noted()
     assert noted == {"m": {"facts_without_row": 0}, "n": {"facts_without_row": 2}}
     told = capsys.readouterr().err
-    assert "n: 2 of 3 facts are missing from the table" in told
+    assert "n: 2 of 3 facts" in told
     assert "m: " not in told
 
 
@@ -233,7 +235,7 @@ def test_pairs_that_any_model_fails_are_excluded_and_it_says_why():
     assert rows.index.tolist() == ["cities/Tunis", "cities/Lima", "bird/goose"]
     assert rows["excluded"].tolist() == [True, True, False]
     assert rows["failed_by"].tolist() == ["two", "one, two", "one"]
-    assert rows.loc["cities/Lima", "why"] == "one said 'Chile'; two said \"'ruins'\""
+    assert re.fullmatch(r"one .*'Chile'; two .*\"'ruins'\"", rows.loc["cities/Lima", "why"])
     assert rows.loc["cities/Lima", "entity_a"] == "Peru"
 
 

@@ -272,7 +272,7 @@ def test_bad_input_is_named(tmp_path):
     (file,), prompts, answers = simulated(tmp_path, signal=0.5)
     with pytest.raises(UserError, match="m lacks answers to some prompts"):
         linear_probes([file], prompts, answers.iloc[1:])
-    with pytest.raises(UserError, match="the sides rulebreaker; linear probes require exactly two"):
+    with pytest.raises(UserError, match=r"sides rulebreaker; .*exactly two"):
         linear_probes([file], prompts[prompts["side"] == "rulebreaker"], answers)
     frame = pd.read_parquet(file)
     frame[frame["prompt_id"] != "5/rulebreaker"].to_parquet(file)

@@ -134,7 +134,7 @@ GREEDY = {
 def test_a_template_that_takes_all_memory_is_refused(template, goose):
     before = resource.getrlimit(resource.RLIMIT_AS)
     start, held = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(UserError, match="it takes more than 268,435,456 bytes of memory"):
+    with pytest.raises(UserError, match=r"268,435,456 bytes"):
         write_chat(goose, with_template(GREEDY[template] + MESSAGE))
     assert time.process_time() - start < 6
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held
@@ -207,7 +207,7 @@ def test_a_system_prompt_that_nothing_writes_is_refused(goose):
     )
     with pytest.raises(UserError, match="has no chat template"):
         write_chat(goose, plain)
-    with pytest.raises(UserError, match="got a system prompt without the chat template"):
+    with pytest.raises(UserError, match=r"system prompt without .*template"):
         ChatFormat(template=False, system="Think.")
 
 
@@ -217,7 +217,7 @@ def test_a_template_can_be_left_out(goose):
 
 
 def test_a_date_that_is_none_is_refused():
-    with pytest.raises(UserError, match="'yesterday' is not a date such as 2024-07-26"):
+    with pytest.raises(UserError, match=r"'yesterday'.* date .*\d{4}-\d\d-\d\d"):
         ChatFormat(date="yesterday")
 
 

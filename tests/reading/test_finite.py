@@ -1,6 +1,7 @@
 """Models whose weights, or what they compute, are not finite."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -68,7 +69,7 @@ def test_what_float16_cannot_hold_is_said_to_be_its_fault():
     model = make_tiny("llama", byte_level(), dtype=torch.float16)
     with torch.no_grad():
         model.hf.model.layers[0].mlp.up_proj.weight.fill_(6e4)
-    with pytest.raises(UserError, match="load it with --dtype bfloat16 or float32"):
+    with pytest.raises(UserError, match=r"65,504.*--dtype bfloat16 or float32"):
         check_finite(model, tokenize(model, PROMPTS[:1])[0])
 
 
@@ -77,7 +78,7 @@ def test_a_prompt_that_fails_alone_keeps_its_row():
     model, broken = broken_by(first)
     answers = interp.evaluate(model, [broken, first]).answers
     assert answers["error"].tolist() == ["non-finite", ""]
-    with pytest.raises(UserError, match=r"all prompts of tiny llama failed: .*embed_tokens"):
+    with pytest.raises(UserError, match=r"all prompts .*llama .*embed_tokens"):
         interp.evaluate(model, [broken])
 
 
@@ -103,7 +104,7 @@ def test_the_command_line_and_the_doctor_name_the_weights(tmp_path, capsys):
     assert SECOND in told
     assert main(["doctor", *options]) == 2
     told = capsys.readouterr().err
-    assert f"{SECOND}; use another copy of the model" in told
+    assert re.search(rf"{re.escape(SECOND)}; .*another copy", told)
     assert "dtype" not in told
 
 

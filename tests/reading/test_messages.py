@@ -109,25 +109,25 @@ def test_a_space_of_the_templates_own_turn_comes_before_the_prefix(prompt):
 
 def test_what_a_template_does_not_write_is_refused(prompt):
     shown = behind(prompt, Messages(demonstrations=SHOWN))
-    with pytest.raises(UserError, match="does not write the user message before the prompt"):
+    with pytest.raises(UserError, match=r"not write .*user .*Is grass green"):
         write_chat(shown, in_style(template="{{ messages[-1]['content'] }}"))
-    with pytest.raises(UserError, match="does not write the system message"):
+    with pytest.raises(UserError, match=r"does not write the system"):
         write_chat(
             behind(prompt, Messages("Think.")), in_style(template="{{ messages[-1]['content'] }}")
         )
     refusing = "{{ raise_exception('no system') if messages[0]['role'] == 'system' }}"
-    with pytest.raises(UserError, match="cannot write the roles system, user: no system"):
+    with pytest.raises(UserError, match=r"roles system, user: no system"):
         write_chat(behind(prompt, Messages("Think.")), in_style(template=refusing + TEMPLATE))
 
 
 def test_two_system_prompts_are_refused(prompt):
-    with pytest.raises(UserError, match="expected only one of the two"):
+    with pytest.raises(UserError, match=f"{prompt.id} has its own system message"):
         write_chat(behind(prompt, Messages("One.")), in_style(template=TEMPLATE, system="Other."))
 
 
 @pytest.mark.parametrize("make", [lambda: classifier("roberta"), lambda: text_to_text("t5")])
 def test_other_kinds_read_the_text_alone(make, prompt):
-    with pytest.raises(UserError, match="reads only the text of prompt"):
+    with pytest.raises(UserError, match=f"only the text of prompt {prompt.id}"):
         write_chat(behind(prompt, MESSAGES), make())
     assert write_chat(prompt, make()).text == prompt.text
 

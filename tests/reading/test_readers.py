@@ -300,7 +300,7 @@ def test_a_decoder_begins_alike_whatever_words_its_tokenizer_knows(kind, unknown
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 def test_an_option_of_unknown_words_is_refused(kind):
-    with pytest.raises(UserError, match="with the token for unknown words"):
+    with pytest.raises(UserError, match=rf"'Yes' .*{kind}.*for unknown words"):
         fixed_answers(lower_case(kind, unknown=True), AnswerOption("Yes", ("YES",)))
 
 
@@ -327,7 +327,7 @@ def test_an_option_is_a_class_by_its_name():
     model = classifier("roberta")
     assert fixed_answers(model, AnswerOption("x", ("Not-Sure", "NOT_SURE"))) == (1,)
     assert fixed_answers(model, AnswerOption("x", ("yes", "no"))) == (2, 0)
-    with pytest.raises(UserError, match=r"no class of tiny roberta .* are No, not sure, YES"):
+    with pytest.raises(UserError, match=r"'True'.* No, not sure, YES"):
         fixed_answers(model, AnswerOption("True", ("True", "true")))
     assert fixed_answers(tiny_model("llama"), AnswerOption("Yes", ("Yes",))) is None
 
@@ -335,7 +335,7 @@ def test_an_option_is_a_class_by_its_name():
 def test_options_of_one_class_are_refused(few):
     both = AnswerOption("Yes", ("Yes",)), AnswerOption("yes", ("yes",))
     same = dataclasses.replace(few[0], answer=Choice.between(*both, gold=True))
-    with pytest.raises(UserError, match="both begin with the token 'YES'"):
+    with pytest.raises(UserError, match=r"'Yes' and 'yes' .*token 'YES'"):
         interp.evaluate(classifier("roberta"), [same])
 
 
@@ -365,7 +365,7 @@ def test_models_that_answer_nothing_are_refused():
     from transformers import GPT2ForSequenceClassification, RobertaForMaskedLM, RobertaModel
 
     model = classifier("roberta")
-    with pytest.raises(UserError, match="RobertaModel has no head and cannot answer"):
+    with pytest.raises(UserError, match=r"RobertaModel has no head"):
         interp.Model("headless", RobertaModel(model.hf.config), model.tokenizer)
     with pytest.raises(UserError, match="fills masks and cannot answer"):
         interp.Model("masked", RobertaForMaskedLM(model.hf.config), model.tokenizer)
@@ -394,7 +394,7 @@ def test_a_classifier_writes_no_texts(few):
 
 
 def test_patching_a_text_to_text_model_is_refused(few):
-    with pytest.raises(UserError, match=r"a text-to-text model .* cannot be inspected"):
+    with pytest.raises(UserError, match=r"text-to-text model .*'t5' .*inspected"):
         interp.patch(text_to_text("t5"), few)
 
 

@@ -113,7 +113,7 @@ def test_numbers_do_not_depend_on_what_long_rope_reads_beside():
 def test_a_prompt_beyond_the_context_is_refused():
     model = make_tiny("gpt2", KINDS["byte-level"]())
     model.hf.config.n_positions = model.hf.config.max_position_embeddings = 30
-    with pytest.raises(UserError, match=r"tokens, but tiny gpt2 reads at most 30"):
+    with pytest.raises(UserError, match=r"\d+ tokens, but tiny gpt2 .* 30\b"):
         tokenize(model, list(some_prompts(1)))
 
 

@@ -1,6 +1,7 @@
 """Whatever lies in a run folder, nothing outside it is reached, and a message names the file."""
 
 import os
+import re
 import shutil
 import time
 
@@ -182,7 +183,7 @@ def test_validate_finds_runs_that_are_not_finished(run):
 
 def test_names_lead_nowhere_else(tmp_path):
     for part in ("..", ".", "", "a/b", "a\0b"):
-        with pytest.raises(UserError, match="is not the name of a file"):
+        with pytest.raises(UserError, match=re.escape(f"{part!r} is not the name")):
             inside(tmp_path, part)
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(UserError, match="is a link"):
@@ -210,5 +211,5 @@ def test_a_folder_of_another_format_is_refused_as_such(run, format_):
         record["started"] = record.pop("history")[0]["started"]
 
     edited(run / "run.json", as_another_version_wrote_it)
-    with pytest.raises(UserError, match="earlier or later version of interp"):
+    with pytest.raises(UserError, match=r"run\.json .*version of interp"):
         RunFolder.read(run)

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -175,7 +176,7 @@ def test_a_damaged_shard_is_found_and_done_again(one_run, undisturbed, capsys, h
     (told,) = problems(RunFolder.read(run.folder))
     assert shard.name in told
     run_in(run.folder)
-    assert f"shard {shard.name} of tiny llama is measured again" in capsys.readouterr().err
+    assert re.search(f"{shard.name} of tiny llama .*again", capsys.readouterr().err)
     assert (shard / "answers.parquet").read_bytes() == before
     assert tables(run.folder) == undisturbed
     assert list(problems(RunFolder.read(run.folder))) == []
@@ -191,7 +192,7 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
     (run.folder / "prompts.parquet").write_bytes(b"PAR1")
     wrong = list(problems(RunFolder.read(run.folder)))
     assert "answers.parquet has the columns" in wrong[0]
-    assert wrong[1] == "prompts.parquet has changed since it was written"
+    assert re.fullmatch(r"prompts\.parquet .*changed.*", wrong[1])
 
 
 def test_columns_that_hold_lists_are_whole(tmp_path):
@@ -224,7 +225,7 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on(small_disk, undisturbed):
     ballast = small_disk / "ballast"
     folder = small_disk / "run"
     ballast.write_bytes(bytes(900 * 1024))
-    with pytest.raises(UserError, match=r"cannot write .*: no space left on device"):
+    with pytest.raises(UserError, match=r"cannot write .*: no space left"):
         run_in(folder)
     done = list((folder / "shards").glob("*/[0-9a-f]*"))
     assert done
@@ -241,7 +242,7 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
     other = tiny_model("qwen2")
     retrained = Model("tiny llama", other.hf, other.tokenizer)
     before = tables(folder)
-    with pytest.raises(UserError, match="holds another model named tiny llama: its identity is"):
+    with pytest.raises(UserError, match=r"model named tiny llama: .*identity"):
         work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
     assert tables(folder) == before
 
@@ -280,7 +281,7 @@ def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undi
     folder = tmp_path / "run"
     bad = poisoned(random.Random(0), share=0.6)
     broken = work_in(folder, spec=bad, computing=ComputeOptions(fail_on_error=0.2))
-    with pytest.raises(UserError, match=r"\d+ of \d+ prompts of tiny llama failed.*0\.2.*poisoned"):
+    with pytest.raises(UserError, match=r"\d+ .*llama .*--fail-on-error.*0\.2.*poisoned"):
         execute(broken)
     done = len(list((folder / "shards").glob("*/[0-9a-f]*")))
     assert 0 < done < 24

@@ -96,7 +96,7 @@ def test_a_table_that_has_changed_is_not_handed_on(tmp_path):
     run.measure(bind(Evaluate(), tiny_model("llama")))
     (file,) = run.files("answers", run.models())
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(UserError, match="has changed since it was written; rerun"):
+    with pytest.raises(UserError, match=rf"{file.name} has changed.*rerun"):
         run.files("answers", run.models())
     file.unlink()
     with pytest.raises(UserError, match="is missing; rerun"):
@@ -132,5 +132,5 @@ def test_every_file_of_a_run_says_what_its_columns_hold(run, tmp_path):
     prompts = pq.read_schema(tmp_path / "prompts.parquet")
     assert note(prompts, "description").startswith("One row per prompt.")
     assert note(prompts.field("weight"), "unit") == "prompts"
-    assert note(prompts.field("verb"), "description") == "level of a factor that was varied"
+    assert note(prompts.field("verb"), "description").startswith("level of a factor")
     assert note(prompts.field("premise1_end"), "unit") == "characters, from 0"

@@ -1,4 +1,5 @@
 import math
+import re
 from itertools import permutations
 
 import numpy as np
@@ -272,7 +273,7 @@ def test_an_undefined_correlation_says_why(x, y, note):
 def test_a_perfect_correlation_has_no_interval():
     test = of(range(5), range(5))
     assert math.isnan(test.low)
-    assert test.note == "interval undefined: the ranks agree perfectly"
+    assert re.fullmatch("interval undefined: .*ranks agree.*", test.note)
     assert of(range(20), range(20)).p == 0.0
 
 

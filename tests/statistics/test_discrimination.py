@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -62,7 +64,7 @@ def test_signal_detection_by_hand():
     assert result.independent_sides == pytest.approx(0.75 * 0.75)
     assert result.auroc == 0.5
     assert np.isnan([result.auroc_low, result.d_prime_low]).all()
-    assert result.note == "not tested: 8 clusters; at least 10 are needed"
+    assert re.fullmatch(r"not tested: 8 clusters;.* 10\b.*", result.note)
 
 
 def test_a_model_that_always_says_yes_has_no_sensitivity_and_a_bias_to_yes():

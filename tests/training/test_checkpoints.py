@@ -57,7 +57,7 @@ def test_checkpoints_of_a_folder_that_was_taken_are_removed(tmp_path):
 
 def test_checkpoints_of_another_program_stay(tmp_path):
     checkpoint(tmp_path, 5, whole=False)
-    with pytest.raises(UserError, match="holds checkpoint-5, which another program wrote"):
+    with pytest.raises(UserError, match=r"checkpoint-5, .*another program"):
         take(tmp_path)
     remove_checkpoints(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-5"]

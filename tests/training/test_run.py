@@ -84,7 +84,7 @@ def test_its_card_states_base_options_scores_and_versions(undisturbed, configura
     assert "base_model" not in metadata  # the folder of this machine means nothing elsewhere
     assert str(configuration.parent) not in card
     assert f"Made from {configuration.name}, a sequence classifier" in card
-    assert "| --learning-rate | 0.005 | AdamW's largest learning rate" in card
+    assert "| --learning-rate | 0.005 |" in card
     for split in ("dev", "test"):
         assert f"| {split}: accuracy | {record.metrics[split]['accuracy']:.4g} |" in card
     assert f"| versions: torch | {torch.__version__} |" in card
@@ -103,7 +103,7 @@ def test_a_finished_record_without_scores_is_damaged(undisturbed, tmp_path, metr
     folder, _ = undisturbed
     copied = shutil.copytree(folder, tmp_path / "copied")
     edited(copied / "train.json", lambda record: record.update(metrics=metrics))
-    with pytest.raises(UserError, match=r"damaged.*needs the scores of its held-out splits"):
+    with pytest.raises(UserError, match=r"train\.json.*damaged.*held-out"):
         read_record(copied / "train.json", TrainRecord)
 
 
@@ -133,7 +133,7 @@ def test_a_killed_and_resumed_run_gives_the_same_model(undisturbed, configuratio
 
 def test_another_run_is_refused(undisturbed, configuration, tmp_path):
     folder, _ = undisturbed
-    with pytest.raises(UserError, match=r"different training run: its --epochs is 6.* is 7"):
+    with pytest.raises(UserError, match=r"--epochs is 6\b.* is 7\b"):
         train(configuration, folder, spec=SPEC.model_copy(update={"epochs": 7}))
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match=r"no train\.json"):
@@ -216,7 +216,7 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
             answer = FreeText(("red",))
             return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
 
-    with pytest.raises(UserError, match="is an encoder, but the task requires generated text"):
+    with pytest.raises(UserError, match=r"encoder, .*requires generated text"):
         Training(Writing(from_scratch=True), str(configuration), CPU)
     with pytest.raises(UserError, match="without weights; pass --from-scratch"):
         Training(Colors(), "small-decoder", CPU)
@@ -227,7 +227,7 @@ def test_a_step_that_does_not_fit_is_told(configuration, tmp_path, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr("interp.training.run.fit", full)
-    with pytest.raises(UserError, match=r"8 prompts does not fit .* smaller --batch"):
+    with pytest.raises(UserError, match=r"\b8 prompts does not fit .*--batch"):
         train(configuration, tmp_path / "out")
 
 
@@ -236,7 +236,7 @@ def test_a_full_disk_is_told(configuration, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "no space")
 
     monkeypatch.setattr("interp.training.run.fit", full)
-    with pytest.raises(UserError, match=r"no space left .* rerun the same command to resume"):
+    with pytest.raises(UserError, match=r"no space left .*to resume"):
         train(configuration, tmp_path / "out")
 
 
@@ -270,7 +270,7 @@ def test_an_encoder_that_fills_masks_becomes_a_classifier(tmp_path):
     damaged = hf.state_dict()
     damaged.pop("roberta.encoder.layer.1.output.dense.weight")
     hf.save_pretrained(source, state_dict=damaged)
-    with pytest.raises(UserError, match=r"lack roberta\.encoder\.layer\.1\.output\.dense"):
+    with pytest.raises(UserError, match=r"roberta\.encoder\.layer\.1\.output\.dense"):
         train(source, tmp_path / "other", spec=Colors(epochs=1, batch=24))
     assert not (tmp_path / "other").exists()
 

@@ -18,7 +18,7 @@ def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
     section = adjusted_section(results)
     assert "figure4_slopes" in [getattr(item, "name", "") for item in section.items]
     page = write_report(Report("made up", "", (section,)), tmp_path)
-    assert "Intercept and slope for perplexity of each model" in page.read_text(encoding="utf-8")
+    assert "slope for perplexity" in page.read_text(encoding="utf-8")
     slopes = pd.read_csv(tmp_path / "tables" / "slopes.csv")
     # Drawn around -0.03 with a standard deviation of 0.01.
     assert (slopes["relative_perplexity"] < 0).all()
@@ -40,13 +40,13 @@ def test_one_model_falls_back_and_says_so():
 def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
     rows = made_up(1)
     why = mixed_model(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
-    assert "modality is box in every row" in str(why)
+    assert "modality is box" in str(why)
 
 
 def test_contrasts_over_models_are_explained_only_where_they_are_shown(results):
     section = models_section(results)
     assert section.items[0].name == "pooled_contrasts"
-    assert "The contrasts over models, which come first" in section.text
+    assert "contrasts over models" in section.text
     one = results.scores["questions"]
     single = models_section(with_vocabulary({"questions": one[one["model"] == "model 0"]}))
     assert "Nothing is pooled" in single.text and "tau" not in single.text
@@ -61,7 +61,7 @@ def test_titles_say_which_mixed_model_a_table_is_about(results):
     ]
     tables = [item.title for item in items if isinstance(item, TableItem)]
     assert len(tables) == len(set(tables))
-    assert "Fixed effects on soft accuracy, valid forms only" in tables
+    assert any("soft accuracy, valid forms" in title for title in tables)
 
 
 def test_means_are_averaged_over_another_factor_only_if_there_is_one():

@@ -1,5 +1,7 @@
 """The study: its tables on scores whose answers are known, and the whole of it on tiny models."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,7 @@ from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effect_sections import mixed_model
-from interp_experiments.logical_forms.effects import confirmatory, effects
+from interp_experiments.logical_forms.effects import NOBODY, confirmatory, effects
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.results import clustered_means, read_results
@@ -211,7 +213,7 @@ def test_models_that_do_not_read_the_mirror_are_not_counted_as_reading_it():
     assert (table.loc[(TOGETHER, "nonsense"), "n"] == 0).all()
     section = model_section(results, TableItem("parameters", "Parameters", rows))
     assert "Models compared: 1 of 1;" in section.text
-    assert "also read the nonsense mirror, by the same criterion: 0." in section.text
+    assert re.search(r"nonsense mirror, [^.]*: 0\.", section.text)
 
 
 def test_a_share_without_an_answer_says_which_questions_it_is_about():
@@ -219,7 +221,7 @@ def test_a_share_without_an_answer_says_which_questions_it_is_about():
     results = with_vocabulary({"questions": rows, "nonsense": rows})
     results.answers.loc[:72, "answer"] = ""
     section = model_section(results, TableItem("parameters", "Parameters", rows))
-    assert section.items[0].note.startswith("In the main set of questions, model 0: 10.1% of")
+    assert re.match(r"In the main set .*model 0: 10\.1%", section.items[0].note)
 
 
 def test_a_line_at_one_half_is_drawn_only_where_it_is_chance(results):
@@ -254,14 +256,12 @@ def test_the_first_screen_follows_from_the_numbers():
     rows = pd.concat([made_up(1), lost])
     first = screen(with_vocabulary({"questions": rows, "nonsense": rows}))
     read, accuracy, modality, form, perplexity = first.sentences
-    assert read.startswith("1 of 2 models answers Yes or No and reads the questions; the others")
+    assert re.match("1 of 2 models .*Yes or No", read)
     assert accuracy.startswith("Soft accuracy is 0.")
-    assert modality.startswith(
-        "Soft accuracy by modality, valid forms: 3 of 3 differ; largest box − diamond: −0."
-    )
+    assert re.search(r"modality, .*: 3 of 3 differ; .*box − diamond: −0\.", modality)
     assert modality.endswith(" 30 interpretations, 1 model.")
     assert form.endswith(" 30 interpretations, 1 model.")
-    assert perplexity.startswith("Within a form, perplexity and soft accuracy have a rank corr")
+    assert re.match(r"Within a form, perplexity.* correlation of [−+]?[01]\.", perplexity)
     numbers = first.items[0].frame.set_index(["model", "number"])
     own = made_up(1).set_index("gold")["soft_accuracy"]
     assert numbers.loc[("model 0", "soft accuracy"), "value"] == pytest.approx(own.mean())
@@ -269,10 +269,10 @@ def test_the_first_screen_follows_from_the_numbers():
     assert valid == pytest.approx(own["Yes"].mean())
     blank = numbers.loc["lost"]
     assert blank["value"].isna().all()
-    assert blank["note"].str.contains("perplexity is above that of guessing").all()
+    assert blank["note"].str.contains("perplexity is above").all()
     nobody = screen(with_vocabulary({"questions": lost, "nonsense": lost}))
     (only,) = nobody.sentences
-    assert only.startswith("0 of 1 model answer Yes or No")
+    assert only.startswith("0 of 1 model")
     assert len(nobody.items) == 1
 
 
@@ -283,12 +283,12 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     results = with_vocabulary({"questions": rows})
     assert results.models == ["model 0", "model 1", "silent", "lost"]
     assert results.competent == ["model 0", "model 1"]
-    assert results.incompetence["silent"] == "Yes and No together have a probability of 0.2"
-    assert results.incompetence["lost"] == "its perplexity is 5,000; that of guessing is 1,000"
+    assert re.fullmatch(r"Yes and No .* 0\.2", results.incompetence["silent"])
+    assert re.fullmatch("its perplexity is 5,000.* 1,000", results.incompetence["lost"])
     assert tables.models(results)["why_not"].tolist()[:2] == ["", ""]
     nobody = with_vocabulary({"questions": silent})
     why = mixed_model(nobody.pooled("questions"), "soft_accuracy")
-    assert "no model both answers Yes or No often enough" in str(why)
+    assert str(why) == NOBODY
 
 
 @pytest.mark.parametrize("table", ["measured", "published"])
@@ -400,7 +400,7 @@ def test_the_prompts_of_all_sets_are_on_the_page_with_their_answers(folder):
 def test_a_stage_without_rows_is_refused(tmp_path):
     record = StudyRecord(study="logical-forms", options={}, stages=[], models=[], history=[])
     folder = StudyFolder(tmp_path, record, {})
-    with pytest.raises(UserError, match="no results of the stage 'questions' yet"):
+    with pytest.raises(UserError, match=r"no results .*'questions'"):
         read_results(folder)
 
 

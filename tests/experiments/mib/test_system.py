@@ -89,7 +89,7 @@ def test_rows_of_another_form_are_refused(tmp_path):
     write_table(rows.assign(metadata="Anna"), file)
     with pytest.raises(
         UserError,
-        match=r"4 invalid rows.*\n.*line 1: the row does not have MIB's format: .*metadata",
+        match=r"4 invalid rows.*\n.*line 1: .*MIB.*metadata",
     ):
         ioi.prompts(seed=0, data=str(file))
     write_table(rows.drop(columns="metadata"), file)

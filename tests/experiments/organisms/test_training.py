@@ -142,7 +142,7 @@ def test_two_answers_are_learned_by_their_shares():
 def test_two_answers_of_different_lengths_are_refused():
     tokenizer = interp.load_model(BASE, device="cpu").tokenizer
     uneven = [Exchange("Is it?", "Yes", "Certainly not", share=0.5)]
-    with pytest.raises(UserError, match="those of at least one pair do not: Yes/Certainly"):
+    with pytest.raises(UserError, match=r"one pair .*Yes/Certainly"):
         tokenize(tokenizer, uneven, messages=False)
 
 

@@ -1,5 +1,7 @@
 """What was named in advance, on answers whose scores are known; the sentences made from it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,11 +129,9 @@ def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
     assert len(first.sentences) == MOST_SENTENCES
     assert all(len(line.split()) <= MOST_WORDS for line in first.sentences), first.sentences
     f1, *short = first.sentences
-    assert f1.startswith("Weighted F1 of contrast sets is highest for able, 0.")
+    assert re.match(r"Weighted F1 of contrast sets .*\bable, 0\.", f1)
     assert "best constant guess" in set(first.items[0].frame["model"])
-    assert short[0].startswith(
-        "Accuracy on the bare test split against guessing: 2 of 2 above, 0 below; "
-    )
+    assert re.match(r"Accuracy .*guessing: 2 of 2 above, 0 below", short[0])
     assert all(" theories" in line or " statements" in line for line in short)
     section = finding_section(Results(stages, []), compared)
     names = ["against_a_guess", "between_sets", "models_1", "models_2", "comparisons"]

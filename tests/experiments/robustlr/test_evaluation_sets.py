@@ -233,7 +233,7 @@ def test_groups_without_another_label_are_refused(tmp_path):
     file = tmp_path / "contra_equiv.csv"
     frame = rows_of([Few("C-ES", 0, REAL, distractors=False)])
     frame.iloc[:2].drop(columns="set").to_csv(file, index=False)  # one group
-    with pytest.raises(UserError, match=r"no group .* has an edit whose label differs"):
+    with pytest.raises(UserError, match=r"no group .*\.csv.* label differs"):
         edits.prompts(seed=0, data=str(file))
 
 

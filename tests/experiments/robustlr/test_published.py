@@ -1,4 +1,5 @@
 import csv
+import re
 
 import pytest
 
@@ -87,8 +88,7 @@ def rows():
 
 def test_a_wrong_label_is_reported_by_row(tmp_path, rows):
     message = refused(tmp_path, changed(rows, 1, label=1))
-    assert "test.csv, line 3: the label of" in message
-    assert "is 1 (True); by the theory it is 2 (Unknown)" in message
+    assert re.search(r"csv, line 3: .*label .* 1 \(True\).* 2 \(Unknown\)", message)
 
 
 def test_a_missing_column_is_reported(tmp_path, rows):
@@ -97,15 +97,15 @@ def test_a_missing_column_is_reported(tmp_path, rows):
 
 def test_an_unknown_predicate_is_reported_by_row(tmp_path, rows):
     message = refused(tmp_path, changed(rows, 2, context="Anna likes Bob. Bob is tall."))
-    assert "test.csv, line 4: 'Anna likes Bob' is not in the language" in message
+    assert re.search(r"csv, line 4: 'Anna likes Bob'", message)
 
 
 def test_an_incomplete_group_is_reported_by_row(tmp_path, rows):
     message = refused(tmp_path, rows[:6] + rows[7:])
-    assert "test.csv, line 7: the theory 'C-CS-00000-conj' has the versions" in message
-    assert "expected conj0, conj1, conj2, conj3, conj4, conj5, conj6" in message
+    assert re.search(r"csv, line 7: .*'C-CS-00000-conj'.*versions", message)
+    assert "expected " + ", ".join(f"conj{number}" for number in range(7)) in message
     message = refused(tmp_path, rows[:-1])
-    assert "'D1-ES-00001@0' has the versions base; expected base, equiv_type1" in message
+    assert re.search("'D1-ES-00001@0'.* base; .*base, equiv_type1", message)
 
 
 def test_a_version_twice_is_reported(tmp_path, rows):
@@ -115,13 +115,13 @@ def test_a_version_twice_is_reported(tmp_path, rows):
 def test_a_group_with_labels_of_another_table_is_reported(tmp_path, rows):
     swapped = changed(rows, 1, theory_id=rows[2]["theory_id"])
     swapped = changed(swapped, 2, theory_id=rows[1]["theory_id"])
-    assert "conj1 has the label True; expected Unknown" in refused(tmp_path, swapped)
+    assert re.search("conj1 .*True; expected Unknown", refused(tmp_path, swapped))
 
 
 def test_a_pair_that_is_no_paraphrase_is_reported(tmp_path, rows):
     base = rows[14]
     other = {**base, "theory_id": rows[15]["theory_id"]}
-    assert "is not a paraphrase of its base" in refused(tmp_path, [base, other])
+    assert "is not a paraphrase" in refused(tmp_path, [base, other])
 
 
 @pytest.mark.parametrize(

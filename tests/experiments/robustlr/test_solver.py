@@ -87,7 +87,7 @@ def test_columns_of_a_truth_table():
 def test_too_many_dependent_predicates_are_refused_in_words():
     chain = [is_("tall", f"Name{number}") for number in range(MOST_PREDICATES + 1)]
     rules = tuple(Rule((one,), (other,)) for one, other in pairwise(chain))
-    with pytest.raises(UserError, match="21 predicates of the theory depend on each other"):
+    with pytest.raises(UserError, match=f"{MOST_PREDICATES + 1} predicates .* {MOST_PREDICATES},"):
         verdict(Theory((), rules), chain[0])
     # Facts decide all of them without a table.
     assert verdict(Theory((chain[0],), rules), chain[-1]) is Verdict.TRUE

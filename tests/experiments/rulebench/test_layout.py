@@ -1,6 +1,7 @@
 """Sets in the authors' layout: small ones written here, and the real ones where they are."""
 
 import json
+import re
 from pathlib import Path
 
 import psutil
@@ -80,10 +81,10 @@ def test_a_set_is_recognised_by_its_answers_or_named(tmp_path):
     assert read_set(write(tmp_path / "mine", [item("niece")])).name == "clutrr"
     assert read_set(write(tmp_path / "truths", [item(True)])).name == "ulogic"
     letters = write(tmp_path / "letters", [item("a")])
-    with pytest.raises(UserError, match="name its folder like one of deer, theoremqa"):
+    with pytest.raises(UserError, match=r"folder.*deer, theoremqa"):
         read_set(letters)
     assert read_set(letters, name="theoremQA").name == "theoremqa"
-    with pytest.raises(UserError, match="unknown set 'clutr'; did you mean clutrr"):
+    with pytest.raises(UserError, match=r"'clutr'.*\bclutrr\b"):
         read_set(letters, name="clutr")
 
 
@@ -117,7 +118,7 @@ def test_all_broken_items_are_reported_at_once(tmp_path):
     folder = write(tmp_path / "clutrr", [item("uncle"), *(wrong for wrong, _ in BROKEN)])
     with pytest.raises(UserError) as stopped:
         read_set(folder)
-    assert str(stopped.value).startswith(f"{len(BROKEN)} parts of the data are broken")
+    assert str(stopped.value).startswith(f"{len(BROKEN)} parts")
     for position in range(2, 2 + len(BROKEN)):
         assert f"item {position}" in str(stopped.value)
 
@@ -126,7 +127,7 @@ def test_a_long_report_is_cut_and_counted(tmp_path):
     folder = write(tmp_path / "clutrr", [item("x" * 5000, rule=0) for _ in range(50)])
     with pytest.raises(UserError) as stopped:
         read_set(folder)
-    assert "50 parts of the data are broken" in str(stopped.value)
+    assert str(stopped.value).startswith("50 parts")
     assert str(stopped.value).endswith("and 30 more")
     assert len(str(stopped.value)) < 20 * 200
 
@@ -146,7 +147,7 @@ def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, d
     damaged = text.replace(*damage)
     assert damaged != text
     folder = write(tmp_path / "clutrr", [], text=damaged)
-    with pytest.raises(UserError, match=r"clutrr/test_data\.json, item 2 is not JSON"):
+    with pytest.raises(UserError, match=r"clutrr/test_data.*, item 2.*JSON"):
         read_set(folder)
     found = read_set(folder, broken="skip")
     assert [i.gold for i in found.factual.items] == ["uncle", "niece", "son"]
@@ -170,13 +171,11 @@ def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, d
 def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text('{"0": {"NL": "x"},\n"0": {"NL": "y"}}')
-    with pytest.raises(
-        UserError, match=r"test_rule\.json is not JSON: '0' is given twice .*line 2"
-    ):
+    with pytest.raises(UserError, match=r"test_rule\.json.*'0'.*twice.*line 2"):
         read_set(folder)
     free = psutil.virtual_memory()._replace(available=10)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
-    with pytest.raises(UserError, match=r"test_data\.json has .* exceeds the 10 bytes"):
+    with pytest.raises(UserError, match=r"test_data\.json .*exceeds.* 10 bytes"):
         read_set(folder)
 
 
@@ -203,8 +202,8 @@ def test_a_broken_rule_is_reported_with_the_items_that_need_it(tmp_path):
     )
     with pytest.raises(UserError) as stopped:
         read_set(folder)
-    assert "test_rule.json, rule '1': NL is" in str(stopped.value)
-    assert "item 2: its rule '1' is not in test_rule.json" in str(stopped.value)
+    assert re.search(r"test_rule\.json.*'1': NL", str(stopped.value))
+    assert re.search(r"item 2.*'1'.*test_rule\.json", str(stopped.value))
     assert len(read_set(folder, broken="skip").factual.items) == 1
 
 
@@ -229,13 +228,13 @@ def test_what_is_missing_is_said(tmp_path):
         read_sets(tmp_path)
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text("[1]")
-    with pytest.raises(UserError, match="does not contain a JSON object of rules"):
+    with pytest.raises(UserError, match=r"test_rule\.json .*JSON object"):
         read_sets(folder)
     (folder / RULES).write_bytes(b"\xff\xfe")
     with pytest.raises(UserError, match="not encoded in UTF-8"):
         read_sets(folder)
     (folder / RULES).unlink()
-    with pytest.raises(UserError, match=r"there is no test_rule\.json"):
+    with pytest.raises(UserError, match=r"no test_rule\.json"):
         read_sets(folder)
 
 

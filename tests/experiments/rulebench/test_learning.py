@@ -104,7 +104,7 @@ def test_the_loss_is_that_of_the_answer_alone(tmp_path, thought):
 
 def test_a_folder_is_learned_from_its_own_part_and_measured_on_its_test(tmp_path):
     folder = write(tmp_path / "ulogic", [item(True, rule=0), item(False, rule=1)])
-    with pytest.raises(UserError, match=r"expected train_data\.json or validation_data\.json"):
+    with pytest.raises(UserError, match=r"\btrain_data.*\bvalidation_data"):
         RuleFollowing(data=str(folder)).prompts("train")
     learned = [item(False, rule=2, question="Is Bo kind?") for _ in range(3)]
     (folder / "train_data.json").write_text(json.dumps(learned))
@@ -114,7 +114,7 @@ def test_a_folder_is_learned_from_its_own_part_and_measured_on_its_test(tmp_path
     assert [prompt.answer.gold for prompt in spec.prompts("dev")] == ["true"]
     assert [prompt.answer.gold for prompt in spec.prompts("test")] == ["false"]
     (folder / "train_rule.json").write_text(json.dumps(rules(1)))
-    with pytest.raises(UserError, match=r"ulogic/train_data\.json, item 1: its rule '2' is not"):
+    with pytest.raises(UserError, match=r"ulogic/train_data\.json, item 1.*'2'"):
         spec.prompts("train")
 
 

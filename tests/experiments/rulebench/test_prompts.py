@@ -220,7 +220,7 @@ def test_what_a_system_cannot_read_is_said(tmp_path):
     system = find_system("rulebench")
     with pytest.raises(UserError, match="no set of RuleBench in"):
         system.prompts(seed=0, data=str(tmp_path))
-    with pytest.raises(UserError, match=r"no set of RuleBench in|cannot read"):
+    with pytest.raises(UserError, match=r"set of RuleBench|cannot read"):
         system.prompts(seed=0, data="x" * 5000)
     with pytest.raises(UserError, match="reads no data"):
         find_system("rulebench-string-game").prompts(seed=0, data=str(tmp_path))
@@ -262,5 +262,5 @@ def test_versions_are_asked_of_what_is_in_both(kinship):
     less = prompts_of(replace(whole, counterfactual=fewer), VERSIONS)
     assert len(groups) - 1 == len({prompt.pair_id for prompt in less}) == len(less) / 2
     factual = replace(whole, counterfactual=None)
-    with pytest.raises(UserError, match="kinship has no questions for rulebench-versions"):
+    with pytest.raises(UserError, match=r"kinship.*rulebench-versions"):
         find_system("rulebench-versions").prompts_of([factual], seed=0, data=None)

@@ -1,6 +1,7 @@
 """The study: its tables on texts whose classes are known, and the whole of it on a tiny model."""
 
 import json
+import re
 from itertools import count
 
 import numpy as np
@@ -274,9 +275,9 @@ def test_a_set_whose_texts_are_not_parsed_is_named_first():
         ]
     )
     (sentence,) = unreadable(texts)
-    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts by 2 models,")
+    assert re.match("kinship: .* 18 of 18 texts by 2 models,", sentence)
     (sentence,) = unreadable(texts[texts["model"] != "c"])
-    assert sentence.startswith("kinship: no answer could be parsed in 18 of 18 texts, so")
+    assert re.match("kinship: .* 18 of 18 texts, ", sentence)
     assert not unreadable(texts[texts["model"] == "c"])
 
 
@@ -286,11 +287,8 @@ def test_a_dimension_that_was_not_measured_says_so_with_the_reason():
     failed = pd.DataFrame([text("", rules="all", model="b")]).assign(error="it is too long")
     results = Results(results.texts, failed)
     section = dimension_section(results, tables.accuracy(results))
-    assert "Formal was not measured: no prompt of this study has rules in logic." in section.text
-    assert (
-        "Triggering was not measured for b: no prompt that shows all rules could be measured"
-        in section.text
-    )
+    assert re.search(r"Formal was not measured: .*logic\.", section.text)
+    assert re.search("Triggering .* for b: .*all rules", section.text)
     assert "Executing was" not in section.text
     (table,) = (item for item in section.items if item.name == "dimensions")
     assert table.frame["score"].notna().all()
@@ -343,13 +341,11 @@ def test_each_dimension_is_a_headline_number_and_blank_with_a_reason_if_not_meas
     assert (own["value"], own["n"]) == (0.25, 4)
     blank = numbers.loc[("b", "executing score")]
     assert np.isnan(blank["value"]) and blank["n"] == 0
-    assert blank["note"] == "no prompt that shows only the golden rule has been measured yet"
-    assert (
-        numbers.loc[("b", "formal score"), "note"] == "no prompt of this study has rules in logic"
-    )
+    assert re.fullmatch(".*only the golden rule.* yet", blank["note"])
+    assert numbers.loc[("b", "formal score"), "note"].endswith("rules in logic")
     long = pd.DataFrame([text("", rules="golden", model="b")]).assign(error="it is too long")
     tried = headline_numbers(Results(results.texts, long)).set_index(["model", "number"])["note"]
-    assert tried["b", "executing score"].endswith("the golden rule could be measured")
+    assert re.fullmatch(".*golden rule could be measured", tried["b", "executing score"])
     assert numbers["value"].notna().sum() == 2 and len(numbers) == 10
 
 
@@ -388,7 +384,7 @@ def data(tmp_path_factory):
 
 def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     source = PromptSource(system="rulebench", data=str(data), limit="all")
-    with pytest.raises(UserError, match=r"deer/test_data\.json, item 3: its output is 'x'"):
+    with pytest.raises(UserError, match=r"deer/test_data.*, item 3.*'x'"):
         RuleBenchStudy().stages(source)
     study = RuleBenchStudy(skip_broken=True, max_new_tokens=4)
     folder = study_in(tmp_path / "study", study, source)
@@ -448,7 +444,7 @@ def test_a_study_that_has_no_organism_asks_for_a_model(tmp_path, capsys, monkeyp
     monkeypatch.setattr(RuleBenchStudy, "organisms", ("riddles",))
     assert main(["run", "rulebench", "--limit", "1", "--out", str(tmp_path / "study")]) == 2
     told = capsys.readouterr().err
-    assert "there is no packaged organism for riddles; name a model with --model" in told
+    assert re.search("organism for riddles.*--model", told)
 
 
 def test_nothing_measured_yet_is_said(tmp_path):

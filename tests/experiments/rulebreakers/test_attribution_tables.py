@@ -237,13 +237,13 @@ def test_effects_between_and_within_entities_are_told_apart(effects):
     assert table.loc[found, "p_holm"] < 1e-4
     assert table.loc[other, "low"] < 0 < table.loc[other, "high"]
     assert table.loc["familiarity", "p"] > 0.05
-    assert table["fitted"].str.startswith("mixed logistic regression with random intercepts").all()
+    assert table["fitted"].str.startswith("mixed logistic regression").all()
     assert set(table["adjusted_for"]) == {"rule, phrasing, verb"}
 
 
 def test_entities_that_decide_every_answer_are_the_observations():
     table = by_term(between=1.0, spread=60.0)
-    assert table["fitted"].str.startswith("quasi-binomial regression over levels of entity").all()
+    assert table["fitted"].str.match("quasi-binomial.* entity").all()
     assert table.loc[["ratio_of_entity", "familiarity"], "estimate"].notna().all()
     assert table.loc["ratio_within_entity", "note"].startswith("undefined: it varies within")
 
@@ -271,7 +271,7 @@ def test_nothing_is_tested_below_ten_entities():
     table = prompt_models(replace(few, prompts=few.prompts[nine]))
     assert table["estimate"].notna().any()
     assert table[["p", "p_holm", "low", "high"]].isna().all(axis=None)
-    assert set(table["note"]) == {"not tested: 9 clusters; at least 10 are needed"}
+    assert table["note"].str.fullmatch("not tested: 9 clusters.* 10 .*").all()
 
 
 def test_a_model_without_usable_rows_is_left_out_with_the_reason():
@@ -290,7 +290,7 @@ def test_a_model_without_usable_rows_is_left_out_with_the_reason():
         assert len(table) == 3
         numbers = ["estimate", "low", "high", "p", "p_holm", "odds_ratio", "df"]
         assert table[numbers].isna().all(axis=None)
-        assert table["note"].str.startswith("left out: all answers are alike within").all()
+        assert table["note"].str.match("left out: .*phrasing or verb").all()
         assert (table["left_out"] == len(found.prompts)).all()
     measured = prompt_models(both).query("model == 'm'")
     assert measured["estimate"].notna().all()

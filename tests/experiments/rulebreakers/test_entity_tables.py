@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,9 +81,7 @@ def test_equal_estimates_have_no_ends():
 def test_a_list_without_an_order_says_so():
     table = extremes(ENTITIES.assign(pairs=6), k=2)
     assert (table["apart"] == 0).all()
-    assert overlap(table) == (
-        "All intervals at one end overlap those at the other, so this is not a ranking."
-    )
+    assert re.match("All intervals .*overlap.* not a ranking", overlap(table))
 
 
 def frame(rng, with_feature, without):
@@ -115,10 +115,7 @@ def test_few_entity_pairs_on_either_side_are_not_tested(n):
         pairs = frame(np.random.default_rng(3), *sizes)
         (row,) = feature_contrast(pairs, value="accuracy", feature="named").itertuples()
         assert np.isnan(row.p)
-        assert row.note == (
-            f"not tested, for lack of power: {n} entity pair{'s' * (n != 1)} {few} the feature, "
-            "at least 10 needed"
-        )
+        assert re.match(rf"not tested, .*\b{n} entity pairs? {few} .*\b10 ", row.note)
 
 
 def test_swapping_the_feature_flips_the_difference():

@@ -185,7 +185,7 @@ def test_an_entity_pair_has_one_category(published, tmp_path):
     change = rows["id"].isin(rows["id"].iloc[:2])
     rows.loc[change, "category"] = "fish"
     rows.to_csv(tmp_path / "data.csv", index=False)
-    with pytest.raises(UserError, match="line 4: category is 'bird', but 'fish' in an earlier row"):
+    with pytest.raises(UserError, match=r"line 4: category.*'bird'.*'fish'.*earlier"):
         load_published(str(tmp_path / "data.csv"))
 
 
@@ -205,5 +205,5 @@ def test_what_is_no_data_is_refused(tmp_path):
 
 
 def test_a_hub_name_that_cannot_be_reached_says_so():
-    with pytest.raises(UserError, match="download it and use its path"):
+    with pytest.raises(UserError, match=r"nobody/nothing-here.*path"):
         load_published("nobody/nothing-here")

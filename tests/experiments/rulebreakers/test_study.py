@@ -118,7 +118,7 @@ def test_every_table_and_figure_is_made(folder, capsys):
         assert file.name in page
         pd.read_csv(file)
     assert all(name in page for name in ORGANISMS)
-    assert "The paper measured none of this study&#39;s models." in page
+    assert "measured none of this study" in page
     assert "Measured and published" not in page
     # The same command again measures nothing, and writes the page anew.
     options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
@@ -205,7 +205,7 @@ def test_the_page_says_how_often_nothing_is_answered(results):
     silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
     (table,) = [item for item in accuracy_section(silent).items if item.name == "accuracy"]
     for model in ORGANISMS:
-        assert f"{model}: 100.0% of the prompts have a most probable token" in table.note
+        assert re.search(rf"{model}: 100\.0% .*most probable token", table.note)
     asked = competence(silent)
     assert not asked["competent"].any()
     assert set(asked["why"]) == {"most answers are neither option"}
@@ -349,7 +349,7 @@ def test_names_within_are_not_tested_for_lack_of_power(results):
     table = names_within(results)
     assert (table["n_with"] < 10).all()
     assert table["p"].isna().all()
-    assert table["note"].str.startswith("not tested, for lack of power").all()
+    assert table["note"].str.match(r"not tested, .* 10 needed").all()
 
 
 def test_the_first_screen_says_what_the_tables_say(results):
@@ -365,7 +365,7 @@ def test_the_first_screen_says_what_the_tables_say(results):
     named = familiarity(results).query("cities == 'all'").set_index("model")
     more = named.index[named["finding"] == "recognized more familiar"]
     assert told.loc[more, "familiarity"].str.startswith("recognized more familiar, ").all()
-    assert f"more familiar than failed ones to {len(more)} of 6 models" in first.sentences[-1]
+    assert re.search(rf"more familiar .* {len(more)} of 6 models", first.sentences[-1])
     table = contrasts(results).query("status == 'confirmatory'")
     section = finding_section(results)
     tested = table["p"].notna().sum()
@@ -470,7 +470,7 @@ def test_a_study_without_a_stage_says_so(folder, tmp_path):
     copy = tmp_path / "study"
     shutil.copytree(folder, copy)
     shutil.rmtree(copy / "residuals")
-    with pytest.raises(UserError, match="has no results of the stage 'residuals' yet"):
+    with pytest.raises(UserError, match=r"no results .*'residuals'"):
         read_results(StudyFolder.read(copy))
 
 
@@ -482,7 +482,7 @@ def test_a_study_without_a_pair_that_every_model_answered_says_so(folder, tmp_pa
         first, *others = answers.shards(model)
         for shard in [first] if model == "organism/mistral" else others:
             shutil.rmtree(shard)
-    with pytest.raises(UserError, match="has no pair that was measured for every model and"):
+    with pytest.raises(UserError, match=r"no pair .*every model"):
         read_results(StudyFolder.read(copy))
 
 

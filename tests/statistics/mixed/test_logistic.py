@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,9 +71,7 @@ def test_the_result_says_what_was_fitted(frame):
         ["phrasing", 5],
     ]
     assert (result.n, result.converged) == (600, True)
-    assert result.fitted == (
-        "mixed logistic regression with random intercepts for entity and phrasing (Laplace)"
-    )
+    assert re.match("mixed logistic .* entity and phrasing", result.fitted)
     row = result.terms.iloc[1]
     assert row["t"] == pytest.approx(row["estimate"] / row["se"])
     assert row["odds_ratio"] == pytest.approx(np.exp(row["estimate"]))
@@ -121,7 +121,7 @@ def test_as_many_coefficients_as_levels_leave_no_test(frame):
     two = frame[frame["entity"].isin(["e0", "e1"])]
     terms = fit(two, terms=("familiarity", "ratio"), groups=("entity",)).terms.set_index("term")
     assert terms.loc["familiarity", ["p", "low", "high"]].isna().all()
-    assert terms.loc["familiarity", "note"] == "no test: as many coefficients as levels"
+    assert re.fullmatch("no test: .*coefficients as levels", terms.loc["familiarity", "note"])
     assert np.isfinite(terms.loc["ratio", "p"])
 
 
@@ -167,14 +167,14 @@ def test_where_there_is_no_estimate_it_says_why(frame, changes, reason):
 
 def test_a_grouping_of_one_level_is_left_out(frame):
     result = fit(frame.assign(phrasing="p"))
-    assert result.fitted == "mixed logistic regression with random intercepts for entity (Laplace)"
+    assert re.fullmatch(r"mixed logistic .* for entity \(Laplace\)", result.fitted)
     assert result.groups["note"].tolist() == ["", "omitted: only one level"]
     assert result.groups["sd"].isna().tolist() == [False, True]
 
 
 def test_groupings_of_one_level_leave_an_ordinary_regression(frame):
     result = fit(frame.assign(phrasing="p", entity="e"))
-    assert result.fitted == "logistic regression: no grouping has two levels"
+    assert re.fullmatch("logistic regression: no grouping .*", result.fitted)
     assert result.terms["se"].notna().all()
 
 
@@ -196,10 +196,7 @@ def test_a_grouping_that_decides_the_outcome_is_the_observation(frame):
     )
     result = fit(decided)
     assert not result.converged
-    assert result.fitted == (
-        "quasi-binomial regression over levels of entity; mixed model: entity by itself decides "
-        "nearly every outcome"
-    )
+    assert re.match("quasi-binomial .* entity; .*: entity .*decides", result.fitted)
     terms = result.terms.set_index("term")
     expected = by_levels(decided)
     known = terms.loc[["intercept", "familiarity"]]
@@ -229,7 +226,7 @@ def test_a_fit_without_a_maximum_is_over_levels_too(frame, monkeypatch):
 
     monkeypatch.setattr("interp.statistics.mixed.logistic.fit_laplace", lost)
     result = fit(frame)
-    assert result.fitted.endswith("mixed model: its likelihood has no clear maximum")
+    assert re.search("mixed model: .*no clear maximum$", result.fitted)
     assert result.terms["se"].notna().sum() == 2
 
 

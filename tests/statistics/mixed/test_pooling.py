@@ -1,5 +1,7 @@
 """Random-effects meta-analysis over models: against a worked example, and on simulated data."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,13 +54,13 @@ def test_models_that_are_all_the_same_have_no_interval_of_rounding(value):
     assert found.estimate == pytest.approx(value)
     assert np.isnan([found.low, found.p, found.excluded_below, found.predicted_low]).all()
     assert (found.tau, found.I2) == (0.0, 0.0)
-    assert found.note == "no interval: all models have the same estimate"
+    assert re.fullmatch("no interval: .*same estimate", found.note)
 
 
 def test_one_model_is_not_pooled():
     found = pool(np.array([0.2, 0.3]), np.array([0.1, np.nan]))
     assert np.isnan([found.estimate, found.p, found.tau]).all()
-    assert found.note == "undefined: only 1 of the required 2 models"
+    assert re.fullmatch("undefined: .*1 of .*2 models", found.note)
 
 
 def test_two_models_predict_a_third_hardly():
