@@ -79,9 +79,8 @@ def first_screen(results: Results) -> Glance:
         f"{entities:,} entity pairs. {unequal(results.prompts, 'entity_pair')}"
     ).strip()
     drawn = list(_ACCURACIES.values())
-    if not numbers.loc[numbers["number"].isin(drawn), "value"].notna().any():
-        drawn = None
-    return glance(asked, numbers, sentences, drawn=drawn, cautions=cautions)
+    known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
+    return glance(asked, numbers, sentences, drawn=drawn if known else None, cautions=cautions)
 
 
 def study_cautions(results: Results) -> tuple[Caution, ...]:

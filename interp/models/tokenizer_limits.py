@@ -13,7 +13,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from transformers.utils import cached_file
+from transformers.utils.hub import cached_file
 
 from interp.errors import UserError
 from interp.files import read_bytes

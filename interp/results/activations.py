@@ -118,7 +118,7 @@ def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
                 )
             count.vectors += len(rows)
             count.prompts += rows["prompt_id"].nunique()
-            vectors = np.stack(rows["vector"].to_numpy()).astype(float)
+            vectors = np.stack(rows["vector"].tolist()).astype(float)
             count.norms += float(np.linalg.norm(vectors, axis=1).sum())
     return found
 

@@ -38,8 +38,8 @@ def _differences(measured: MeasuredTables) -> Mapping[str, float] | None:
         return None
     pairs = measured.table("pairs", ["model", "base_metric", "source_metric"])
     apart = (pairs["base_metric"] - pairs["source_metric"]).abs()
-    medians: dict[str, float] = apart.groupby(pairs["model"], sort=False).median().to_dict()
-    return medians
+    medians = apart.groupby(pairs["model"], sort=False).median()
+    return {str(model): float(median) for model, median in medians.items()}
 
 
 def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
