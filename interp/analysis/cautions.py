@@ -207,10 +207,11 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
         "options and count as wrong"
     )
     numbers: dict[str, object] = {"share": share, "replies": len(rows)}
-    if "predicted_token" in rows:
-        first = rows.loc[silent, "predicted_token"].mode().iloc[0]
-        text += f"; most often they begin with “{one_line(str(first), SHOWN_CHARACTERS)}”"
-        numbers["token"] = str(first)
+    begun = rows.loc[silent, "predicted_token"].mode() if "predicted_token" in rows else ()
+    if len(begun):  # a token that is not known, such as that of a tie, is not stored
+        first = str(begun[0])
+        text += f"; most often they begin with “{one_line(first, SHOWN_CHARACTERS)}”"
+        numbers["token"] = first
     text += "."
     if (rows["forced"] != "").all():
         forced = rows.assign(answer=rows["forced"])

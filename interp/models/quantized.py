@@ -17,7 +17,7 @@ from torch import nn
 from transformers import BitsAndBytesConfig, PreTrainedConfig, PreTrainedModel
 
 from interp.choices import Quantization
-from interp.errors import UserError, described, one_line, unknown
+from interp.errors import UserError, described, nearest, one_line, shortened
 from interp.models.checkpoint import Stored, as_user_error, settings
 
 KEY = "quantization_config"
@@ -99,8 +99,10 @@ def _check_settings(what: str, own: object) -> None:
     bits = own.get("load_in_8bit") or own.get("load_in_4bit")
     known = isinstance(method, str) and method in AUTO_QUANTIZER_MAPPING
     if not known and not (bits and method in (None, "bitsandbytes")):
+        near = nearest(str(method), AUTO_QUANTIZER_MAPPING)
         raise UserError(
-            f"{what}: {unknown('quant_method', str(method), AUTO_QUANTIZER_MAPPING)}. "
+            f"{what}: unknown quant_method {shortened(repr(method))}; "
+            f"{f'did you mean {near}?' if near else 'expected one such as gptq or awq.'} "
             "transformers would ignore it; convert the weights to a format that it reads"
         )
     for pattern in filter(_SLOW.search, _texts(own)):
