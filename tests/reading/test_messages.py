@@ -109,7 +109,7 @@ def test_a_space_of_the_templates_own_turn_comes_before_the_prefix(prompt):
 
 def test_what_a_template_does_not_write_is_refused(prompt):
     shown = behind(prompt, Messages(demonstrations=SHOWN))
-    with pytest.raises(UserError, match=r"not write .*user .*Is grass green"):
+    with pytest.raises(UserError, match=r"not write .*user .*grass green"):
         write_chat(shown, in_style(template="{{ messages[-1]['content'] }}"))
     with pytest.raises(UserError, match=r"does not write the system"):
         write_chat(
