@@ -31,6 +31,7 @@ from interp.models.architectures import (
     kind_of,
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
+from interp.models.gguf import readable
 from interp.models.loading import ChatFormat, is_name
 from interp.models.quantized import check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
@@ -382,11 +383,13 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
     character offsets. The tokenizer.json next to that file defines an identical tokenizer with
     offsets.
     """
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
-    if not hasattr(tokenizer, "is_fast"):
-        # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
-        with suppress(Exception):
-            tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
+    with readable(location) as (place, own):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, **options, **own)
+        if not hasattr(tokenizer, "is_fast"):
+            # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
+            with suppress(Exception):
+                tokenizer = PreTrainedTokenizerFast.from_pretrained(place, **options, **own)
+    tokenizer.name_or_path = str(location)
     if gives_offsets(tokenizer):
         tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
     return tokenizer
