@@ -6,6 +6,7 @@ and everything that it announces must lie within the file (https://github.com/gg
 docs/gguf.md).
 """
 
+import json
 import math
 import struct
 from collections import Counter
@@ -18,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tokenizers import Tokenizer
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 from transformers.utils import quantization_config
 
@@ -278,6 +280,18 @@ def readable(location: Path | str) -> Iterator[tuple[Path | str, dict[str, str]]
         file.symlink_to(location.absolute())
         # The whole path, because transformers looks first in the working directory.
         yield Path(folder), {"gguf_file": str(file)}
+
+
+def remove_foreign_tokens(tokenizer: Any) -> None:
+    """Remove the tokens that transformers adds to the vocabulary of a file, which is whole.
+
+    For a byte-level vocabulary, it builds GPT-2's tokenizer, which has a token <|endoftext|>.
+    """
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    own = [token for token in backend["added_tokens"] if token["id"] < tokenizer.vocab_size]
+    if len(own) < len(backend["added_tokens"]):
+        changed = json.dumps(backend | {"added_tokens": own})
+        tokenizer._tokenizer = Tokenizer.from_str(changed)
 
 
 def dequantizing() -> dict[str, Any]:

@@ -31,7 +31,7 @@ from interp.models.architectures import (
     kind_of,
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
-from interp.models.gguf import readable
+from interp.models.gguf import readable, remove_foreign_tokens
 from interp.models.loading import ChatFormat, is_name
 from interp.models.quantized import check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
@@ -390,6 +390,8 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
             with suppress(Exception):
                 tokenizer = PreTrainedTokenizerFast.from_pretrained(place, **options, **own)
     tokenizer.name_or_path = str(location)
+    if own:
+        remove_foreign_tokens(tokenizer)
     if gives_offsets(tokenizer):
         tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
     return tokenizer
