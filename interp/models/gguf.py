@@ -20,8 +20,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tokenizers import Tokenizer
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
-from transformers.utils import quantization_config
+from transformers import (
+    AutoConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    modeling_gguf_pytorch_utils,
+)
+from transformers.utils import logging, quantization_config
 
 from interp.errors import UserError, one_line
 from interp.files import open_plain
@@ -296,6 +301,8 @@ def remove_foreign_tokens(tokenizer: Any) -> None:
 
 def dequantizing() -> dict[str, Any]:
     """The option with which transformers unpacks weights that it could keep in blocks."""
+    # Its bar for this does not obey `disable_progress_bar`, unlike all others.
+    vars(modeling_gguf_pytorch_utils)["tqdm"] = logging.tqdm
     # Older versions always unpack them, and have no such option.
     option: Any = getattr(quantization_config, "GgufConfig", None)
     return {} if option is None else {"quantization_config": option(dequantize=True)}
