@@ -110,7 +110,7 @@ def read_header(name: str, file: Path) -> Header:
     if find_spec("gguf") is None:
         raise UserError(
             f"the model {one_line(name)!r} is a GGUF file, which needs the package gguf; run pip "
-            "install gguf"
+            "install 'interp[gguf]'"
         )
     # A file in the hub's cache is a link.
     whole = file.resolve()
