@@ -271,7 +271,7 @@ def load_config(location: Path | str, **options: Any) -> PreTrainedConfig:
 
 
 @contextmanager
-def readable(location: Path | str) -> Iterator[tuple[Path | str, dict[str, str]]]:
+def readable(location: Path | str) -> Iterator[tuple[Path | str, dict[str, Any]]]:
     """A location and further options with which transformers reads a model; lasts for the block.
 
     A GGUF file is read alone in a folder, since transformers would prefer a tokenizer or an

@@ -218,7 +218,8 @@ def find_model(
     location, source = place.location, place.source
     stored = header = None
     raw: dict[str, Any] = {}
-    folder, revision = location, loading.revision
+    folder: Path | None = None
+    revision = loading.revision
     if isinstance(location, Path) and is_adapter(location):
         return _adapted(name, location, loading, kind_in, named or short_name(name))
     # After an adapter, because its folder may hold anything.
@@ -226,6 +227,7 @@ def find_model(
         location, header = file, read_header(name, file)
         stored = header.stored
     elif isinstance(location, Path):
+        folder = location
         with as_user_error("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
@@ -247,7 +249,7 @@ def find_model(
     with as_user_error("its tokenizer", name):
         tokenizer = load_tokenizer(location, **options)
         check_tokenizer(name, tokenizer, config, loading.chat())
-    if header is None:
+    if folder is not None:
         check_regular(name, folder)
     with as_user_error("its folder", name):
         fingerprint = _fingerprint(location)

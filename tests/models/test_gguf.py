@@ -218,7 +218,7 @@ def test_a_file_is_not_quantized_again(file):
 
 def test_a_missing_package_is_named(file, monkeypatch):
     monkeypatch.setattr("interp.models.gguf.find_spec", lambda name: None)
-    with pytest.raises(UserError, match="pip install .*gguf"):
+    with pytest.raises(UserError, match=r"pip install .*gguf"):
         load(file)
 
 
