@@ -29,7 +29,7 @@ $(USABLE): pyproject.toml setup.py constraints.txt
 $(READY): $(USABLE)
 	@echo 'installing what tests, checks and documents need into $(VENV)'
 	$(BIN)/pip install --quiet 'pip>=25.1'
-	$(INSTALL) --group dev --editable '.[transformer-lens,nnsight,cluster,quantization,lora,completion,excel]'
+	$(INSTALL) --group dev --editable '.[transformer-lens,nnsight,cluster,quantization,lora,gguf,completion,excel]'
 	$(INSTALL) --no-deps inseq treescope
 	touch $(READY)
 

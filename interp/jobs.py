@@ -31,7 +31,7 @@ from interp.errors import UserError, shortened
 from interp.files import inside, is_plain
 from interp.measurements.spec import Spec, Stage, find_spec
 from interp.models.load import FoundModel, find_model
-from interp.models.loading import Loading, names_folder
+from interp.models.loading import Loading, is_local
 from interp.models.model import Model
 from interp.models.names import ModelChoice, model_choice, names_of, short_name
 from interp.models.organisms import default_organism, organism_names
@@ -278,7 +278,7 @@ def recorded_names(folder: Path) -> dict[str, str]:
     return {
         place: name
         for name, place in places.items()
-        if place and (not os.path.isabs(place) or names_folder(place))  # noqa: PTH117
+        if place and (not os.path.isabs(place) or is_local(place))  # noqa: PTH117
     }
 
 

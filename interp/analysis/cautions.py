@@ -207,8 +207,10 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
         "options and count as wrong"
     )
     numbers: dict[str, object] = {"share": share, "replies": len(rows)}
-    begun = rows.loc[silent, "predicted_token"].mode() if "predicted_token" in rows else ()
-    if len(begun):  # a token that is not known, such as that of a tie, is not stored
+    begun: list[object] = []
+    if "predicted_token" in rows:
+        begun = rows.loc[silent, "predicted_token"].mode().tolist()
+    if begun:  # a decoder can predict a number that is no token of its tokenizer
         first = str(begun[0])
         text += f"; most often they begin with “{one_line(first, SHOWN_CHARACTERS)}”"
         numbers["token"] = first

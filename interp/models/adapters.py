@@ -26,7 +26,7 @@ from transformers import PreTrainedModel
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes, remove_plain
 from interp.models.checkpoint import as_user_error, check_regular, header
-from interp.models.loading import names_folder
+from interp.models.loading import is_local
 from interp.models.organisms import PREFIX
 from interp.models.weights import some
 
@@ -177,7 +177,7 @@ def base_of(adapter: Adapter, given: str | None) -> str:
     if given is not None:
         return given
     own = adapter.base
-    if own is not None and own.checksum and (own.name.startswith(PREFIX) or names_folder(own.name)):
+    if own is not None and own.checksum and (own.name.startswith(PREFIX) or is_local(own.name)):
         return own.name
     named = own.name if own else adapter.settings.base_model_name_or_path
     raise UserError(

@@ -1,4 +1,4 @@
-"""Load models by hub name, local folder or organism name."""
+"""Load models by hub name, local folder, GGUF file or organism name."""
 
 import hashlib
 import os
@@ -12,8 +12,6 @@ from typing import Any
 
 import torch
 from transformers import (
-    AutoConfig,
-    BitsAndBytesConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -24,6 +22,7 @@ from transformers.utils.peft_utils import find_adapter_config_file
 from interp.choices import Quantization
 from interp.console import echo
 from interp.errors import UserError, described, one_line
+from interp.files import checksum
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
 from interp.models.architectures import CLASSIFIER, Kind, kind_of
 from interp.models.checkpoint import (
@@ -35,6 +34,15 @@ from interp.models.checkpoint import (
     has_tokenizer,
     read_configuration,
     stored_tensors,
+)
+from interp.models.gguf import (
+    Header,
+    as_ordinary,
+    dequantizing,
+    gguf_of,
+    load_config,
+    read_header,
+    readable,
 )
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
@@ -67,9 +75,9 @@ def load_model(name: str, **options: Any) -> Model:
     A LoRA adapter is merged into its base.
 
     Args:
-        name: hub name, local folder of a model or an adapter, or "organism/NAME" for a packaged
-            organism. A folder's model is named by the last part of its path; "NAME=PATH" names it
-            otherwise.
+        name: hub name, local folder of a model or an adapter, GGUF file, or "organism/NAME" for a
+            packaged organism. A folder's model is named by the last part of its path;
+            "NAME=PATH" names it otherwise.
         **options: the fields of `Loading`.
 
     Raises:
@@ -92,24 +100,28 @@ class FoundModel:
     name: str
     """Name of the model in tables."""
     place: str
-    """The user's canonical name of its location: a folder, a hub name or organism/NAME."""
+    """The user's canonical name of its location: a folder, a GGUF file, a hub name or
+    organism/NAME.
+    """
     location: Path | str
-    """Local folder, or name on the hub."""
+    """Local folder or GGUF file, or name on the hub."""
     source: dict[str, str]
     """The location of the model, for records."""
     fingerprint: str | None
-    """A value that changes whenever the files of a local folder change; None for a model on the
+    """A value that changes whenever the files of a local model change; None for a model on the
     hub, which is identified by its commit.
     """
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
     stored: Stored | None
-    """The tensors of a local folder; None for a model on the hub, whose weights may not be
+    """The tensors of a local model; None for a model on the hub, whose weights may not be
     downloaded yet.
     """
     options: Mapping[str, Any]
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
+    gguf: Header | None = None
+    """The header of a GGUF file."""
     adapter: Adapter | None = None
     """An adapter to merge into the model. If there is one, all other fields except name, source,
     fingerprint and tokenizer describe its base.
@@ -122,6 +134,8 @@ class FoundModel:
 
     def checksum(self) -> str:
         """A hash of the configuration and weights, or the commit on the hub."""
+        if self.gguf is not None and isinstance(self.location, Path):
+            return checksum(self.location.resolve())
         if isinstance(self.location, Path):
             return folder_checksum(self.name, self.location, allow_pickle=self.allow_pickle)
         return f"{self.place}@{self.source.get('commit', self.source['revision'])}"
@@ -188,7 +202,7 @@ def find_model(
     The weights of an adapter's base are read once, to compute their checksum.
 
     Args:
-        name: hub name, local folder or organism/NAME.
+        name: hub name, local folder, GGUF file or organism/NAME.
         loading: options for loading.
         kind_in: function that determines the kind from the configuration and the class names in
             it.
@@ -203,16 +217,23 @@ def find_model(
     name = canonical_name(name)
     place = resolve(name, loading.revision)
     location, source = place.location, place.source
-    stored = None
-    if isinstance(location, Path):
-        if is_adapter(location):
-            return _adapted(name, location, loading, kind_in, named or short_name(name))
+    stored = header = None
+    raw: dict[str, Any] = {}
+    folder: Path | None = None
+    revision = loading.revision
+    if isinstance(location, Path) and is_adapter(location):
+        return _adapted(name, location, loading, kind_in, named or short_name(name))
+    # After an adapter, because its folder may hold anything.
+    if isinstance(location, Path) and (file := gguf_of(name, location)) is not None:
+        location, header = file, read_header(name, file)
+        stored = header.stored
+    elif isinstance(location, Path):
+        folder = location
         with as_user_error("its folder", name):
             check_folder(name, location, allow_pickle=loading.allow_pickle)
         stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
         raw = read_configuration(name, location)
         check_counts(name, raw, stored)
-        folder, revision = location, loading.revision
     else:
         _check_no_adapter(name, loading.revision)
         folder, revision = pinned(name, loading.revision)
@@ -222,20 +243,22 @@ def find_model(
     check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
-    with as_user_error("config.json", name):
-        config = AutoConfig.from_pretrained(location, **options)
+    with as_user_error("config.json" if header is None else "its configuration", name):
+        config = load_config(location, **options)
         kind = kind_in(config, config.architectures or ())
         check_windows(name, config)
     with as_user_error("its tokenizer", name):
         tokenizer = load_tokenizer(location, **options)
         check_tokenizer(name, tokenizer, config, loading.chat())
-    check_regular(name, folder)
+    if folder is not None:
+        check_regular(name, folder)
     with as_user_error("its folder", name):
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
     shown = named or short_name(name)
     return FoundModel(
-        shown, name, location, source, fingerprint, tokenizer, config, kind, stored, options
+        *(shown, name, location, source, fingerprint, tokenizer, config, kind, stored, options),
+        gguf=header,
     )
 
 
@@ -329,18 +352,26 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         with as_user_error("config.json", found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     method = quantization_of(found.config)
-    with quantized_weights(found.name, method), quiet_report():
+    with (
+        quantized_weights(found.name, method),
+        quiet_report(),
+        readable(found.location) as (location, own),
+    ):
         # transformers' annotations omit the information about loaded tensors that it also returns.
         loaded: Any = found.kind.auto.from_pretrained(
-            found.location,
+            location,
             output_loading_info=True,
             # `check_complete` reports mismatched sizes, like all other mismatches.
             ignore_mismatched_sizes=True,
             **found.options,
             **options,
+            **own,
         )
     hf, info = loaded
     hf.train(False)
+    if found.gguf is not None:
+        as_ordinary(hf)
+        hf.name_or_path = str(found.location)
     notes = check_complete(found.name, hf, info)
     if method is not None:
         run_eagerly(hf)
@@ -349,6 +380,8 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
 
 def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
     """The format of stored weights that are ordinary numbers once they are loaded."""
+    if found.gguf is not None:
+        return found.gguf.quantization
     return None if quantization_of(hf.config) else quantization_of(found.config)
 
 
@@ -382,23 +415,26 @@ def _stored(found: FoundModel) -> Stored | None:
 
 
 def _fingerprint(location: Path | str) -> str | None:
-    """A hash of the names, sizes and modification times of the files in a folder."""
+    """A hash of the names, sizes and modification times of the files of a local model."""
     if not isinstance(location, Path):
         return None
     seen = [
         (str(file.relative_to(location)), file.stat().st_size, file.stat().st_mtime_ns)
-        for file in sorted(location.rglob("*"))
+        for file in (location, *sorted(location.rglob("*")))
         if file.is_file()
     ]
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
-def _quantizing(
-    found: FoundModel, quantization: Quantization | None, dtype: str
-) -> dict[str, BitsAndBytesConfig]:
+def _quantizing(found: FoundModel, quantization: Quantization | None, dtype: str) -> dict[str, Any]:
     """The argument with which transformers quantizes; without one, it reads the checkpoint's."""
+    if found.gguf is not None and quantization is not None:
+        raise UserError(
+            f"{one_line(found.place)} is a GGUF file, which is not quantized again; load it "
+            f"without quantization {quantization!r}"
+        )
     if quantization is None:
-        return {}
+        return {} if found.gguf is None else dequantizing()
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(

@@ -18,15 +18,24 @@ LONGEST_PLACE = 4096
 """Maximum number of characters in a model's name, which may be a whole path."""
 
 
-def names_folder(name: str) -> bool:
-    """Whether a model's name refers to a local folder."""
+GGUF = ".gguf"
+"""Suffix of a file that is a whole model."""
+
+
+def is_local(name: str) -> bool:
+    """Whether a model's name refers to a local folder or a GGUF file."""
     # Path.is_dir raises an error for a name that is too long or not allowed for files.
-    return os.path.isdir(name)  # noqa: PTH112
+    return os.path.isdir(name) or is_gguf(name)  # noqa: PTH112
+
+
+def is_gguf(name: str) -> bool:
+    """Whether a model's name refers to a GGUF file."""
+    return name.lower().endswith(GGUF) and os.path.isfile(name)  # noqa: PTH113
 
 
 def canonical_name(name: str) -> str:
     """A model's name as written in tables and records: `./m`, `m/` and `m` all become `m`."""
-    return os.path.normpath(name) if names_folder(name) else name
+    return os.path.normpath(name) if is_local(name) else name
 
 
 def is_name(name: object) -> bool:
@@ -40,7 +49,7 @@ def is_name(name: object) -> bool:
 
 
 def model_name(text: str) -> str:
-    """The canonical name of a model: a folder, a hub name, or organism/NAME.
+    """The canonical name of a model: a folder, a GGUF file, a hub name, or organism/NAME.
 
     Raises:
         ValueError: there is no such organism, or the name is probably a misspelled organism.
@@ -51,7 +60,7 @@ def model_name(text: str) -> str:
             organism_folder(text)
         except UserError as error:
             raise ValueError(str(error)) from error
-    elif "/" not in text and not names_folder(text):
+    elif "/" not in text and not is_local(text):
         near = nearest_organism(text)
         if near is not None and text.partition("-")[0] == near[len(PREFIX) :].partition("-")[0]:
             raise ValueError(

@@ -31,6 +31,7 @@ from interp.models.architectures import (
     kind_of,
 )
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
+from interp.models.gguf import readable, remove_foreign_tokens
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.quantized import check_differentiable, quantization_of
@@ -397,12 +398,16 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
     Raises:
         UserError: it exceeds the limits of `check_limits`.
     """
-    check_limits(location, options.get("revision"))
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
-    if not hasattr(tokenizer, "is_fast"):
-        # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
-        with suppress(Exception):
-            tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
+    with readable(location) as (place, own):
+        check_limits(place, options.get("revision"))
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, **options, **own)
+        if not hasattr(tokenizer, "is_fast"):
+            # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
+            with suppress(Exception):
+                tokenizer = PreTrainedTokenizerFast.from_pretrained(place, **options, **own)
+    tokenizer.name_or_path = str(location)
+    if own:
+        remove_foreign_tokens(tokenizer)
     if gives_offsets(tokenizer):
         tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
     return tokenizer

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from interp.errors import UserError, printable, shortened
-from interp.models.loading import canonical_name, is_name, model_name, names_folder
+from interp.models.loading import GGUF, canonical_name, is_gguf, is_local, is_name, model_name
 from interp.models.organisms import PREFIX
 from interp.options import Options
 
@@ -60,8 +60,8 @@ def chosen(text: str) -> ModelChoice:
 
 
 def absolute(place: str) -> str:
-    """The absolute path of a model in a folder; other places stay as they are."""
-    if place.startswith(PREFIX) or not names_folder(place):
+    """The absolute path of a local model; other places stay as they are."""
+    if place.startswith(PREFIX) or not is_local(place):
         return canonical_name(place)
     return os.path.abspath(place)  # noqa: PTH100
 
@@ -69,6 +69,7 @@ def absolute(place: str) -> str:
 def short_name(place: str) -> str:
     """The name of a model to which the user gives none: the last part of its path.
 
+    A GGUF file is named without its suffix.
     A snapshot in a hub's cache has its name on the hub.
     """
     return next(_spellings(place))
@@ -81,6 +82,8 @@ def _spellings(place: str) -> Iterator[str]:
     if not parts or not os.path.isabs(whole):  # noqa: PTH117
         yield whole
         return
+    if is_gguf(whole):
+        parts = (*parts[:-1], parts[-1][: -len(GGUF)] or parts[-1])
     telling = [part for part in parts if not _UNTELLING.fullmatch(part)] or parts
     if telling[-1] == parts[-1]:
         yield _shown(parts[-1])

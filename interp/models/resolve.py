@@ -18,7 +18,7 @@ from transformers.utils.hub import cached_file
 
 from interp.errors import UserError, one_line
 from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, as_user_error, indexed_files
-from interp.models.loading import names_folder
+from interp.models.loading import GGUF, is_gguf, is_local
 from interp.models.names import absolute
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
@@ -31,10 +31,10 @@ class Resolved:
     """The location of a model."""
 
     location: Path | str
-    """Local folder, or name on the hub."""
+    """Local folder or GGUF file, or name on the hub."""
     source: dict[str, str]
-    """The model's origin for records: its kind (organism, folder or hub), its name, which is an
-    absolute path for a folder, and its revision.
+    """The model's origin for records: its kind (organism, folder, file or hub), its name, which
+    is an absolute path for a folder or file, and its revision.
     """
 
 
@@ -45,7 +45,7 @@ def resolve(name: str, revision: str | None) -> Resolved:
         UserError: there is no such folder or organism, the name is probably a misspelled organism,
             the model has no revisions but one was requested, or the hub does not answer.
     """
-    if name.startswith(PREFIX) or names_folder(name):
+    if name.startswith(PREFIX) or is_local(name):
         if revision is not None:
             raise UserError(
                 f"revision {one_line(revision)!r} does not apply to {one_line(name)!r}, which is "
@@ -53,7 +53,10 @@ def resolve(name: str, revision: str | None) -> Resolved:
             )
         if name.startswith(PREFIX):
             return Resolved(organism_folder(name), {"kind": "organism", "name": name})
-        return Resolved(Path(name), {"kind": "folder", "name": absolute(name)})
+        kind = "file" if is_gguf(name) else "folder"
+        return Resolved(Path(name), {"kind": kind, "name": absolute(name)})
+    if name.lower().endswith(GGUF):
+        raise UserError(f"no GGUF file {one_line(name)!r}; expected the path of a file")
     if not name or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
         raise UserError(_no_model(name))
     meant = nearest_organism(PREFIX + name)
@@ -66,7 +69,7 @@ def resolve(name: str, revision: str | None) -> Resolved:
 def _no_model(name: str) -> str:
     return (
         f"no model folder {one_line(name)!r}; expected a folder with config.json, weights and "
-        "tokenizer, a hub name such as org/model, or organism/NAME"
+        "tokenizer, a GGUF file, a hub name such as org/model, or organism/NAME"
     )
 
 

@@ -5,6 +5,7 @@ folder and renamed into place once it has a manifest with the checksums of its f
 content is not trusted, so links, and files that the manifest does not list, are rejected.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +30,6 @@ from interp.files import (
     write_whole,
     writing,
 )
-from interp.models.loading import names_folder
 from interp.models.organisms import PREFIX, organism_folder
 from interp.options import flag
 from interp.runs.records import (
@@ -91,7 +91,7 @@ def training_of(model: str) -> TrainRecord | None:
     """The record of a model, by its place, if `interp train` finished it; otherwise None."""
     with suppress(UserError):  # another program's folder must not break a report
         folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
-        if names_folder(str(folder)):
+        if os.path.isdir(folder):  # noqa: PTH112
             record = read_record(inside(folder, RECORD), TrainRecord)
             return record if record is not None and record.finished else None
     return None

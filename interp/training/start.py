@@ -28,6 +28,7 @@ from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
 from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.checkpoint import as_user_error, read_configuration
+from interp.models.gguf import gguf_of, load_config, read_header
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
@@ -205,13 +206,17 @@ def _from_scratch(
     else:
         place = resolve(canonical_name(name), loading.revision)
         options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
-        if isinstance(place.location, Path):
-            read_configuration(name, place.location)
-        with as_user_error("config.json", name):
-            config = AutoConfig.from_pretrained(place.location, **options)
+        location = place.location
+        if isinstance(location, Path) and (file := gguf_of(name, location)) is not None:
+            read_header(name, file)
+            location = file
+        elif isinstance(location, Path):
+            read_configuration(name, location)
+        with as_user_error("its configuration", name):
+            config = load_config(location, **options)
             kind = trained_kind(config, config.architectures or ())
         with as_user_error("its tokenizer", name):
-            tokenizer = load_tokenizer(place.location, **options)
+            tokenizer = load_tokenizer(location, **options)
             check_tokenizer(name, tokenizer, config, loading.chat())
         source = place.source
         origin = {**loading.identity(), **source, "name": canonical_name(name)}

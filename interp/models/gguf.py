@@ -1,0 +1,315 @@
+"""GGUF files: one file with the configuration, tokenizer and weights of a model, often quantized.
+
+transformers reads these files and turns quantized weights into ordinary numbers, but its readers
+trust the header, whose counts may be as large as 2^64. Therefore the header is walked here first,
+and everything that it announces must lie within the file (https://github.com/ggml-org/ggml,
+docs/gguf.md).
+"""
+
+import json
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from io import BufferedReader
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tokenizers import Tokenizer
+from transformers import (
+    AutoConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    modeling_gguf_pytorch_utils,
+)
+from transformers.utils import logging, quantization_config
+
+from interp.errors import UserError, one_line
+from interp.files import open_plain
+from interp.models.checkpoint import (
+    PICKLE_FILES,
+    WEIGHT_FILES,
+    Stored,
+    StoredTensor,
+    as_user_error,
+)
+from interp.models.loading import GGUF
+
+MODEL = "a whole GGUF file of a language model whose architecture transformers reads"
+
+_MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+_STRING, _ARRAY, _UINT32 = 8, 9, 4
+_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+"""Codes of single values by their number in the format, in the notation of `struct`."""
+
+_MOST_ENTRIES = 2**16
+"""Largest number of settings, and of tensors."""
+
+_MOST_ELEMENTS = 2**22
+"""Largest number of elements in all arrays; a vocabulary of 256,000 tokens needs a third."""
+
+_LONGEST_TOKEN = 4096
+"""Largest number of bytes in a string of an array, since merges are searched in every token."""
+
+_MOST_EXPERTS = 1024
+
+_ROPE = ("rope_freqs.", "rope_factors_")
+"""Beginnings of the names of tensors that scale rotary frequencies, which transformers ignores."""
+
+_READ_SCALING = frozenset({"gpt-oss"})
+"""Architectures whose settings of rotary scaling transformers reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A checked header of a GGUF file."""
+
+    stored: Stored
+    """The tensors as they are loaded: quantized ones become floating-point numbers."""
+    quantization: str | None
+    """The type of most quantized values, such as Q4_1; None if no tensor is quantized."""
+
+
+def gguf_of(name: str, place: Path) -> Path | None:
+    """The GGUF file that is a model: the place itself, or the only one in a folder without weights.
+
+    Raises:
+        UserError: the folder holds several.
+    """
+    if place.is_file():
+        return place
+    if any((place / file).exists() for file in (*WEIGHT_FILES, *PICKLE_FILES)):
+        return None
+    with as_user_error("its folder", name):
+        files = sorted(file for file in place.iterdir() if _is_gguf(file))
+    if len(files) > 1:
+        named = ", ".join(one_line(file.name, 80) for file in files[:8])
+        raise UserError(
+            f"{one_line(name)} holds {len(files)} GGUF files ({named}); pass one of the files "
+            "instead of their folder"
+        )
+    return files[0] if files else None
+
+
+def _is_gguf(file: Path) -> bool:
+    return file.suffix.lower() == GGUF and file.is_file()
+
+
+def read_header(name: str, file: Path) -> Header:
+    """Check the header of a GGUF file, without reading weights.
+
+    Raises:
+        UserError: the file is damaged or a part of a split model, its weights would not be read as
+            they are meant, or the package gguf is missing.
+    """
+    if find_spec("gguf") is None:
+        raise UserError(
+            f"the model {one_line(name)!r} is a GGUF file, which needs the package gguf; run pip "
+            "install 'interp[gguf]'"
+        )
+    # A file in the hub's cache is a link.
+    whole = file.resolve()
+    with as_user_error(one_line(file.name), name, expected=MODEL), open_plain(whole) as stream:
+        settings, tensors = _walk(_Bytes(stream, file.stat().st_size))
+        _check_settings(settings, tensors)
+    values: Counter[str] = Counter()
+    for tensor in tensors.values():
+        values[tensor.dtype] += 0 if _is_plain(tensor.dtype) else tensor.size
+    stored = {
+        key: tensor if _is_plain(tensor.dtype) else StoredTensor(tensor.shape, "F32")
+        for key, tensor in tensors.items()
+    }
+    return Header(stored, next((kind for kind, size in values.most_common(1) if size), None))
+
+
+def _is_plain(kind: str) -> bool:
+    """Whether a type stores each value by itself, as the types of safetensors do."""
+    return kind in ("F64", "F32", "F16", "BF16", "I8", "I16", "I32", "I64")
+
+
+@dataclass(slots=True)
+class _Bytes:
+    """The bytes of a file, none of which is read twice."""
+
+    stream: BufferedReader
+    size: int
+    elements: int = 0
+    """Number of elements in all arrays so far."""
+
+    def take(self, count: int) -> bytes:
+        if count > self.size - self.stream.tell():
+            raise ValueError(f"the file ends within its header, after {self.size:,} bytes")
+        return self.stream.read(count)
+
+    def number(self, code: str) -> Any:
+        return struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0]
+
+    def count(self, what: str, most: int, code: str = "Q") -> int:
+        count: int = self.number(code)
+        if count > most:
+            raise ValueError(f"the header announces {count:,} {what}, more than {most:,}")
+        return count
+
+    def text(self, longest: int | None = None) -> str:
+        return self.take(self.count("bytes of text", longest or self.size)).decode()
+
+    def value(self, kind: int) -> Any:
+        """A setting; of an array, only the number of elements."""
+        if kind == _STRING:
+            return self.text()
+        return self._array() if kind == _ARRAY else self.number(_scalar(kind))
+
+    def _array(self) -> int:
+        kind: int = self.number("I")
+        count = self.count("elements of arrays", _MOST_ELEMENTS - self.elements)
+        self.elements += count
+        if kind != _STRING:
+            self.take(count * struct.calcsize(f"<{_scalar(kind)}"))
+            return count
+        for _ in range(count):
+            self.text(_LONGEST_TOKEN)
+        return count
+
+
+def _scalar(kind: int) -> str:
+    if kind not in _SCALARS:
+        raise ValueError(f"the header holds a value of the unknown type {kind}")
+    return _SCALARS[kind]
+
+
+def _walk(header: _Bytes) -> tuple[dict[str, Any], dict[str, StoredTensor]]:
+    """The settings and tensors of a file."""
+    if (magic := header.take(4)) != _MAGIC:
+        raise ValueError(f"the file begins with {magic!r}, not with {_MAGIC!r}")
+    if (version := header.number("I")) not in _VERSIONS:
+        raise ValueError(f"the file has version {version:,} of the format; expected 2 or 3")
+    tensor_count = header.count("tensors", _MOST_ENTRIES)
+    settings: dict[str, Any] = {}
+    for _ in range(header.count("settings", _MOST_ENTRIES)):
+        key = _new(header.text(), settings)
+        kind = header.number("I")
+        settings[key] = header.value(kind)
+        if key == "general.alignment" and kind != _UINT32:
+            raise ValueError("general.alignment has another type than uint32")
+    tensors: dict[str, StoredTensor] = {}
+    end = 0
+    for _ in range(tensor_count):
+        key = _new(header.text(), tensors)
+        tensors[key], own_end = _tensor(header, key)
+        end = max(end, own_end)
+    alignment = settings.get("general.alignment", 32)
+    if alignment.bit_count() != 1:
+        raise ValueError(f"general.alignment is {alignment}; expected a power of two")
+    start = math.ceil(header.stream.tell() / alignment) * alignment
+    if start + end > header.size:
+        raise ValueError(
+            f"its tensors need {start + end:,} bytes, but the file has {header.size:,}; copy or "
+            "download it again"
+        )
+    return settings, tensors
+
+
+def _new(key: str, known: Mapping[str, object]) -> str:
+    if key in known:
+        raise ValueError(f"the header holds {one_line(key, 60)} twice")
+    return key
+
+
+def _tensor(header: _Bytes, key: str) -> tuple[StoredTensor, int]:
+    """A tensor, and the end of its values, in bytes after the header."""
+    from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+
+    sizes = [header.number("Q") for _ in range(header.count("axes of a tensor", 4, "I"))]
+    kind = GGMLQuantizationType(header.number("I"))
+    block, nbytes = GGML_QUANT_SIZES[kind]
+    tensor = StoredTensor(tuple(reversed(sizes)), kind.name)
+    if not sizes or 0 in sizes or sizes[0] % block:
+        raise ValueError(
+            f"the tensor {one_line(key, 60)} of type {kind.name} has the shape {tensor.shape}; "
+            f"expected rows of whole blocks of {block}"
+        )
+    return tensor, header.number("Q") + tensor.size // block * nbytes
+
+
+def _check_settings(settings: Mapping[str, Any], tensors: Mapping[str, StoredTensor]) -> None:
+    """Check that the file is a whole model, whose size and rotary scaling transformers can read."""
+    kind = settings.get("general.architecture")
+    if not isinstance(kind, str):
+        raise ValueError("the header names no general.architecture")
+    if settings.get("split.count", 0) not in (0, 1):
+        raise ValueError("it is a part of a split model; join the parts with llama-gguf-split")
+    if not tensors:
+        raise ValueError("it holds no tensors")
+    limits = {"block_count": len(tensors), "expert_count": _MOST_EXPERTS}
+    for key, most in limits.items():
+        value = settings.get(f"{kind}.{key}", 0)
+        if not isinstance(value, int) or value > most:
+            raise ValueError(
+                f"it specifies {key} = {one_line(str(value), 40)}, but holds {len(tensors):,} "
+                "tensors"
+            )
+    scaled = [key for key in tensors if key.startswith(_ROPE)]
+    if settings.get(f"{kind}.rope.scaling.type", "none") != "none" and kind not in _READ_SCALING:
+        scaled.append(f"{kind}.rope.scaling.type")
+    if scaled:
+        raise ValueError(
+            f"transformers ignores {one_line(scaled[0], 60)}, which scales rotary frequencies, and "
+            "would compute other numbers than the model; pass the model's original folder"
+        )
+
+
+def load_config(location: Path | str, **options: Any) -> PreTrainedConfig:
+    """The configuration of a model, whose files are already checked."""
+    with readable(location) as (place, own):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(place, **options, **own)
+    return config
+
+
+@contextmanager
+def readable(location: Path | str) -> Iterator[tuple[Path | str, dict[str, Any]]]:
+    """A location and further options with which transformers reads a model; lasts for the block.
+
+    A GGUF file is read alone in a folder, since transformers would prefer a tokenizer or an
+    adapter beside it.
+    """
+    if isinstance(location, str) or not location.is_file():
+        yield location, {}
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"model{GGUF}"
+        file.symlink_to(location.absolute())
+        # The whole path, because transformers looks first in the working directory.
+        yield Path(folder), {"gguf_file": str(file)}
+
+
+def remove_foreign_tokens(tokenizer: Any) -> None:
+    """Remove the tokens that transformers adds to the vocabulary of a file, which is whole.
+
+    For a byte-level vocabulary, it builds GPT-2's tokenizer, which has a token <|endoftext|>.
+    """
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    own = [token for token in backend["added_tokens"] if token["id"] < tokenizer.vocab_size]
+    if len(own) < len(backend["added_tokens"]):
+        changed = json.dumps(backend | {"added_tokens": own})
+        tokenizer._tokenizer = Tokenizer.from_str(changed)
+
+
+def dequantizing() -> dict[str, Any]:
+    """The option with which transformers unpacks weights that it could keep in blocks."""
+    # Its bar for this does not obey `disable_progress_bar`, unlike all others.
+    vars(modeling_gguf_pytorch_utils)["tqdm"] = logging.tqdm
+    # Older versions always unpack them, and have no such option.
+    option: Any = getattr(quantization_config, "GgufConfig", None)
+    return {} if option is None else {"quantization_config": option(dequantize=True)}
+
+
+def as_ordinary(hf: PreTrainedModel) -> None:
+    """Remove transformers' marks of quantization from a model whose weights it has unpacked."""
+    quantizer: Any = getattr(hf, "hf_quantizer", None)
+    if quantizer is not None:
+        quantizer.remove_quantization_config(hf)

@@ -1,0 +1,376 @@
+import json
+import struct
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import interp
+from interp.cli import main
+from interp.errors import UserError
+from interp.models.gguf import read_header
+from interp.models.load import find_named
+from interp.models.loading import Loading
+from interp.models.names import short_name
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
+
+gguf = pytest.importorskip("gguf")
+
+IDS = torch.arange(5, 25)[None]
+NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "model.layers.": "blk.",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "post_attention_layernorm": "ffn_norm",
+    "input_layernorm": "attn_norm",
+}
+
+
+def gguf_name(name):
+    for own, theirs in NAMES.items():
+        name = name.replace(own, theirs)
+    return name
+
+
+def rotated(name, weight, config):
+    """Queries and keys in llama.cpp's order, which rotates pairs of neighbours."""
+    heads = {"q": config.num_attention_heads, "k": config.num_key_value_heads}.get(name[-8:-7])
+    if "attn_" not in name or heads is None:
+        return weight
+    shape = (heads, 2, weight.shape[0] // heads // 2, weight.shape[1])
+    return weight.reshape(shape).swapaxes(1, 2).reshape(weight.shape)
+
+
+def vocabulary(tokenizer):
+    tokens = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
+    merges = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["merges"]
+    return tokens, [" ".join(merge) for merge in merges]
+
+
+def write(file, model, kind="Q8_0", **further):
+    """Write a model as llama.cpp would, its MLPs quantized, and round these in the model too."""
+    config, tokenizer = model.hf.config, model.tokenizer
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_rope_dimension_count(config.head_dim)
+    tokens, merges = vocabulary(tokenizer)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    control = {str(token) for token in tokenizer.added_tokens_decoder.values()}
+    writer.add_token_types([3 if token in control else 1 for token in tokens])
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(tokenizer.bos_token_id)
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+    writer.add_chat_template(tokenizer.chat_template)
+    for key, value in further.items():
+        writer.add_key_value(key.replace("__", "."), value, gguf.GGUFValueType.get_type(value))
+    for key, tensor in model.hf.state_dict().items():
+        name = gguf_name(key)
+        if "ffn_" not in name or "norm" in name or kind == "F32":
+            writer.add_tensor(name, rotated(name, tensor.numpy(), config))
+            continue
+        raw = gguf.GGMLQuantizationType[kind]
+        packed = gguf.quants.quantize(tensor.numpy(), raw)
+        writer.add_tensor(name, packed, raw_dtype=raw)
+        tensor.copy_(torch.from_numpy(gguf.quants.dequantize(packed, raw)))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A tiny Llama, and its file."""
+    model = make_tiny("llama", byte_level())
+    return model, write(tmp_path_factory.mktemp("gguf") / "tiny.Q8_0.gguf", model)
+
+
+@pytest.fixture
+def file(written, tmp_path):
+    """A copy of the file that a test may damage."""
+    copy = tmp_path / "tiny.Q8_0.gguf"
+    copy.write_bytes(written[1].read_bytes())
+    return copy
+
+
+def load(place, **options):
+    return interp.load_model(str(place), device="cpu", **options)
+
+
+def test_a_file_loads_as_the_model_that_it_holds(written):
+    model, file = written
+    loaded = load(file)
+    assert torch.equal(loaded.hf(IDS).logits, model.hf(IDS).logits)
+    text = "Yes, <u>it is"
+    assert len(loaded.tokenizer) == len(model.tokenizer)
+    assert loaded.tokenizer(text)["input_ids"] == model.tokenizer(text)["input_ids"]
+    assert loaded.tokenizer.chat_template == model.tokenizer.chat_template
+    assert (loaded.name, loaded.quantization) == ("tiny.Q8_0", None)
+    assert loaded.source == {"kind": "file", "name": str(file), "dequantized": "Q8_0"}
+    assert "Q8_0" in loaded.notes[0]
+
+
+@pytest.mark.parametrize("kind", ["Q4_1", "Q5_0"])
+def test_other_types_are_named(kind, tmp_path):
+    model = make_tiny("llama", byte_level())
+    loaded = load(write(tmp_path / "m.gguf", model, kind))
+    assert torch.equal(loaded.hf(IDS).logits, model.hf(IDS).logits)
+    assert loaded.source["dequantized"] == kind
+
+
+def test_floating_point_weights_are_not_dequantized(tmp_path, capsys):
+    loaded = load(write(tmp_path / "m.gguf", make_tiny("llama", byte_level()), "F32"))
+    assert "dequantized" not in loaded.source
+    assert loaded.notes == ()
+    assert capsys.readouterr().err == ""  # no bar of progress
+
+
+def test_gradients_pass_and_identities_agree(file, prompts):
+    model = load(file)
+    scores = interp.attribute(model, prompts[:2], methods=("input_gradient",))
+    assert (scores.segment_scores["error"] == "").all()
+    assert model.identity == load(file).identity
+
+
+def test_nothing_beside_the_file_is_read(file):
+    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+        (file.parent / name).write_text("damaged")
+    (file.parent / "chat_template.jinja").write_text("other")
+    assert load(file).tokenizer.chat_template == byte_level().chat_template
+
+
+def test_the_file_of_the_working_directory_is_not_read_instead(file, tmp_path, monkeypatch):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "model.gguf").write_bytes(b"")
+    monkeypatch.chdir(other)
+    assert load("../tiny.Q8_0.gguf").name == "tiny.Q8_0"
+
+
+def test_a_folder_with_one_file_is_that_model(file):
+    loaded = load(file.parent)
+    assert loaded.name == file.parent.name
+    assert loaded.source["kind"] == "folder"
+    assert torch.equal(loaded.hf(IDS).logits, load(file).hf(IDS).logits)
+
+
+def test_a_folder_with_weights_is_loaded_from_them(saved, file):
+    (saved / "tiny.gguf").write_bytes(b"GGUF")
+    assert load(saved).source == {"kind": "folder", "name": str(saved)}
+
+
+def test_the_files_of_a_folder_are_named(file):
+    (file.parent / "second.GGUF").write_bytes(file.read_bytes())
+    with pytest.raises(UserError, match=r"(?s)second\.GGUF.*tiny\.Q8_0\.gguf"):
+        load(file.parent)
+    assert load(file.parent / "second.GGUF").name == "second"
+
+
+def test_two_files_of_one_name_are_told_apart(file, tmp_path):
+    assert short_name(str(file)) == "tiny.Q8_0"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / file.name).write_bytes(file.read_bytes())
+    names = [choice.name for choice in (find(file), find(other / file.name), find(f"a={file}"))]
+    assert names == ["tiny.Q8_0", "tiny.Q8_0", "a"]
+
+
+def find(place):
+    return find_named(str(place), Loading())
+
+
+def test_the_checksum_changes_with_one_byte(file):
+    before = find(file)
+    checksum = before.checksum()
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    after = find(file)
+    assert len(checksum) == 64
+    assert checksum != after.checksum()
+    assert before.fingerprint != after.fingerprint
+
+
+def test_a_file_is_not_quantized_again(file):
+    with pytest.raises(UserError, match="8bit"):
+        load(file, quantization="8bit")
+
+
+def test_a_missing_package_is_named(file, monkeypatch):
+    monkeypatch.setattr("interp.models.gguf.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"pip install .*gguf"):
+        load(file)
+
+
+def test_a_file_that_is_missing_is_not_looked_for_on_the_hub(tmp_path):
+    for place in (tmp_path / "m.gguf", "models/m.gguf", "m.gguf"):
+        with pytest.raises(UserError, match="no GGUF file"):
+            load(place)
+
+
+def test_a_folder_may_be_called_as_a_file(saved, tmp_path):
+    folder = tmp_path / "m.gguf"
+    folder.mkdir()
+    with pytest.raises(UserError, match=r"config\.json"):
+        load(folder)
+    for part in [*saved.iterdir()]:
+        if part != folder:
+            part.rename(folder / part.name)
+    assert load(folder).name == "m.gguf"
+
+
+def test_an_error_is_one_message(file, capsys):
+    file.write_bytes(b"")
+    assert main(["doctor", "--model", str(file)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value
+
+
+def header(*pairs, tensors=(), version=3, magic=b"GGUF", counts=None):
+    """A header of (key, type, value) with tensors of (name, shape, type, offset)."""
+    tensor_count, pair_count = counts or (len(tensors), len(pairs))
+    start = magic + struct.pack("<IQQ", version, tensor_count, pair_count)
+    for key, kind, value in pairs:
+        start += text(key) + struct.pack("<I", kind) + value
+    for name, shape, kind, offset in tensors:
+        start += text(name) + struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
+        start += struct.pack("<IQ", kind, offset)
+    return start
+
+
+ARCH = (b"general.architecture", 8, text(b"llama"))
+F32, Q8_0 = 0, 8
+
+
+def array(kind, count, rest=b""):
+    return struct.pack("<IQ", kind, count) + rest
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"", "ends"),
+        (b"GGUF", "ends"),
+        (b"GGML" + bytes(60), "GGML"),
+        (b"PK\3\4" + bytes(60), "PK"),
+        (header(ARCH, version=1), "version 1"),
+        (header(ARCH, version=0x03000000), "version"),
+        (header(ARCH, counts=(0, 2**63)), "settings"),
+        (header(ARCH, counts=(2**60, 1)), "tensors"),
+        (header(ARCH, counts=(0, 2)), "ends"),
+        (header(ARCH, ARCH), "twice"),
+        (header(ARCH) + bytes(64), "no tensors"),
+        (header((b"general.architecture", 4, bytes(4))), "architecture"),
+        (header((b"a", 8, struct.pack("<Q", 2**63))), "bytes of text"),
+        (header((b"a", 8, text(b"\xff"))), "utf-8"),
+        (header((b"a", 13, bytes(8))), "type 13"),
+        (header((b"a", 9, array(0, 2**62))), "elements"),
+        (header((b"a", 9, array(8, 2**21))), "ends"),
+        (header((b"a", 9, array(9, 1, array(9, 1)))), "type 9"),
+        (header((b"a", 9, array(8, 1, text(b"a" * 5000)))), "bytes of text"),
+        (header(ARCH, (b"general.alignment", 4, bytes(4))), "power of two"),
+        (header(ARCH, (b"general.alignment", 0, b"\x20")), "alignment"),
+        (header(ARCH, tensors=[(b"a", (2**40,), F32, 0)]), "need"),
+        (header(ARCH, tensors=[(b"a", (2**63, 2**63), F32, 0)]), "need"),
+        (header(ARCH, tensors=[(b"a", (1,), F32, 2**63)]), "need"),
+        (header(ARCH, tensors=[(b"a", (0,), F32, 0)]), "shape"),
+        (header(ARCH, tensors=[(b"a", (33,), Q8_0, 0)]), "blocks of 32"),
+        (header(ARCH, tensors=[(b"a", (1,) * 5, F32, 0)]), "axes"),
+        (header(ARCH, tensors=[(b"a", (1,), 999, 0)]), "999"),
+        (header(ARCH, tensors=[(b"a", (1,), F32, 0)] * 2), "twice"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_hostile_headers_end_in_a_message(content, named, tmp_path):
+    file = tmp_path / "m.gguf"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=rf"m\.gguf.*{named}"):
+        load(file)
+
+
+@pytest.mark.parametrize(
+    ("further", "named"),
+    [
+        ({"split__count": 3}, "split"),
+        ({"llama__expert_count": 10**9}, "expert_count"),
+        ({"llama__rope__scaling__type": "linear"}, "rope"),
+    ],
+)
+def test_files_that_would_be_misread_are_refused(further, named, tmp_path):
+    file = write(tmp_path / "m.gguf", make_tiny("llama", byte_level()), "F32", **further)
+    with pytest.raises(UserError, match=named):
+        load(file)
+
+
+def changed(file, old, new):
+    content = file.read_bytes()
+    assert content.count(old)
+    file.write_bytes(content.replace(old, new))
+
+
+def test_an_unknown_architecture_is_named(file):
+    changed(file, b"llama", b"nosuc")
+    with pytest.raises(UserError, match="nosuc"):
+        load(file)
+
+
+def test_a_scaled_rotary_frequency_is_not_ignored(file):
+    changed(file, b"output_norm.weight", b"rope_freqs.weights")
+    with pytest.raises(UserError, match="rope_freqs"):
+        load(file)
+
+
+def test_a_number_of_layers_without_tensors_is_refused(file):
+    key = b"llama.block_count" + struct.pack("<I", 4)
+    changed(file, key + struct.pack("<I", 2), key + struct.pack("<I", 2**31))
+    with pytest.raises(UserError, match="block_count"):
+        load(file)
+
+
+def test_missing_tensors_are_named(file):
+    changed(file, b"blk.1.attn_q.weight", b"blk.7.attn_q.weight")
+    with pytest.raises(UserError, match="q_proj"):
+        load(file)
+
+
+@settings(
+    max_examples=60, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_damaged_headers_are_read_or_refused(written, tmp_path, data):
+    content = bytearray(written[1].read_bytes())
+    start = data.draw(st.integers(0, 24_000))
+    if data.draw(st.booleans()):
+        content = content[:start]
+    else:
+        content[start : start + 8] = data.draw(st.binary(min_size=1, max_size=8))
+    file = tmp_path / "m.gguf"
+    file.write_bytes(content)
+    try:
+        found = read_header("m", file)
+    except UserError:
+        return
+    assert all(np.prod(tensor.shape) > 0 for tensor in found.stored.values())
