@@ -133,10 +133,12 @@ def annotate(
 
 
 def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None:
-    """Put one legend to the right of all panels, away from the title and caption."""
+    """Put one legend, if anything is drawn, to the right of all panels and of their captions."""
+    if not handles:
+        return
     width, height = figure.get_size_inches()
     names = [wrapped(handle.get_label()) for handle in handles]
-    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
+    longest = max((len(line) for name in names for line in name.splitlines()))
     figure.set_size_inches(width + max(_LEGEND, LETTER * longest + _HANDLE), height)
     figure.legend(handles=handles, labels=names, loc="outside right center")
 

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from interp.errors import shortened
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.points import point_cloud
-from interp.report.figures.style import house_style, look, panel_a_model, with_caption, wrapped
+from interp.report.figures.style import (
+    house_style,
+    legend_beside,
+    look,
+    new_axes,
+    panel_a_model,
+    with_caption,
+    wrapped,
+)
 from interp.report.formatting import UNDEFINED
 from interp.report.glance import dots
 from tests.report.figures.drawn import BARS, INTERVAL, words
@@ -105,3 +113,9 @@ def test_a_wrapped_name_is_whole_and_narrow(name, letters):
     lines = wrapped(name, letters).split("\n")
     assert max(map(len, lines)) <= letters
     assert "".join(lines) == shortened(name, 4 * letters)
+
+
+def test_a_figure_in_which_nothing_is_drawn_has_no_legend():
+    figure = new_axes().get_figure()
+    legend_beside(figure, [])
+    assert figure.legends == []
