@@ -138,7 +138,7 @@ def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None
         return
     width, height = figure.get_size_inches()
     names = [wrapped(handle.get_label()) for handle in handles]
-    longest = max((len(line) for name in names for line in name.splitlines()))
+    longest = max(len(line) for name in names for line in name.splitlines())
     figure.set_size_inches(width + max(_LEGEND, LETTER * longest + _HANDLE), height)
     figure.legend(handles=handles, labels=names, loc="outside right center")
 
