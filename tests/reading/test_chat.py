@@ -227,7 +227,8 @@ def test_what_the_template_writes_is_part_of_a_shards_id(tmp_path):
     def ids(**chat):
         model = with_template(DATED, **chat)
         measurement = bind(Evaluate(), model)
-        record = model_record(measurement, origin={}, data_hash="0" * 64, shards=["0" * 32]).chat
+        held = {"origin": {}, "data_hash": "0" * 64, "shards": ["0" * 32], "shard_prompts": 2}
+        record = model_record(measurement, **held).chat
         assert record["date"] == model.chat.date
         assert record["before"] == model.chat_frame.before
         return [shard.id for shard in cut(measurement, prompts, tmp_path)]
