@@ -1,6 +1,5 @@
 """Whatever happens to a run, the same command ends with the same tables, byte for byte."""
 
-import json
 import os
 import random
 import re
@@ -29,6 +28,7 @@ from interp.runs.run import Run
 from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until
 from tests.support.prompts import some_prompts
+from tests.support.records import edited
 from tests.support.runs import (
     MODELS,
     SHARD_PROMPTS,
@@ -186,9 +186,8 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
     run, shard = one_run
     file = shard / "answers.parquet"
     pq.write_table(pq.read_table(file).drop_columns(["error"]), file)
-    manifest = json.loads((shard / "manifest.json").read_text())
-    manifest["files"]["answers.parquet"] = shards_module.checksum(file)
-    (shard / "manifest.json").write_text(json.dumps(manifest))
+    now = {"answers.parquet": shards_module.checksum(file)}
+    edited(shard / "manifest.json", lambda manifest: manifest["files"].update(now))
     (run.folder / "prompts.parquet").write_bytes(b"PAR1")
     wrong = list(problems(RunFolder.read(run.folder)))
     assert "answers.parquet has the columns" in wrong[0]
