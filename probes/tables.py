@@ -20,8 +20,7 @@ FAMILIARITY = table(
     column(
         "after_echo",
         NUMBER,
-        "probability of the answer's first token in a reply that first repeats the sentence, such "
-        "as `Berlin is in`; NaN if a token spans the end of the sentence",
+        "`familiarity` in a reply that first repeats the sentence",
         "probability",
     ),
     column(

@@ -185,7 +185,8 @@ def _asked(
     )
     names = options.groupby(keys, sort=False)["option"].agg(tuple).rename("options")
     rows = rows.join(names, on=keys)
-    return rows[rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)]
+    several = rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)
+    return rows[several.astype(bool)]  # of no rows, pandas knows no type
 
 
 def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:

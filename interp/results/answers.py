@@ -70,7 +70,7 @@ class Answered(Result):
         """How much was measured, and how unequally it counts."""
         cluster = self.cluster or "pair_id"
         prompts = self.table("prompts", ["prompt_id", cluster, "weight"])
-        return f"{unequal(prompts, cluster)} {super().extent()}"
+        return f"{super().extent()} {unequal(prompts, cluster)}".strip()
 
     def headline(self) -> pd.DataFrame:
         """Accuracy over whole pairs, and on each side if there are few sides, with intervals."""

@@ -218,7 +218,7 @@ class RunFolder:
         """Check that the rows of a shard are about its model and the prompts of the run."""
         known = {"model": pa.array([model]), **self._known}
         for column in known.keys() & set(table.column_names):
-            ids = pc.unique(table[column])
+            ids = pc.unique(table[column]).drop_null()  # a pair that fails has no prompts
             strange = ids.filter(pc.invert(pc.is_in(ids, value_set=known[column])))
             if len(strange):
                 raise UserError(

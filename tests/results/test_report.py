@@ -55,14 +55,15 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     results, prompts = report.sections
     assert [item.name for item in results.items] == ["accuracy_table"]
     (accuracy,) = results.items[0].frame["paired_accuracy"]
-    assert report.glance.asked == "How often do the models answer correctly? 8 prompts, 1 model."
+    assert "8 prompts, 1 model." in report.glance.asked
+    assert "4 clusters (entity_b) count like 2.3" in report.glance.asked
     assert main(["report", str(folder)]) == 0
     check_first_screen(report, (folder / "report.html").read_text())
     numbers = report.glance.items[0].frame.set_index("number")["value"]
     own = results.items[0].frame.iloc[0]
     assert numbers["paired accuracy"] == pytest.approx(accuracy)
     assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
-    assert report.answer.startswith(f"Paired accuracy is {accuracy:.2f} [")
+    assert f"Paired accuracy is {accuracy:.2f} [" in report.answer
     marks = prompts.items[0].frame[DEFAULT].str[-1]
     correct = RunFolder.read(folder).table("answers")["correct"]
     assert marks.eq("✓").tolist() == correct.tolist()
