@@ -26,7 +26,7 @@ FAMILIARITY = table(
     column(
         "echoes",
         BOOLEAN,
-        "whether the most probable first token of the reply begins to repeat the sentence",
+        "whether its most probable token begins to repeat the sentence",
     ),
     column("first_token", TEXT, "the more probable first token, as the tokenizer spells it"),
     column("first_token_id", INTEGER, "id of the first token in the vocabulary", "token id"),
