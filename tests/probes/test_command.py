@@ -65,9 +65,10 @@ def test_linear_probes_of_pairs_of_ones_own(options, tmp_path, capsys):
     assert "undefined" not in capsys.readouterr().err
     table = pd.read_csv(tmp_path / "out" / "linear_probes.csv")
     everything = table[table["prompts"] == "all"]
+    # Copies of a pair are one cluster.
     assert everything[
         ["n_prompts", "n_clusters", "n_dropped"]
-    ].drop_duplicates().to_numpy().tolist() == [[48, 24, 0]]
+    ].drop_duplicates().to_numpy().tolist() == [[48, 4, 0]]
     assert everything[["accuracy", "p_family"]].notna().all(axis=None)
     # The sides differ in a word of premise 2, and the last token of every prompt is the same.
     assert everything.set_index(["position", "layer"]).loc[("last_token", 0), "accuracy"] == 0.5
