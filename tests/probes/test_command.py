@@ -59,16 +59,22 @@ def test_unknown_systems_are_named(options):
 
 def test_linear_probes_of_pairs_of_ones_own(options, tmp_path, capsys):
     file = tmp_path / "pairs.csv"
-    rows = pd.concat([EXAMPLE.assign(pair=EXAMPLE["pair"] + 4 * turn) for turn in range(6)])
+    # Copies of a pair would count as one cluster.
+    turns = [
+        EXAMPLE.assign(
+            pair=EXAMPLE["pair"] + 4 * turn, premise1=EXAMPLE["premise1"] + f" It is day {turn}."
+        )
+        for turn in range(6)
+    ]
+    rows = pd.concat(turns)
     rows.to_csv(file, index=False)
     probe("linear", "--data", str(file), "--positions", "last_token", "premise2", *options)
     assert "undefined" not in capsys.readouterr().err
     table = pd.read_csv(tmp_path / "out" / "linear_probes.csv")
     everything = table[table["prompts"] == "all"]
-    # Copies of a pair are one cluster.
     assert everything[
         ["n_prompts", "n_clusters", "n_dropped"]
-    ].drop_duplicates().to_numpy().tolist() == [[48, 4, 0]]
+    ].drop_duplicates().to_numpy().tolist() == [[48, 24, 0]]
     assert everything[["accuracy", "p_family"]].notna().all(axis=None)
     # The sides differ in a word of premise 2, and the last token of every prompt is the same.
     assert everything.set_index(["position", "layer"]).loc[("last_token", 0), "accuracy"] == 0.5
