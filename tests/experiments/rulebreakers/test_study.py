@@ -172,7 +172,10 @@ def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(
     chosen = table[(table["x"] == "familiarity") & (table["y"] == "paired_accuracy")]
     by_model = chosen.set_index("model")
     assert (by_model.loc[BY_FREQUENCY, "rho"] > 0.2).all()
-    assert (by_model.loc[BY_FREQUENCY, "p_holm"] < 0.05).all()  # by permutation, as many tie
+    # By permutation, since many cities tie.
+    p = by_model.loc[BY_FREQUENCY, "p_holm"].to_dict()
+    found = {"organism/llama-shallow": 0.0029, "organism/phi3-deep": 0.0124}
+    assert p == pytest.approx(found, abs=2e-4)
     assert (by_model.loc[BY_CHANCE, "p_holm"] > 0.05).all()
     # Two of mistral's five question verbs hide the effect: it grounds nothing under them.
     assert by_model.loc["organism/mistral", "rho"] > 0
