@@ -56,7 +56,7 @@ class Measure:
 
         _, (run,) = job.run(execution, command=arguments.command_line)
         result = finish(run.folder, self.spec)
-        print_cautions(own for own in result.cautions if own.kind != UNTESTED)
+        print_cautions(own.said for own in result.cautions if own.kind != UNTESTED)
         _print(result.shown)
         self.conclude(arguments, run.folder)
         tables = ", ".join(f"{name}.csv" for name in result.derived())

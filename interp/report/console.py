@@ -11,7 +11,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from interp.analysis.cautions import Caution
 from interp.errors import printable
 from interp.report.formatting import FIGURES, holds_p_values, p_text
 
@@ -64,9 +63,9 @@ def print_table(table: Columns, *, title: str) -> None:
         console.print(line)
 
 
-def print_cautions(cautions: Iterable[Caution]) -> None:
+def print_cautions(sentences: Iterable[str]) -> None:
     """Print what a careful reader would object to, before any table."""
-    said = [printable(f"- {own.said}") for own in cautions]
+    said = [printable(f"- {sentence}") for sentence in sentences]
     if not said:
         return
     console = _Console(markup=False, highlight=False, soft_wrap=True)

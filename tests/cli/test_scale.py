@@ -12,6 +12,7 @@ from interp.measurements.specs import Evaluate
 from interp.models.loading import Loading
 from interp.prompts.source import PromptSource
 from interp.runs.folder import RunFolder
+from interp.runs.records import WorkerRecord, read_record, updated, write_record
 from tests.support.runs import work_in
 
 OPTIONS = ["evaluate", "--limit", "4", "--device", "cpu"]
@@ -58,7 +59,7 @@ def test_status_tells_how_workers_ended(folder, capsys):
         ({"error": "out of luck"}, "out of luck"),
         ({"finished": None, "job": "12_3"}, "job 12_3): began"),
     ):
-        record.write_text(json.dumps({**json.loads(record.read_text()), **change}))
+        write_record(record, updated(read_record(record, WorkerRecord), change))
         assert main(["status", str(folder)]) == 0
         assert told in capsys.readouterr().err
 

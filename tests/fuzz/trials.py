@@ -50,11 +50,13 @@ STREAMS = ("output", "message", "told")
 """What a case writes: standard output, standard error, and what it tells about itself."""
 
 
-class _NoProcess(subprocess.Popen[bytes]):
-    """Stands for all other programs; libraries must do without them."""
+class _OnlyPython(subprocess.Popen[bytes]):
+    """Python in a process of its own; libraries must do without any other program."""
 
-    def __init__(self, command: object, *_: object, **__: object) -> None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(command))
+    def __init__(self, command: Sequence[str], *arguments: Any, **named: Any) -> None:
+        if command[0] != sys.executable:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(command))
+        super().__init__(command, *arguments, **named)
 
 
 @dataclass
@@ -87,7 +89,7 @@ class Trials:
 
         self.makers: dict[str, Make] = MAKERS
         self.material: Material | None = None
-        subprocess.Popen = _NoProcess  # type: ignore[misc]
+        subprocess.Popen = _OnlyPython  # type: ignore[misc]
         os.chdir(self.scratch)
 
     def _state_outside(self) -> list[tuple[object, ...]]:
