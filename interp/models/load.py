@@ -50,6 +50,7 @@ from interp.models.names import absolute, chosen, short_name
 from interp.models.quantized import (
     check_blocks,
     check_quantization,
+    keep_unpacked,
     quantization_config,
     quantization_of,
     quantized_weights,
@@ -168,6 +169,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
+    keep_unpacked(hf)
     _run_first_pass(found, hf)
     if found.adapter is not None:
         hf = merged(found.adapter, hf)

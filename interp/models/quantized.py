@@ -195,6 +195,18 @@ def check_differentiable(name: str, hf: PreTrainedModel, what: str) -> None:
         )
 
 
+def keep_unpacked(hf: nn.Module) -> None:
+    """Let 4-bit layers on a CPU compute with the weights that they stand for.
+
+    On processors with bfloat16 instructions, bitsandbytes packs a layer's weights anew in its first
+    pass without gradients. From then on it computes in bfloat16 and without a backward pass, so
+    that numbers depend on the machine and on what was measured before.
+    """
+    for module in hf.modules():
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
+
+
 def check_blocks(name: str, hf: nn.Module) -> None:
     """Check that rows of 4-bit weights consist of whole blocks, as bitsandbytes requires on a CPU.
 

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
 
 import interp
 from interp.errors import UserError
-from interp.models.quantized import quantization_of
+from interp.models.quantized import keep_unpacked, quantization_of
 from interp.models.weights import weights_of
 from interp.training.start import start
 from tests.models.conftest import configure, rewrite
@@ -41,7 +41,30 @@ def load(folder):
 
 
 def plain(folder):
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, device_map="cpu")
+    hf = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, device_map="cpu")
+    keep_unpacked(hf)
+    return hf
+
+
+@needs_bitsandbytes
+def test_4_bit_layers_compute_alike_before_and_after_a_pass_without_gradients(
+    wide, tmp_path, monkeypatch
+):
+    quantizing = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")
+    hf = AutoModelForCausalLM.from_pretrained(
+        wide, device_map="cpu", quantization_config=quantizing
+    )
+    hf.save_pretrained(tmp_path)
+    byte_level().save_pretrained(tmp_path)
+    # As on a processor with bfloat16 instructions, wherever this runs.
+    monkeypatch.setattr("bitsandbytes.nn.modules.has_avx512bf16", lambda: True)
+    model = load(tmp_path)
+    rows = model.hf.get_input_embeddings()(IDS).detach().requires_grad_()
+    first = model.hf(inputs_embeds=rows).logits
+    with torch.no_grad():
+        second = model.hf(IDS).logits
+    assert torch.equal(first, second)
+    assert torch.autograd.grad(model.hf(inputs_embeds=rows).logits.sum(), rows)[0].any()
 
 
 @needs_bitsandbytes

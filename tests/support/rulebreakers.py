@@ -13,4 +13,5 @@ def results_of(**tables):
     nothing = dict.fromkeys((field.name for field in fields(Results)), pd.DataFrame())
     models = tuple(tables["answers"]["model"].unique())
     run = RunFolder.__new__(RunFolder)  # nothing is read from it
-    return Results(**{**nothing, "models": models, "residuals": (), "example_run": run, **tables})
+    others = {"models": models, "residuals": (), "cautions": (), "example_run": run}
+    return Results(**{**nothing, **others, **tables})
