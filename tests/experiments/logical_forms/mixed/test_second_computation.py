@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from interp.statistics.mixed.design import MixedFormula
-from interp.statistics.mixed.linear import fit_mixed_model
-from tests.statistics.mixed.examples import simulated, sleepstudy
+from interp_experiments.logical_forms.mixed.design import MixedFormula
+from interp_experiments.logical_forms.mixed.linear import fit_mixed_model
+from tests.experiments.logical_forms.mixed.examples import simulated, sleepstudy
 
 mixed = pytest.importorskip("pystatistics.mixed")
 
