@@ -10,9 +10,6 @@ from scipy.special import expit, roots_hermitenorm
 from benchmarks.controls.rates import Tested
 from benchmarks.controls.tables import logical_forms
 from interp.statistics.decisions import holm
-from interp.statistics.mixed.design import MixedFormula
-from interp.statistics.mixed.linear import MixedModel, fit_mixed_model, wald_test
-from interp.statistics.mixed.means import pairwise_tests, pool
 from interp_experiments.logical_forms.effects import (
     FACTORS,
     PERPLEXITY,
@@ -22,6 +19,9 @@ from interp_experiments.logical_forms.effects import (
     level_tests,
     pooled_contrasts,
 )
+from interp_experiments.logical_forms.mixed.design import MixedFormula
+from interp_experiments.logical_forms.mixed.linear import MixedModel, fit_mixed_model, wald_test
+from interp_experiments.logical_forms.mixed.means import pairwise_tests, pool
 from interp_experiments.logical_forms.results import CLUSTER
 from interp_experiments.logical_forms.tables import rank_correlation
 

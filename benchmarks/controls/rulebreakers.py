@@ -22,8 +22,9 @@ from interp_experiments.rulebreakers.answer_tables import (
     sensitivity,
 )
 from interp_experiments.rulebreakers.answer_tables import contrasts as contrast_rows
-from interp_experiments.rulebreakers.attribution_tables import familiarity, prompt_models
+from interp_experiments.rulebreakers.attribution_tables import familiarity
 from interp_experiments.rulebreakers.entity_tables import entity_correlations, names_within
+from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_probes.linear import linear_probes

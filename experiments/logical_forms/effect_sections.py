@@ -7,8 +7,6 @@ import pandas as pd
 from interp.errors import UserError
 from interp.report.page import FigureItem, Item, Section, TableItem
 from interp.statistics.decisions import SMALLEST
-from interp.statistics.mixed.linear import MIN_GROUPS
-from interp.statistics.mixed.means import MIN_STUDIES
 from interp_experiments.findings import EXPLORATORY
 from interp_experiments.logical_forms import figures
 from interp_experiments.logical_forms.effects import (
@@ -21,6 +19,8 @@ from interp_experiments.logical_forms.effects import (
     means_by_model,
     pooled_contrasts,
 )
+from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
+from interp_experiments.logical_forms.mixed.means import MIN_STUDIES
 from interp_experiments.logical_forms.results import Results
 
 TERM_TESTS = (

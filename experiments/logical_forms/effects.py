@@ -13,8 +13,8 @@ import pandas as pd
 
 from interp.errors import UserError
 from interp.statistics.decisions import holm, verdicts
-from interp.statistics.mixed.design import MixedFormula
-from interp.statistics.mixed.linear import (
+from interp_experiments.logical_forms.mixed.design import MixedFormula
+from interp_experiments.logical_forms.mixed.linear import (
     MIN_GROUPS,
     MixedModel,
     fit_mixed_model,
@@ -22,7 +22,11 @@ from interp.statistics.mixed.linear import (
     r_squared,
     wald_test,
 )
-from interp.statistics.mixed.means import marginal_means, pairwise_tests, pooled_table
+from interp_experiments.logical_forms.mixed.means import (
+    marginal_means,
+    pairwise_tests,
+    pooled_table,
+)
 from interp_experiments.logical_forms.results import CLUSTER, Results, clustered_means
 
 PERPLEXITY = "relative_perplexity"
@@ -292,8 +296,8 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
     """The contrasts pooled over models.
 
-    The columns are the fields of `interp.statistics.mixed.means.Pooled`, p_holm and verdict. The
-    contrasts of one response are one family.
+    The columns are the fields of `mixed.means.Pooled`, p_holm and verdict. The contrasts of one
+    response are one family.
 
     Args:
         contrasts: rows of `contrasts_by_model`.

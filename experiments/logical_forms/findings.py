@@ -15,10 +15,10 @@ from interp.report.glance import (
     with_interval,
 )
 from interp.report.page import Glance
-from interp.statistics.mixed.linear import MIN_GROUPS
 from interp_experiments.findings import in_brief
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import Contrasts
+from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.results import Results, clustered_means
 
 _SUBJECTS = {

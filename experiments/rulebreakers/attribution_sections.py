@@ -19,13 +19,13 @@ from interp_experiments.rulebreakers.attribution_tables import (
     familiarity,
     measured_and_published,
     model_correlations,
-    prompt_models,
     published_tables,
     ratios,
     shared_first_tokens,
 )
 from interp_experiments.rulebreakers.entity_tables import entities, entity_correlations
 from interp_experiments.rulebreakers.findings import first_letters
+from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_probes.figures import probe_accuracy
@@ -165,9 +165,8 @@ def correlation_section(results: Results) -> Section:
                 "Log-odds of a correct answer per standard deviation, adjusted for the factors "
                 "among rule, verb and phrasing that can be estimated (adjusted_for). "
                 "ratio_of_entity: mean for an entity pair; ratio_within_entity: deviation from "
-                "it. df: degrees of freedom over entity pairs; infinite for predictors that vary "
-                "within entity pairs. fitted: the type of regression; if the entity pair decides "
-                "nearly every answer, entity pairs are the observations. left_out: prompts with "
+                "it. Estimates are averages over entity pairs; se: standard error, clustered by "
+                "entity pair; df: degrees of freedom over entity pairs. left_out: prompts with "
                 "a rule, verb or phrasing whose answers are all alike. Columns without any value "
                 "are shown in the file only.",
                 display=across_prompts.dropna(axis="columns", how="all"),

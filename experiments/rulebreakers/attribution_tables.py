@@ -1,16 +1,12 @@
 """Tables of score ratios and familiarity: across models, cities and prompts, and as published."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
-from interp.analysis.accuracy import is_correct
 from interp.analysis.ratios import ratio_table
 from interp.statistics.classical import spearman_table
-from interp.statistics.clusters import FEWEST, ClusterContrast, cluster_contrast_table, too_few
+from interp.statistics.clusters import ClusterContrast, cluster_contrast_table
 from interp.statistics.decisions import holm
-from interp.statistics.mixed.logistic import mixed_logistic_table
 from interp_experiments.rulebreakers.answer_tables import (
     CLUSTER,
     WEIGHT,
@@ -19,7 +15,6 @@ from interp_experiments.rulebreakers.answer_tables import (
     finding_words,
     papers_test,
 )
-from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
 from interp_experiments.scaffold import published_table
 
@@ -175,99 +170,3 @@ def shared_first_tokens(results: Results) -> pd.DataFrame:
     answers = cities.assign(shared=cities["shared_with"] > 0)
     grouped = answers.drop_duplicates(["model", "entity_a"]).groupby("model", sort=False)["shared"]
     return grouped.agg(answers="size", sharing="sum").reset_index()
-
-
-PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
-"""An entity pair's mean score ratio over its prompts, a prompt's deviation from that mean, and the
-familiarity of the entity pair. Correlates of the mean need not be correlates of the deviation."""
-
-FACTORS = ("rule", "phrasing", "verb")
-"""Factors for which the predictors are adjusted. The entity group follows from the verb. If the
-factors separate the outcomes, the last factors are omitted until there is an estimate, because few
-entity pairs share a verb."""
-
-NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
-"""The note if a model and method have no regression."""
-
-
-def prompt_models(results: Results) -> pd.DataFrame:
-    """Correlates of correct answers to rulebreakers, one row per model, method and predictor.
-
-    Each model and method has a mixed-effects logistic regression with random intercepts for entity
-    pairs, or, if nearly every outcome is determined by the entity pair alone, a quasi-binomial
-    regression over entity pairs (`interp.statistics.mixed.logistic`; `fitted` says which). Prompts
-    with a rule, verb or phrasing whose answers are all the same say nothing about the predictors
-    and are omitted; `left_out` counts them. If no prompt remains, nothing is estimated, and `note`
-    says so. Estimates are log-odds per standard deviation of the predictor; for predictors at the
-    level of entity pairs, the degrees of freedom (`df`) count entity pairs. With fewer than ten
-    entity pairs nothing is tested.
-    """
-    groups = _rows(results).groupby(["model", "method"], sort=False, observed=True)
-    tables = [_fitted(rows) for _, rows in groups]
-    if not tables:
-        return pd.DataFrame(columns=["model", "method", "term", "fitted"])
-    whole = pd.concat(tables, ignore_index=True)
-    shown = whole[whole["term"].isin(PREDICTORS)].reset_index(drop=True)
-    return holm(shown, family="across prompts, predictors of all models and methods")
-
-
-def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The regression of one model and method, adjusted for as many factors as can be estimated."""
-    if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
-        table = _regression(
-            rows.assign(correct=False)
-        )  # All answers are alike, so nothing is estimated.
-        table = table.assign(note=NO_USABLE_ROWS, fitted="nothing", n=0)
-        return table.assign(left_out=len(rows), adjusted_for="")
-    for count in range(len(FACTORS), -1, -1):
-        used = without_constant_levels(rows, outcome="correct", factors=FACTORS[:count])
-        varying = [name for name in FACTORS[:count] if used[name].nunique() > 1]
-        table = _regression(used, *varying)
-        if table["estimate"].notna().any():
-            break
-    if (entities := used[CLUSTER].nunique()) < FEWEST and table["p"].notna().any():
-        table = table.assign(low=np.nan, high=np.nan, p=np.nan, note=too_few(entities))
-    return table.assign(left_out=len(rows) - len(used), adjusted_for=", ".join(varying))
-
-
-def _regression(rows: pd.DataFrame, *factors: str) -> pd.DataFrame:
-    return mixed_logistic_table(
-        rows,
-        outcome="correct",
-        terms=[*PREDICTORS, *factors],
-        groups=[CLUSTER],
-        by=["model", "method"],
-    )
-
-
-def without_constant_levels(
-    rows: pd.DataFrame, *, outcome: str, factors: Sequence[str]
-) -> pd.DataFrame:
-    """The rows in which the level of every factor occurs with both outcomes.
-
-    A level with a single outcome has an infinite effect, which fully explains its rows. Omitting
-    one level may leave another one with a single outcome, so the search is repeated.
-    """
-    while True:
-        kept = pd.Series(True, index=rows.index)
-        for factor in factors:
-            kept &= rows.groupby(factor, observed=True)[outcome].transform("nunique") > 1
-        if kept.all():
-            return rows
-        rows = rows[kept]
-
-
-def _rows(results: Results) -> pd.DataFrame:
-    """One row per model, method and rulebreaker: its answer, predictors and factors."""
-    prompts = results.prompts[results.prompts["side"] == SIDES[0]]
-    answers = results.answers[["model", "prompt_id"]].assign(correct=is_correct(results.answers))
-    familiar = results.familiarity[["model", CLUSTER, "familiarity"]]
-    rows = (
-        results.ratios[["model", "prompt_id", "method", "ratio"]]
-        .merge(answers, on=["model", "prompt_id"], validate="many_to_one")
-        .merge(prompts[["prompt_id", CLUSTER, *FACTORS]], on="prompt_id", validate="many_to_one")
-        .merge(familiar, on=["model", CLUSTER], validate="many_to_one")
-        .dropna(subset=["ratio", "familiarity"])
-    )
-    mean = rows.groupby(["model", "method", CLUSTER])["ratio"].transform("mean")
-    return rows.assign(ratio_of_entity=mean, ratio_within_entity=rows["ratio"] - mean)

@@ -146,10 +146,6 @@ def _environment() -> Environment:
     return environment
 
 
-_MARKED = ("premise1", "premise2")
-"""Underlined segments."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Token:
     text: str
@@ -173,14 +169,12 @@ class _Token:
 class _Segment:
     name: str
     tokens: tuple[_Token, ...]
+    mark: str
+    """The segment's place in the compared ratio, a class of the style sheet; empty for others."""
 
     @property
     def label(self) -> str:
         return segment_label(self.name)
-
-    @property
-    def marked(self) -> bool:
-        return self.name in _MARKED
 
     @property
     def share(self) -> str:
@@ -213,7 +207,12 @@ class _Side:
 
 
 def token_heat_map(
-    shares: pd.DataFrame, *, prompts: pd.DataFrame, answers: pd.DataFrame, method: str
+    shares: pd.DataFrame,
+    *,
+    prompts: pd.DataFrame,
+    answers: pd.DataFrame,
+    method: str,
+    compared: tuple[str, str] | None = None,
 ) -> Markup:
     """HTML of prompts, one below another, with each token shaded by its share of the score.
 
@@ -224,6 +223,7 @@ def token_heat_map(
         prompts: the rows of the prompts table to show, in order; usually the two sides of a pair.
         answers: the answers table of this model.
         method: name of the attribution method whose scores are shown.
+        compared: the two segments to underline, the first of which is compared with the second.
 
     Raises:
         UserError: the scores are from several models, or a prompt has no answer or no scores from
@@ -238,6 +238,7 @@ def token_heat_map(
     scores = [_scores(chosen, id_, method) for id_ in prompts["prompt_id"]]
     largest = max(map(_largest, scores), default=0.0)
     given = answers[answers["model"] == models[0]].set_index("prompt_id")["answer"]
+    marks = dict(zip(compared or (), ("numerator", "denominator"), strict=False))
     sides = []
     for row, own in zip(prompts.to_dict("records"), scores, strict=True):
         if row["prompt_id"] not in given:
@@ -245,7 +246,9 @@ def token_heat_map(
                 f"{models[0]!r} has no answer to prompt {row['prompt_id']!r} in the answers table"
             )
         tokens = groupby(_tokens(own, largest), key=lambda token: token.segment)
-        segments = tuple(_Segment(name, tuple(members)) for name, members in tokens)
+        segments = tuple(
+            _Segment(name, tuple(members), marks.get(name, "")) for name, members in tokens
+        )
         sides.append(_Side(row["side"], row["gold"], given[row["prompt_id"]], segments))
     return render(
         "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest

@@ -152,7 +152,13 @@ class Attributions(Answered):
         prompts, answers = self.prompts, self.answers
         prompts = chosen(prompts, "pair_id", pair or prompts["pair_id"].iloc[0])
         maps = [
-            token_heat_map(rows, prompts=prompts, answers=answers, method=str(group["method"]))
+            token_heat_map(
+                rows,
+                prompts=prompts,
+                answers=answers,
+                method=str(group["method"]),
+                compared=self.ratio,
+            )
             for group, rows in grouped(shares, ["model", "method"])
         ]
         return Display(notebook_html([], maps))
@@ -177,7 +183,9 @@ class Attributions(Answered):
         return [
             HeatMapItem(
                 f"{model}, {method}: {pair_id}",
-                token_heat_map(own, prompts=rows, answers=answers, method=method),
+                token_heat_map(
+                    own, prompts=rows, answers=answers, method=method, compared=self.ratio
+                ),
             )
             for pair_id, rows in first
             for model, own in shares.groupby("model", sort=False)

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from interp import files
 from interp.errors import UserError
-from interp.runs.records import ClaimOwner, read_record
+from interp.runs.records import SHARD_ID, ClaimOwner, read_record
 
 MULTIPLE = 3.0
 """A claim is void after this many times the duration of the longest shard so far."""
@@ -72,7 +72,7 @@ class Claims:
     def all(self) -> list[str]:
         """The shards with a claim, even a void one."""
         names = files.names_in(self.run.joinpath(*self.within))
-        return [name for name in names if re.fullmatch("[0-9a-f]{32}", name)]
+        return [name for name in names if re.fullmatch(SHARD_ID, name)]
 
     def clear(self) -> None:
         """Remove all claims, which are no longer needed once the work is done."""

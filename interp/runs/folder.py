@@ -80,12 +80,14 @@ class RunFolder:
         A model measured on different prompts, such as those of a smaller limit, counts as not
         begun.
         """
-        return {
-            name: record
-            for name in self.record.models
-            if (record := self.model_record(name)) is not None
-            and record.data_hash == self.record.run.data_hash
-        }
+        found = {name: self.begun(name) for name in self.record.models}
+        return {name: record for name, record in found.items() if record is not None}
+
+    def begun(self, model: str) -> ModelRecord | None:
+        """The record of one of the models that were begun, as in `models`; None for others."""
+        record = self.model_record(model) if model in self.record.models else None
+        same = record is not None and record.data_hash == self.record.run.data_hash
+        return record if same else None
 
     def places(self) -> dict[str, str]:
         """Where each model on record was found, by name: an absolute path, or its hub name."""
@@ -119,8 +121,7 @@ class RunFolder:
 
     def shards(self, model: str) -> list[Path]:
         """The folders for a model's shards, done or not, in the order of the prompts."""
-        record = self.models().get(model)
-        home = self.shard_folder(model)
+        record, home = self.begun(model), self.shard_folder(model)
         return [home / id_ for id_ in record.shards] if record else []
 
     def done(self, model: str) -> list[Path]:
@@ -133,10 +134,9 @@ class RunFolder:
         Args:
             models: the models to check; by default, those on record.
         """
-        begun = self.models()
         found: dict[str, list[str] | None] = {}
         for model in self.record.models if models is None else models:
-            record, home = begun.get(model), self.shard_folder(model)
+            record, home = self.begun(model), self.shard_folder(model)
             if record is None:
                 found[model] = None
             elif ids := [id_ for id_ in record.shards if not is_folder(home / id_)]:

@@ -40,7 +40,9 @@ def _all_different(ids: list[str]) -> list[str]:
     return ids
 
 
-ShardId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+SHARD_ID = r"^[0-9a-f]{32}$"
+"""Names of shards and of the claims on them."""
+ShardId = Annotated[str, StringConstraints(pattern=SHARD_ID)]
 CallId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 TableName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,60}$")]

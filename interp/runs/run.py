@@ -164,7 +164,7 @@ class Run(RunFolder):
         This is also true if the model's origin differs from the recorded one, because the model may
         have changed.
         """
-        record = self.models().get(model)
+        record = self.begun(model)
         if record is None or record.origin != dict(origin):
             return True
         claims = self._claims_of(model)

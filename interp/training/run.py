@@ -21,15 +21,16 @@ from interp.errors import UserError
 from interp.files import inside, locked, names_in, unfinished_name, write_whole, writing
 from interp.measurements.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
-from interp.models.architectures import TEXT_TO_TEXT
+from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.load import set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.options import flag
 from interp.reading.budget import is_out_of_memory
+from interp.report.cards import Rows, card, facts, plain
 from interp.runs.identity import code_version
 from interp.runs.records import Call, now, peak_memory, read_record, updated, versions, write_record
 from interp.runs.run import take_folder
-from interp.training.card import README, model_card
 from interp.training.fit import fit
 from interp.training.folder import (
     RECORD,
@@ -55,6 +56,16 @@ EPSILON_FROM_SCRATCH = 1e-8
 """AdamW's epsilon: the value of Sanyal et al. (2022) for checkpoints, and the usual value for
 training from scratch, because a small T5 trained with 1e-6 did not learn to tell True from False.
 """
+
+
+README = "README.md"
+"""The card of a trained model."""
+
+LIMITS = (
+    "The scores are for held-out prompts of the same task, and say nothing about other texts. "
+    "The license of the base model and of the data applies: add it to this card before you publish "
+    "the model."
+)
 
 
 class Training:
@@ -204,7 +215,7 @@ class Training:
                 "metrics": metrics,
             },
         )
-        text = model_card(record, self.spec, model, name=folder.resolve().name)
+        text = _model_card(record, self.spec, model, name=folder.resolve().name)
         write_whole(inside(folder, README), partial(Path.write_text, data=text, encoding="utf-8"))
         write_record(inside(folder, RECORD), record)
         return record
@@ -267,3 +278,58 @@ def _check_loading(loading: Loading) -> None:
             f"got the device {loading.device}, but training uses the first visible GPU; use "
             "cuda, and select a GPU by CUDA_VISIBLE_DEVICES"
         )
+
+
+def _model_card(record: TrainRecord, spec: TrainSpec, model: Model, *, name: str) -> str:
+    """A trained model's card, written from the record of its training.
+
+    Args:
+        record: the record of the finished training.
+        spec: the task.
+        model: the trained model.
+        name: name of the model's folder.
+    """
+    training = record.training
+    base, from_hub = training.model, training.origin.get("kind") == "hub"
+    shown = base if from_hub or training.origin.get("kind") == "organism" else Path(base).name
+    adapter = spec.lora_rank is not None
+    classifies = model.kind is CLASSIFIER
+    metadata = {
+        "library_name": "peft" if adapter else "transformers",
+        **({"base_model": base} if from_hub else {}),
+        "pipeline_tag": "text-classification" if classifies else "text-generation",
+        "tags": ["interp", training.task],
+    }
+    made = "A LoRA adapter for" if adapter else "Made from"
+    begun = ", from random weights" if spec.from_scratch else ""
+    last = record.history[-1]
+    parts: dict[str, str | Rows] = {
+        "": f"{made} {plain(shown)}, a {model.kind.name}, trained on the task {training.task}"
+        f"{begun}. {record.parameters:,} parameters, {record.steps:,} steps, "
+        f"{training.lessons:,} prompts.",
+        "Use": "`python -m interp doctor --model DIR`, with the folder of this file, shows how the "
+        "model reads prompts; every command of interp takes the folder as `--model`.",
+        "Training": [
+            {
+                "option": flag(option),
+                "value": value,
+                "meaning": type(spec).model_fields[option].description or "",
+            }
+            for option, value in training.options.items()
+        ],
+        "Scores on held-out prompts": list(facts(dict(record.metrics))),
+        "Provenance": list(
+            facts(
+                {
+                    "finished": record.finished,
+                    "seconds": dict(record.seconds),
+                    "versions": dict(last.versions),
+                    "prompts too long for the model, omitted": record.too_long,
+                    "hash of prompts and answers": training.data,
+                    "hash of the code": training.code,
+                }
+            )
+        ),
+        "Limits": LIMITS,
+    }
+    return card(metadata, name, parts)

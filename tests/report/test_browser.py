@@ -64,6 +64,7 @@ def file(attributions, pair, tmp_path_factory) -> Path:
         prompts=pair,
         answers=attributions.answers,
         method="input_gradient",
+        compared=("premise2", "premise1"),
     )
     draw = partial(grouped_bars, TABLE, x="all", y="accuracy", hue="model", n="n")
     wide = pd.concat([TABLE.add_suffix(f" {i}") for i in range(6)], axis="columns")
@@ -139,10 +140,10 @@ def test_the_keyboard_sorts_too(page):
 
 
 def test_a_token_shows_its_score_without_a_mouse(page, attributions):
-    token = page.locator(".heat-map .premise1 .token").first
+    token = page.locator(".heat-map .denominator .token").first
     readout = token.locator(".readout")
     assert readout.bounding_box()["width"] == 1
-    page.locator(".heat-map .premise1 .token").nth(1).focus()
+    page.locator(".heat-map .denominator .token").nth(1).focus()
     page.keyboard.press("Shift+Tab")
     score = gradient_scores(attributions).query("segment == 'premise1'")["share"].iloc[0]
     assert f"{score:.3f}, premise 1" in readout.inner_text()

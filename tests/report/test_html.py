@@ -53,6 +53,18 @@ def test_a_token_is_shaded_by_its_share_of_the_largest_one_within_segments():
     assert "answered no option" in html
 
 
+def test_the_underlined_segments_are_those_that_are_compared():
+    """They used to be premise1 and premise2 whatever the prompts compare."""
+    scores = scores_of(
+        ["a", "b", "c"], scores=[0.2, 0.3, 0.5], segments=["fact", "clue", "premise1"]
+    )
+    options = {"prompts": PROMPTS, "answers": ANSWERS, "method": "input_gradient"}
+    marked = r'class="segment (\w*)">'
+    html = token_heat_map(scores, **options, compared=("clue", "fact"))
+    assert re.findall(marked, html) == ["denominator", "numerator", ""]
+    assert re.findall(marked, token_heat_map(scores, **options)) == ["", "", ""]
+
+
 def test_tokens_come_in_reading_order():
     table = scores_of(["a", "Ġb", "Ġc"], scores=[0.1, 0.2, 0.7], segments=["premise1"] * 3)
     shuffled = table.iloc[[2, 0, 1]]

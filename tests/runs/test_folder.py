@@ -134,3 +134,15 @@ def test_every_file_of_a_run_says_what_its_columns_hold(run, tmp_path):
     assert note(prompts.field("weight"), "unit") == "prompts"
     assert note(prompts.field("verb"), "description").startswith("level of a factor")
     assert note(prompts.field("premise1_end"), "unit") == "characters, from 0"
+
+
+def test_progress_reads_the_record_of_each_model_once(run, monkeypatch):
+    """It used to read the records of all models for each model."""
+    names = [f"m{number}" for number in range(20)]
+    read = []
+    record = run.record.model_copy(update={"models": names})
+    many = RunFolder(run.folder, record)
+    monkeypatch.setattr(RunFolder, "model_record", lambda self, model: read.append(model))
+    assert len(list(progress(many))) == 20
+    assert list(many.missing()) == names
+    assert sorted(read) == sorted(2 * names)

@@ -8,7 +8,6 @@ import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
 
-from interp.statistics.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.effects import (
     FACTORS,
     confirmatory,
@@ -18,6 +17,7 @@ from interp_experiments.logical_forms.effects import (
     pooled_contrasts,
 )
 from interp_experiments.logical_forms.findings import first_screen
+from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.sections import perplexity_section
 from interp_experiments.logical_forms.tables import perplexity_correlations
 from tests.experiments.logical_forms.made_up import made_up, with_vocabulary

@@ -27,8 +27,8 @@ from scipy.stats import chi2, f, t
 
 from interp.errors import UserError
 from interp.statistics.clusters import FEWEST
-from interp.statistics.mixed.design import Design, MixedFormula, make_design
-from interp.statistics.mixed.profiled import ProfiledFit, fit_profiled
+from interp_experiments.logical_forms.mixed.design import Design, MixedFormula, make_design
+from interp_experiments.logical_forms.mixed.profiled import ProfiledFit, fit_profiled
 
 MIN_GROUPS = 3
 """Smallest number of groups for random effects. With fewer groups, the groups' intercepts are fixed

@@ -27,8 +27,8 @@ from scipy.stats import t
 
 from interp.errors import UserError
 from interp.statistics.decisions import ONE_SIDED, holm, limits
-from interp.statistics.mixed.linear import MixedModel
 from interp.statistics.summaries import UPPER, table_by
+from interp_experiments.logical_forms.mixed.linear import MixedModel
 
 NAN = float("nan")
 

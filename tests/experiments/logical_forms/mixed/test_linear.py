@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from interp.errors import UserError
-from interp.statistics.mixed.design import MixedFormula
-from interp.statistics.mixed.linear import (
+from interp_experiments.logical_forms.mixed.design import MixedFormula
+from interp_experiments.logical_forms.mixed.linear import (
     fit_mixed_model,
     likelihood_ratio_test,
     r_squared,
     wald_test,
 )
-from interp.statistics.mixed.means import marginal_means, pairwise_tests
-from tests.statistics.mixed.examples import simulated, sleepstudy
+from interp_experiments.logical_forms.mixed.means import marginal_means, pairwise_tests
+from tests.experiments.logical_forms.mixed.examples import simulated, sleepstudy
 
 DAYS = MixedFormula("reaction", ("days",), "subject", "days")
 PHASES = MixedFormula("reaction", ("phase", "days"), "subject", "days")

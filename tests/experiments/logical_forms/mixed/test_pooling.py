@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from interp.statistics.mixed.means import pool, pooled_table
+from interp_experiments.logical_forms.mixed.means import pool, pooled_table
 
 ESTIMATES = np.array([0.10, 0.22, 0.35, 0.15, -0.02])
 ERRORS = np.array([0.03, 0.05, 0.04, 0.03, 0.06])

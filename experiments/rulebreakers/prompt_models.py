@@ -1,0 +1,262 @@
+"""Correlates of correct answers across prompts: a logistic regression clustered by entity pair.
+
+1. Keep the prompts of rulebreakers, and of these the ones whose rule, phrasing and verb occur with
+   both outcomes.
+2. Standardize the predictors, and write predictors and factors as a matrix. A constant predictor is
+   undefined and left out.
+3. Stop with a note if no estimate exists: the outcome is constant, or the columns are linearly
+   dependent, separate the outcomes, or depend on a single entity pair. First try fewer factors.
+4. Fit generalized estimating equations (Liang and Zeger, 1986, Biometrika 73) with independence as
+   the working correlation, so that the estimates are those of an ordinary logistic regression. The
+   standard errors are robust to any correlation within entity pairs, with the correction of Mancl
+   and DeRouen (2001, Biometrics 57) for few clusters.
+"""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.optimize import linprog
+from scipy.stats import t as student
+
+from interp.analysis.accuracy import is_correct
+from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.decisions import holm
+from interp.statistics.summaries import UPPER, grouped
+from interp_experiments.rulebreakers.answer_tables import CLUSTER
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+
+PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
+"""An entity pair's mean score ratio over its prompts, a prompt's deviation from that mean, and the
+familiarity of the entity pair. Correlates of the mean need not be correlates of the deviation."""
+
+FACTORS = ("rule", "phrasing", "verb")
+"""Factors for which the predictors are adjusted. The entity group follows from the verb. If there
+is no estimate with all factors, the last factors are omitted until there is one, because few entity
+pairs share a verb."""
+
+NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
+"""The note if a model and method have no regression."""
+
+SEPARATED = 1e-4
+"""Outcomes that the columns separate by no more than this, in log-odds for coefficients of at most
+1, appear separated only because of rounding.
+"""
+
+LEAST_INFORMATION = 1e-9
+"""If an entity pair is left out, the share of information about any combination of columns,
+relative to the largest, below which that pair alone determines a coefficient. Its residuals would
+then be 0 whatever the outcomes, and say nothing about the standard error."""
+
+CONSTANT = 1e-9
+"""Largest difference from the cluster's mean, in standard deviations, of a column that is constant
+within clusters."""
+
+NUMBERS = ["estimate", "low", "high", "p", "odds_ratio", "se", "t", "df"]
+
+
+def prompt_models(results: Results) -> pd.DataFrame:
+    """Correlates of correct answers to rulebreakers, one row per model, method and predictor.
+
+    Columns are model, method, term, estimate (log-odds per standard deviation of the predictor;
+    positive values favor correct answers), low and high (95% interval), p (two-sided), odds_ratio,
+    se, t = estimate / se, df, note, n (prompts), clusters (entity pairs), left_out (omitted
+    prompts), adjusted_for (the factors in the regression) and those of `holm`.
+
+    The estimates are averages over entity pairs, not conditional on an entity pair, so they are
+    closer to zero than those of a mixed model. All predictors are tested by Student's t, and the
+    degrees of freedom are the number of entity pairs minus that of the coefficients that are
+    constant within each of them. With fewer than ten entity pairs nothing is tested.
+
+    Prompts with a rule, verb or phrasing whose answers are all the same say nothing about the
+    predictors and are omitted. Without an estimate, the numbers are NaN, and `note` says why.
+    """
+    tables = []
+    for names, rows in grouped(_rows(results), ["model", "method"]):
+        table = _fitted(rows)
+        tables.append(pd.concat([pd.DataFrame(names, index=table.index), table], axis=1))
+    if not tables:
+        return pd.DataFrame(columns=["model", "method", "term"])
+    table = pd.concat(tables, ignore_index=True)
+    return holm(table, family="across prompts, predictors of all models and methods")
+
+
+def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The regression of one model and method, adjusted for as many factors as can be estimated."""
+    if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
+        table = _table({}, dict.fromkeys(PREDICTORS, NO_USABLE_ROWS))
+        return table.assign(n=0, clusters=0, left_out=len(rows), adjusted_for="")
+    for count in range(len(FACTORS), -1, -1):
+        used = without_constant_levels(rows, outcome="correct", factors=FACTORS[:count])
+        varying = [name for name in FACTORS[:count] if used[name].nunique() > 1]
+        table = regression(used, varying)
+        if table["estimate"].notna().any():
+            break
+    entities = used[CLUSTER].nunique()
+    if entities < FEWEST and table["p"].notna().any():
+        table = table.assign(low=np.nan, high=np.nan, p=np.nan, note=too_few(entities))
+    return table.assign(
+        n=len(used),
+        clusters=entities,
+        left_out=len(rows) - len(used),
+        adjusted_for=", ".join(varying),
+    )
+
+
+def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
+    """The coefficients of the predictors, with tests over entity pairs, however few there are.
+
+    Args:
+        rows: one row per prompt: correct, entity_pair, the predictors and the factors.
+        factors: columns with at least two values each.
+    """
+    values = rows[list(PREDICTORS)].astype(float)
+    # Values that differ only by rounding are constant.
+    varies = values.max() - values.min() > 1e-12 * values.abs().max()
+    names = [name for name in PREDICTORS if varies[name]]
+    values = values[names]
+    notes = {
+        name: "undefined: it is the same for all prompts" for name in PREDICTORS if not varies[name]
+    }
+    dummies = [
+        pd.get_dummies(rows[name].astype(str), prefix=name, drop_first=True, dtype=float)
+        for name in factors
+    ]
+    columns = pd.concat([(values - values.mean()) / values.std(), *dummies], axis=1)
+    design = np.column_stack([np.ones(len(rows)), columns.to_numpy()])
+    outcomes, clusters = rows["correct"].to_numpy(dtype=float), pd.factorize(rows[CLUSTER])[0]
+    reason = _undefined(design, outcomes, clusters)
+    fit = None if reason else _fit(design, outcomes, clusters)
+    if fit is None:
+        reason = reason or "the search for the estimates did not converge"
+        return _table({}, {**dict.fromkeys(names, f"undefined: {reason}"), **notes})
+    estimates, errors = fit
+    freedom = clusters.max() + 1 - int(_between(design, clusters).sum())
+    tests = {
+        name: (estimates[place], errors[place], freedom)
+        for place, name in enumerate(names, start=1)
+    }
+    return _table(tests, notes)
+
+
+def _undefined(
+    design: Float[np.ndarray, "rows columns"],
+    outcomes: Float[np.ndarray, " rows"],
+    clusters: np.ndarray,
+) -> str:
+    """The reason why the coefficients have no estimate or no standard error; empty if they do."""
+    if len(set(outcomes)) < 2:
+        return f"the answer is always {'correct' if outcomes[0] else 'incorrect'}"
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return "the terms depend on each other linearly"
+    if separated(design, outcomes):
+        return "the terms separate the outcomes, so the estimates would be infinite"
+    whole = design.T @ design
+    for cluster in range(clusters.max() + 1):
+        own = design[clusters == cluster]
+        values = np.linalg.eigvalsh(whole - own.T @ own)
+        if values[0] <= LEAST_INFORMATION * values[-1]:
+            return "a coefficient depends on a single entity pair"
+    return ""
+
+
+def separated(
+    design: Float[np.ndarray, "rows columns"], outcomes: Float[np.ndarray, " rows"]
+) -> bool:
+    """Whether coefficients exist that are right for some rows and wrong for none.
+
+    This is separation (Albert and Anderson, 1984). The linear program of Konis (2007) finds the
+    coefficients that move the rows' log-odds furthest towards their outcomes on average, without
+    moving any row away from its outcome.
+    """
+    signed = (2 * outcomes - 1)[:, None] * design
+    solution = linprog(
+        -signed.mean(axis=0), A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=(-1, 1)
+    )
+    return bool((signed @ solution.x).max() > SEPARATED)
+
+
+def _fit(
+    design: Float[np.ndarray, "rows columns"],
+    outcomes: Float[np.ndarray, " rows"],
+    clusters: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Estimates and standard errors of all columns; None if the search did not converge."""
+    # These imports are slow, and commands without a report should not wait for them.
+    from statsmodels.genmod.cov_struct import Independence
+    from statsmodels.genmod.families import Binomial
+    from statsmodels.genmod.generalized_estimating_equations import GEE
+    from statsmodels.tools.sm_exceptions import ModelWarning
+
+    model = GEE(outcomes, design, groups=clusters, family=Binomial(), cov_struct=Independence())
+    with warnings.catch_warnings():
+        for failure in (ModelWarning, RuntimeWarning):
+            warnings.simplefilter("error", failure)
+        try:
+            fit = model.fit(cov_type="bias_reduced")
+            return np.asarray(fit.params), np.asarray(fit.bse)
+        except (ModelWarning, RuntimeWarning, np.linalg.LinAlgError):
+            return None
+
+
+def _between(design: Float[np.ndarray, "rows columns"], clusters: np.ndarray) -> np.ndarray:
+    """Mask of the columns that are constant within each cluster."""
+    sizes = np.bincount(clusters)
+    means = np.column_stack([np.bincount(clusters, column) / sizes for column in design.T])
+    return np.asarray(np.abs(design - means[clusters]).max(axis=0) < CONSTANT)
+
+
+def _table(tests: dict[str, tuple[float, float, float]], notes: dict[str, str]) -> pd.DataFrame:
+    """One row per predictor, from estimate, standard error and degrees of freedom."""
+    table = pd.DataFrame(tests, index=["estimate", "se", "df"], dtype=float).T
+    table = table.reindex(list(PREDICTORS)).rename_axis("term").reset_index()
+    half = student.ppf(UPPER, table["df"]) * table["se"]
+    t = table["estimate"] / table["se"]
+    table = table.assign(
+        low=table["estimate"] - half,
+        high=table["estimate"] + half,
+        p=2 * student.sf(t.abs(), table["df"]),
+        odds_ratio=np.exp(table["estimate"]),
+        t=t,
+        note=[notes.get(name, "") for name in PREDICTORS],
+    )
+    return table[["term", *NUMBERS, "note"]]
+
+
+def without_constant_levels(
+    rows: pd.DataFrame, *, outcome: str, factors: Sequence[str]
+) -> pd.DataFrame:
+    """The rows in which the level of every factor occurs with both outcomes.
+
+    A level with a single outcome has an infinite effect, which fully explains its rows. Omitting
+    one level may leave another one with a single outcome, so the search is repeated.
+    """
+    while True:
+        kept = pd.Series(True, index=rows.index)
+        for factor in factors:
+            kept &= rows.groupby(factor, observed=True)[outcome].transform("nunique") > 1
+        if kept.all():
+            return rows
+        rows = rows[kept]
+
+
+def _rows(results: Results) -> pd.DataFrame:
+    """One row per model, method and rulebreaker: its answer, predictors and factors."""
+    prompts = results.prompts[results.prompts["side"] == SIDES[0]]
+    answers = results.answers[["model", "prompt_id"]].assign(correct=is_correct(results.answers))
+    familiar = results.familiarity[["model", CLUSTER, "familiarity"]]
+    rows = (
+        results.ratios[["model", "prompt_id", "method", "ratio"]]
+        .merge(answers, on=["model", "prompt_id"], validate="many_to_one")
+        .merge(prompts[["prompt_id", CLUSTER, *FACTORS]], on="prompt_id", validate="many_to_one")
+        .merge(familiar, on=["model", CLUSTER], validate="many_to_one")
+        .dropna(subset=["ratio", "familiarity"])
+    )
+    mean = rows.groupby(["model", "method", CLUSTER])["ratio"].transform("mean")
+    within = rows["ratio"] - mean
+    # Equal ratios differ from their mean by rounding.
+    within = within.where(within.abs() > 1e-12 * mean.abs(), 0.0)
+    return rows.assign(ratio_of_entity=mean, ratio_within_entity=within)
