@@ -155,7 +155,7 @@ class LinearProbes(Result):
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
         answers = self.table("answers", _ANSWERS)
-        return summarize(answers, answers[answers["error"] != ""])
+        return summarize(answers, cautions=self.cautions)
 
     @cached_property
     def _table(self) -> pd.DataFrame:
