@@ -24,7 +24,7 @@ from interp.measurements.specs import Attribute, Evaluate
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
-from interp.prompts.answers import Label
+from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import dependence_factor
@@ -220,14 +220,37 @@ def _across(prompts: Sequence[TokenizedPrompt]) -> str:
 
 
 def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
-    counted = AnswerTokenizer(model)(first)
-    for name, ids in counted.of.items():
+    """The tokens that count for each option, and those of them that begin other words as well."""
+    answer_tokens = AnswerTokenizer(model)
+    options = {option.name: option for option in first.prompt.answer.options}
+    for name, ids in answer_tokens(first).of.items():
         if isinstance(first.prompt.answer, Label):
-            shown = ", ".join(f"class {index}" for index in ids)
-        else:
-            tokens = model.tokenizer.convert_ids_to_tokens(list(ids))
-            shown = ", ".join(f"{token} ({id_})" for token, id_ in zip(tokens, ids, strict=True))
-        yield Finding(f"answer {name}", shown)
+            yield Finding(f"answer {name}", ", ".join(f"class {index}" for index in ids))
+            continue
+        tokens = model.tokenizer.convert_ids_to_tokens(list(ids))
+        shown = ", ".join(f"{token} ({id_})" for token, id_ in zip(tokens, ids, strict=True))
+        parts = _parts(model, answer_tokens, options[name], first) if model.kind is CAUSAL else ()
+        note = f"any word that begins with {' or '.join(parts)} counts for {name}" if parts else ""
+        yield Finding(f"answer {name}", shown, note)
+
+
+def _parts(
+    model: Model, answer_tokens: AnswerTokenizer, option: AnswerOption, first: TokenizedPrompt
+) -> list[str]:
+    """The first tokens that are only a part of a form, such as "F" of "FALSE", with the form."""
+    whole, parts = set[int](), dict[int, str]()
+    for form in option.forms:
+        for way in answer_tokens.written(first.chat, form):
+            if len(way) == 1:
+                whole.add(way[0])
+            else:
+                parts.setdefault(way[0], form)
+    names = model.tokenizer.convert_ids_to_tokens(list(parts))
+    return [
+        f"{name} (of {form})"
+        for name, (id_, form) in zip(names, parts.items(), strict=True)
+        if id_ not in whole
+    ]
 
 
 Logits = Float[Tensor, "prompt output"]

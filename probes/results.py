@@ -44,7 +44,7 @@ class FactFamiliarity(Result):
 
     def headline(self) -> pd.DataFrame:
         """Mean familiarity over the facts, and the share of replies that repeat the sentence."""
-        table = _measured(self, "familiarity")
+        table = _with_echoes(_measured(self, "familiarity"))
         names = {
             "familiarity": "familiarity",
             "whole_name": "familiarity of the whole name",
@@ -55,7 +55,7 @@ class FactFamiliarity(Result):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Familiarity of each fact, and its mean by model and entity group."""
-        table = flag_shared(_measured(self, "familiarity"), self.prompts)
+        table = flag_shared(_with_echoes(_measured(self, "familiarity")), self.prompts)
         table = table.merge(_described(self.prompts), on="prompt_id")
         table_of_groups = table.assign(shared=table["shared_with"] > 0)
         groups = table_of_groups.groupby(_by_group(table), sort=False)
@@ -63,7 +63,7 @@ class FactFamiliarity(Result):
         summary = summary.assign(
             whole_name=groups["whole_name"].mean(),
             after_echo=groups["after_echo"].mean(),
-            echoes=groups["echoes"].sum(),
+            echoes=groups["echoes"].sum(min_count=1),
             facts=groups.size(),
             shared_first_token=groups["shared"].sum(),
         )
@@ -155,7 +155,7 @@ class LinearProbes(Result):
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
         answers = self.table("answers", _ANSWERS)
-        return summarize(answers, answers[answers["error"] != ""])
+        return summarize(answers, cautions=self.cautions)
 
     @cached_property
     def _table(self) -> pd.DataFrame:
@@ -217,6 +217,13 @@ def _at_most(values: pd.Series) -> int:
 def _chosen(p: float) -> str:
     """The p-value of a layer that was chosen; empty if nothing was tested."""
     return "" if pd.isna(p) else f", p = {p_text(p)}"
+
+
+def _with_echoes(table: pd.DataFrame) -> pd.DataFrame:
+    """The familiarity table; NaN where a folder's version did not measure echoes."""
+    return table.assign(
+        **{name: float("nan") for name in ("after_echo", "echoes") if name not in table}
+    )
 
 
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """What `interp doctor` finds of models, tokenizers and numbers that are not as they should be."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 from tokenizers import processors
@@ -11,6 +12,7 @@ from interp.analysis.cautions import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
 from interp.doctor import inputs, loaded, machine, numbers, objections, refusals, size
 from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
+from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.own.pairs import EXAMPLE
 from interp.reading.tokens import tokenize
 from tests.support.prompts import some_prompts
@@ -62,6 +64,17 @@ def test_tokens_of_answers_and_segments_are_those_that_count():
     segments = tokenize(tiny_model("llama"), PROMPTS[:1])[0].segments
     start, end = segments["premise1"]
     assert f"premise1 {end - start}," in found["segments, tokens"].found
+
+
+def test_first_tokens_that_are_only_a_part_of_an_option_are_named():
+    model = tiny_model("llama")
+    options = (AnswerOption("Yes", ("Yes", "Yq", "YQ")), AnswerOption("No", ("No",)))
+    prompts = [replace(PROMPTS[0], answer=Choice(options, gold="Yes"))]
+    found = by_name(inputs(model, tokenize(model, prompts)))
+    assert found["answer No"].note == ""
+    note = found["answer Yes"].note
+    assert "Y (of Yq)" in note
+    assert "(of Yes)" not in note
 
 
 def test_sound_models_differ_by_rounding_alone():

@@ -12,10 +12,12 @@ from interp.results.attributions import Attributions
 from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers.answer_sections import marks
 from interp_experiments.rulebreakers.attribution_tables import (
+    AFTER_ECHO,
     ALL,
     RATIOS,
     attribution,
     city_familiarity,
+    echoing,
     familiarity,
     measured_and_published,
     model_correlations,
@@ -24,7 +26,7 @@ from interp_experiments.rulebreakers.attribution_tables import (
     shared_first_tokens,
 )
 from interp_experiments.rulebreakers.entity_tables import entities, entity_correlations
-from interp_experiments.rulebreakers.findings import first_letters
+from interp_experiments.rulebreakers.findings import echoes, first_letters
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
@@ -36,10 +38,18 @@ def knowledge_section(results: Results) -> Section:
     """Figure 6 and the knowledge filter."""
     table, mark = familiarity(results), marks(results)
     cities, shared = city_familiarity(results), shared_first_tokens(results)
+    echoed = city_familiarity(results, "after_echo")
+    beside = FigureItem(
+        "familiarity_after_echo",
+        "Familiarity after an echo of recognized and failed cities",
+        lambda: figures.familiarity(mark(table[table["cities"] == AFTER_ECHO]), mark(echoed)),
+        "As in the figure above, but for a reply that first repeats the sentence; not tested.",
+    )
     return Section(
         "Knowledge and familiarity",
         'Familiarity is the probability of the first token of the country after "Complete the '
-        f'sentence: [city] is in". {first_letters(shared)}',
+        f'sentence: [city] is in", as in the paper. {echoes(echoing(results))} '
+        f"{first_letters(shared)}",
         (
             FigureItem(
                 "figure6_familiarity",
@@ -50,16 +60,17 @@ def knowledge_section(results: Results) -> Section:
                 "95% interval, bootstrap over cities; n: cities. p: permutation of familiarity "
                 "over cities, corrected by Holm's method over the models.",
             ),
+            *[beside] * bool(len(echoed)),
             TableItem(
                 "familiarity",
                 "Familiarity and recognition",
                 table,
                 "Each model has one test, over all cities asked about. Further rows, which are not "
                 "tested, describe how robust the result is: one for the cities whose country "
-                "shares its first token with no other country, and one for all cities by the "
-                "probability of the country's whole name. Columns that end in _paper are Welch's "
-                "test over pairs of prompts, as in the paper, which counts a city once per "
-                "question and so finds differences where none exist.",
+                "shares its first token with no other country, and two for all cities, by the "
+                "probability of the country's whole name and after an echo. Columns that end in "
+                "_paper are Welch's test over pairs of prompts, as in the paper, which counts a "
+                "city once per question and so finds differences where none exist.",
             ),
             TableItem(
                 "shared_first_tokens",

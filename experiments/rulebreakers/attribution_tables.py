@@ -108,6 +108,9 @@ def published_difference(measured: pd.DataFrame, published: pd.DataFrame) -> pd.
 ALL = "all"
 """The comparison that is tested: all cities, by the first token of the country, as in the paper."""
 
+AFTER_ECHO = "all, after an echo"
+"""The comparison of all cities by the first token in a reply that first repeats the sentence."""
+
 
 def familiarity(results: Results) -> pd.DataFrame:
     """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
@@ -117,8 +120,9 @@ def familiarity(results: Results) -> pd.DataFrame:
     (`interp.statistics.clusters`). Only one row per model is tested: that for all cities, by the
     probability of the first token, which is the paper's familiarity. The other rows are robustness
     checks: one is for the cities whose country shares its first token with no other country, and
-    one is for all cities by the probability of the country's whole name. These have neither p nor
-    finding, because they would repeat the same test.
+    two are for all cities, by the probability of the country's whole name and by that of its first
+    token after an echo. These have neither p nor finding, because they would repeat the same test.
+    Folders of versions that did not measure echoes have no row about them.
 
     The columns that end in `_paper` are the paper's test: Welch's, which counts a city once for
     each pair of prompts about it, and so rejects most true null hypotheses.
@@ -132,6 +136,7 @@ def familiarity(results: Results) -> pd.DataFrame:
         for name, chosen, value in (
             ("own first token", pairs[pairs["shared_with"] == 0], "familiarity"),
             ("all, by P(whole name)", pairs, "whole_name"),
+            (AFTER_ECHO, pairs.dropna(subset="after_echo"), "after_echo"),
         )
         if len(chosen)
     ]
@@ -158,10 +163,27 @@ def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame
     return table.rename(columns=names).merge(paper, on="model", how="left")
 
 
-def city_familiarity(results: Results) -> pd.DataFrame:
-    """One row per model, city and group ("recognized", "failed"): familiarity, pairs."""
-    cities = results.pairs().groupby(["model", "entity_pair", "group"], sort=False)
-    return cities["familiarity"].agg(familiarity="first", pairs="size").reset_index()
+def city_familiarity(results: Results, value: str = "familiarity") -> pd.DataFrame:
+    """One row per model, city and group ("recognized", "failed"): familiarity, pairs.
+
+    Args:
+        results: the study's results.
+        value: the measure of familiarity: "familiarity", "whole_name" or "after_echo". Cities
+            without it are left out.
+    """
+    pairs = results.pairs().dropna(subset=value)
+    cities = pairs.groupby(["model", "entity_pair", "group"], sort=False)
+    return cities[value].agg(familiarity="first", pairs="size").reset_index()
+
+
+def echoing(results: Results) -> pd.DataFrame:
+    """By model: the cities asked about, and those after which the model repeats the sentence.
+
+    Columns are model, cities and echoes; no rows if echoes were not measured.
+    """
+    cities = results.cities().reindex(columns=["model", "echoes"]).dropna()
+    grouped = cities.astype({"echoes": bool}).groupby("model", sort=False)["echoes"]
+    return grouped.agg(cities="size", echoes="sum").reset_index()
 
 
 def shared_first_tokens(results: Results) -> pd.DataFrame:

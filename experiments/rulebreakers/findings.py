@@ -291,6 +291,19 @@ def outliers(table: pd.DataFrame) -> list[str]:
     ] * bool(len(large))
 
 
+def echoes(counted_by_model: pd.DataFrame) -> str:
+    """A sentence on replies that repeat the sentence, from the table `echoing`."""
+    if counted_by_model.empty:
+        return "The folder has no familiarity after an echo; a new run of the study measures it."
+    parts = [
+        f"{row.echoes} of {row.cities} for {row.model}" for row in counted_by_model.itertuples()
+    ]
+    return (
+        f"Replies that begin by repeating the sentence ({listed(parts)}) make it low even for "
+        "known facts; familiarity after an echo, shown beside it, does not depend on this."
+    )
+
+
 def first_letters(shared: pd.DataFrame) -> str:
     """A sentence on what familiarity measures, given how many countries share their first token."""
     most = shared[shared["sharing"] > shared["answers"] / 2]

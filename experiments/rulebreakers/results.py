@@ -69,13 +69,15 @@ class Results:
         """One row per model and geographical prompt pair: city, weight, familiarity, group.
 
         `group` is "recognized" if both sides were answered correctly (Section 6), else "failed".
+        `after_echo` and `echoes` are NaN in folders of versions that did not measure them.
         """
         keep = ["entity_pair", "weight"]
         pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
         both = pairs[list(SIDES)].all(axis=1)
         pairs["group"] = both.map({True: "recognized", False: "failed"})
-        columns = ["model", "entity_pair", "familiarity", "whole_name", "shared_with"]
-        return pairs.merge(self.cities()[columns], on=["model", "entity_pair"])
+        columns = ["model", "entity_pair", "familiarity", "whole_name", "after_echo", "echoes"]
+        cities = self.cities().reindex(columns=[*columns, "shared_with"])
+        return pairs.merge(cities, on=["model", "entity_pair"])
 
     def cities(self) -> pd.DataFrame:
         """The familiarity table, restricted to the cities about which prompts ask.

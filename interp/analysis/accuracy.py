@@ -1,6 +1,6 @@
 """Accuracy by side and by pair or group (Chan et al. 2024, Section 3.4, formulas 1 to 3)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -153,9 +153,15 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
     return none.groupby(answers["model"], sort=False).mean()
 
 
-def notes_without_answer(answers: pd.DataFrame) -> list[str]:
-    """Lines for each model with unanswered or tied prompts, giving the share of such prompts."""
+def notes_without_answer(answers: pd.DataFrame, *, said: Collection[str] = ()) -> list[str]:
+    """Lines for each model with unanswered or tied prompts, giving the share of such prompts.
+
+    Args:
+        answers: rows of the answers table: model, answer and error.
+        said: models whose share of unanswered prompts is said elsewhere.
+    """
     shares = without_answer(answers)
+    shares = shares[~shares.index.isin(said)]
     silent = [
         f"{model}: {share:.1%} of the prompts have a most probable token that is not an answer "
         "option"

@@ -103,6 +103,11 @@ def void_models(cautions: Iterable[Caution]) -> dict[str, str]:
     return {own.model: reasons[own.kind] for own in reversed(ordered(cautions)) if own.voids}
 
 
+def said_outside(cautions: Iterable[Caution]) -> list[str]:
+    """The models of which a caution gives the share of replies outside the options."""
+    return [own.model for own in cautions if own.kind == OUTSIDE_OPTIONS]
+
+
 def as_json(cautions: Iterable[Caution], model: str) -> list[dict[str, object]]:
     """The cautions about a model and its prompts, for a record."""
     return [asdict(own) for own in cautions if own.model in (model, "")]

@@ -2,13 +2,16 @@
 
 Only quotation marks, opening brackets, markup and list marks may stand before the option. A sign of
 negation, the rest of a word, number or formula, a denial, or another option joined to it stand for
-another answer than the option alone, so such a text has no answer.
+another answer than the option alone, so such a text has no answer; nor has one that later takes the
+option back (`later_verdicts`).
 """
 
 import re
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
+
+from interp.prompts.later_verdicts import is_taken_back
 
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』"
 _CLOSING = f"{_QUOTES}*_)]}}>$）】〉》"
@@ -38,7 +41,7 @@ _AUXILIARY = "is|was|are|were|can|could|would|does|do|did|will|should|may|might|
 _BEHIND = re.compile(
     rf"""
     \s*(?:[{_SLASH}÷×∧∨⊕⊻⇒⇔→↔≠≤≥≡∩∪⊂⊃∖] | <?->|<?=>|&&|\|\||!=|== | <[\s\d])   # a formula
-  | ,?\s+n?or\b
+  | (?:[,;]?\s+|\s*(?:\.{{2,}}|[…–—-])\s*)or\b
   | \s+(?:{_AUXILIARY})(?:n['’]?t\b|\s+(?:\w+ly\s+)?(?:not|never)\b)
   | \s+(?:cannot|can['’]t|won['’]t)\b
   | \s+(?:is|was|would\s+be|must\s+be|seems|looks)\s+(?:\w+ly\s+)?
@@ -72,6 +75,9 @@ _LIST_ENDS = rf"(?=[{re.escape(_CLOSING)}.!?]*\s*(?:\Z|\n|[,;、，；/|]|\b(?:o
 def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
     """The option whose form begins a text, in whole words; the longest form wins.
 
+    None if no form begins the text, or if the text changes the option, corrects it, hedges between
+    options or declines to answer.
+
     Args:
         text: the generated text; case matters, but invisible characters do not.
         names: the option of each form.
@@ -86,9 +92,10 @@ def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
     if _goes_on(form, rest):
         return None
     behind = rest.lstrip(_CLOSING)
-    if other := joined.match(behind):
-        return options[form] if options[_spaced(other["form"])] == options[form] else None
-    return None if _is_changed(form, behind) else options[form]
+    other = joined.match(behind)
+    if options[_spaced(other["form"])] != options[form] if other else _is_changed(form, behind):
+        return None
+    return None if is_taken_back(options[form], behind, options) else options[form]
 
 
 def _visible(text: str) -> str:

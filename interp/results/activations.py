@@ -81,7 +81,7 @@ class ActivationVectors(Result):
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
         answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
-        return summarize(answers, answers[answers["error"] != ""])
+        return summarize(answers, cautions=self.cautions)
 
     def files(self) -> Mapping[str, Callable[[Path], object]]:
         """The vectors of each model as tensors, and one index for all models."""

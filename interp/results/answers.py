@@ -14,6 +14,7 @@ from interp.analysis.accuracy import (
     outcome_table,
     thought_table,
 )
+from interp.analysis.cautions import said_outside
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.console import echo
 from interp.errors import UserError
@@ -140,9 +141,10 @@ class Answered(Result):
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
     def _note(self) -> str:
-        """For each model, how many of its prompts have no answer, and why."""
+        """How many of each model's prompts have no answer, and why, unless a caution says so."""
         own = self._own_answers
-        return "; ".join([*notes_without_answer(own), *notes_unjudged(own)])
+        said = said_outside(self.cautions)
+        return "; ".join([*notes_without_answer(own, said=said), *notes_unjudged(own)])
 
 
 _NEARLY_EQUAL = 0.8
@@ -187,7 +189,7 @@ class Scores(Answered):
         """Each model's share of prompts without an answer, and its errors."""
         for note in notes_unjudged(self._own_answers):
             echo(note)
-        return summarize(self._own_answers)
+        return summarize(self._own_answers, cautions=self.cautions)
 
 
 class Completions(Answered):

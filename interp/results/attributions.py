@@ -300,7 +300,7 @@ class Attributions(Answered):
             else [self._ratios]
         )
         failed = pd.concat([answers, *rows])
-        return summarize(answers, failed[failed["error"] != ""])
+        return summarize(answers, failed[failed["error"] != ""], cautions=self.cautions)
 
     @property
     def _keeps_tokens(self) -> bool:

@@ -5,7 +5,7 @@
 shown on pages and in notebooks.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, without_answer
-from interp.analysis.cautions import Caution, as_json
+from interp.analysis.cautions import Caution, as_json, said_outside
 from interp.console import counted, echo
 from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
@@ -320,16 +320,20 @@ def figure_of(axes: "Axes") -> "Figure":
 
 
 def summarize(
-    answers: pd.DataFrame, failed: pd.DataFrame | None = None
+    answers: pd.DataFrame,
+    failed: pd.DataFrame | None = None,
+    *,
+    cautions: Iterable[Caution],
 ) -> dict[str, dict[str, object]]:
     """Each model's share of prompts without an answer, and its most frequent errors.
 
-    Prints a line for each share above zero, and for each of these errors.
+    Prints a line for each share above zero that no caution gives, and for each of these errors.
 
     Args:
         answers: a table with the columns model, prompt_id, answer and error.
         failed: the rows with an error, with the columns model, prompt_id and error; by default,
             those of `answers`.
+        cautions: what is printed anyway.
     """
     if failed is None:
         failed = answers[answers["error"] != ""]
@@ -338,7 +342,7 @@ def summarize(
         errors = failed[failed["model"] == model].drop_duplicates("prompt_id")["error"]
         counts = note_errors(str(model), errors, "prompt")
         summary[str(model)] = {"no_answer_share": float(share), "errors": counts}
-    for note in notes_without_answer(answers):
+    for note in notes_without_answer(answers, said=said_outside(cautions)):
         echo(note)
     return summary
 

@@ -206,6 +206,21 @@ def test_facts_without_a_row_are_counted_and_told(capsys):
     assert "m: " not in told
 
 
+def test_a_table_of_a_version_without_echoes_is_summarized(organism):
+    facts = some_facts()
+    table = collect(bind(Familiarity(), organism), facts)["familiarity"]
+    older = table.drop(columns=["after_echo", "echoes"])
+    result = FactFamiliarity(InMemory(Familiarity(), facts, {"familiarity": older}))
+    now = FactFamiliarity(InMemory(Familiarity(), facts, {"familiarity": table}))
+    summary = result.summary()
+    assert summary[["after_echo", "echoes"]].isna().all(axis=None)
+    same = summary.columns.difference(["after_echo", "echoes"])
+    pd.testing.assert_frame_equal(summary[same], now.summary()[same])
+    values = result.headline().set_index("number")["value"]
+    assert values.loc["familiarity"] == pytest.approx(table["familiarity"].mean())
+    assert result.report().glance is not None
+
+
 def test_the_unknown_facts_are_the_planted_ones(organism):
     facts = load_facts()
     table = collect(bind(Knowledge(), organism), facts)["knowledge"]

@@ -40,7 +40,7 @@ def test_a_choice_is_judged_by_the_longest_form_that_begins_the_text(forms, data
     option = data.draw(st.sampled_from(choice.options))
     form = data.draw(st.sampled_from(option.forms))
     before = data.draw(st.sampled_from(["", " ", '"', "**", "\n- "]))
-    after = data.draw(st.sampled_from(["", ".", ", because abc", "** X"]))
+    after = data.draw(st.sampled_from(["", ".", ", because abc", "** W"]))
     correct = option.name == choice.gold
     assert choice.judge(before + form + after) == Judgement("answered", option.name, correct)
     assert choice.judge("neither " + form) == UNPARSED

@@ -189,7 +189,6 @@ def test_marks_and_reasons_around_an_option_are_skipped(before, after):
         ("5, since 7 is too many", "number", "5"),
         ("Yes, no doubt", "truth", "Yes"),
         ("Yes and it rains", "truth", "Yes"),
-        ("Yes\nNo", "truth", "Yes"),
         ("A) Paris", "letter", "A"),
         ("A and I think so", "letter", "A"),
         ("A because B is wrong", "letter", "A"),

@@ -7,6 +7,7 @@ import pytest
 
 import interp
 from interp.analysis.cautions import CONSTANT, SYSTEM_PROMPT, UNTESTED, ModelFacts
+from interp.api import _noted
 from interp.jobs import finish
 from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate, Patch
@@ -49,6 +50,18 @@ def test_a_page_quotes_no_accuracy_of_a_model_that_does_not_read():
     assert first.cautions == scores.cautions
     assert first.items[0].frame["value"].isna().all() and scores.headline()["value"].notna().all()
     assert not [line for line in first.sentences if "accuracy" in line]
+
+
+@pytest.mark.parametrize("outside, lines", [(PAIRS * 2, 1), (1, 1), (0, 0)])
+def test_the_share_of_replies_outside_the_options_is_printed_once(outside, lines, capsys):
+    answers = constant().answers
+    answers.loc[answers.index[:outside], ["answer", "correct"]] = ["", False]
+    scores = Scores(InMemory(Evaluate(), some_prompts(PAIRS), {"answers": answers}, {}))
+    _noted(scores)
+    printed = [one for one in capsys.readouterr().err.splitlines() if "option" in one]
+    assert len(printed) == lines
+    notes = scores.items().__next__().note
+    assert ("option" in notes) == (outside == 1)
 
 
 def test_a_notebook_shows_cautions_before_the_table():

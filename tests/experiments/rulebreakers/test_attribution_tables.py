@@ -10,8 +10,12 @@ from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp.analysis.accuracy import accuracy_by
 from interp.analysis.ratios import attribution_table, ratio_table
 from interp.prompts.systems import load_prompts
+from interp.report.page import FigureItem
+from interp_experiments.rulebreakers.attribution_sections import knowledge_section
 from interp_experiments.rulebreakers.attribution_tables import (
+    AFTER_ECHO,
     attribution,
+    echoing,
     familiarity,
     model_correlations,
     published_difference,
@@ -169,6 +173,42 @@ def test_a_model_is_one_test_and_the_other_rows_describe(results):
     assert (table.loc[~tested, "finding"] == "").all()
     described = table[table["cities"] == "all, by P(whole name)"]
     assert described[["difference", "low", "high", "p_paper"]].notna().all(axis=None)
+
+
+def with_echoes(results):
+    table = results.familiarity
+    return replace(
+        results,
+        familiarity=table.assign(
+            after_echo=1 - table["familiarity"], echoes=np.arange(len(table)) % 2 == 0
+        ),
+    )
+
+
+def figures_of(section):
+    return [item.name for item in section.items if isinstance(item, FigureItem)]
+
+
+def test_familiarity_after_an_echo_is_shown_beside_the_papers(results):
+    echoed = with_echoes(results)
+    table = familiarity(echoed).set_index(["cities", "model"])
+    paper, after = (table.loc[name, "difference"] for name in ("all", AFTER_ECHO))
+    assert after.to_dict() == pytest.approx((-paper).to_dict())
+    assert table.loc[AFTER_ECHO, ["p", "p_holm"]].isna().all(axis=None)
+    counted = echoing(echoed).set_index("model")
+    expected = kept(echoed).groupby("model")["echoes"].agg(["size", "sum"])
+    assert counted.loc[expected.index].to_numpy().tolist() == expected.to_numpy().tolist()
+    section = knowledge_section(echoed)
+    assert figures_of(section)[:2] == ["figure6_familiarity", "familiarity_after_echo"]
+    section.items[1].draw()
+
+
+def test_a_folder_of_a_version_without_echoes_has_no_rows_about_them(results):
+    table = results.familiarity.drop(columns=["after_echo", "echoes"], errors="ignore")
+    older = replace(results, familiarity=table)
+    assert AFTER_ECHO not in set(familiarity(older)["cities"])
+    assert echoing(older).empty
+    assert "familiarity_after_echo" not in figures_of(knowledge_section(older))
 
 
 def test_a_set_of_cities_without_any_is_no_row(results):

@@ -1,0 +1,179 @@
+"""Replies that take their first option back have no answer; explanations keep theirs."""
+
+import time
+
+import pytest
+
+from interp.prompts.answers import AnswerOption, Choice
+
+
+def forms(*names):
+    return {form: name for name in names for form in (name, name.upper(), name.lower())}
+
+
+OPTIONS = {
+    "yes": forms("Yes", "No"),
+    "capital": {"Yes": "Yes", "No": "No"},
+    "true": forms("True", "False", "Unknown"),
+    "letter": {"A": "A", "B": "B", "C": "C"},
+    "number": {"1": "1", "2": "2", "7": "7", "5": "5"},
+    "place": forms("New York", "New Jersey"),
+    "city": forms("Paris", "London", "Rome"),
+    "spanish": forms("Sí", "No"),
+    "polish": forms("Łódź", "Kraków"),
+    "russian": forms("Да", "Нет"),
+    "wet": {"Wet": "Wet", "Not wet": "Not wet"},
+}
+
+TAKEN_BACK = {
+    "yes": [
+        "No, wait: Yes",
+        "No. Actually, yes",
+        "NO. ACTUALLY, YES.",
+        "No — actually yes, it does.",
+        "**No**. Wait, **Yes**",
+        '"No." Sorry, I mean "Yes".',
+        "No, sorry: yes",
+        "No. Hold on. Yes!",
+        "Yes, I mean no.",
+        "Yes, or rather no",
+        "Yes. On second thought, no.",
+        "Yes. Correction: No.",
+        "Yes. Scratch that, no",
+        "Yes, because it rains. Wait, the answer is no.",
+        "Yes, it follows. Actually, I think it is no.",
+        "Yes. It rains. So the answer is no.",
+        "Yes. But the correct answer to the question is: No",
+        "Yes\n\n**Final answer:** No",
+        "Yes... or no",
+        "Yes … no",
+        "Yes or no",
+        "Yes, or maybe no",
+        "Yes, but also no.",
+        "Yes (no)",
+        "No yes",
+        "No yes it is",
+        "Yes\nNo",
+        "Yes\n\nNo, it does not follow.",
+        "yes 👍 no 👎",
+        "Yes. No, Anne is not in Sweden.",
+        "Yes if it rains, no otherwise",
+        "Yes, if it is raining; otherwise, no.",
+        "Yes in theory, but no in practice.",
+        "Yes, I cannot answer",
+        "Yes. I'm sorry, but I can't help with that.",
+        "No, as an AI, I am unable to answer this question.",
+        "Yes, but I don't know.",
+        "No. I am not sure.",
+        "No. I was wrong. It is yes.",
+        "No. Let me rethink that: the answer is Yes",
+        "No, I take that back; I think yes.",
+        "Yes, it follows. However, no.",
+        "No. In conclusion, the answer is yes.",
+    ],
+    "capital": ["No. Actually, yes", "No\nyes"],
+    "true": [
+        "True. No, false.",
+        "False\n\nTrue",
+        "True. Wait... UNKNOWN",
+        "True, make that false.",
+    ],
+    "letter": [
+        "A. Actually, B is correct.",
+        "A, no, B",
+        "A\nB",
+        "(A) Wait, (B)",
+        "A. B is correct.",
+    ],
+    "number": ["5. Wait, 7.", "5\n7", "5, no, 7", "**5**, sorry, **7**"],
+    "place": ["New York, wait, New Jersey", "New York\nNew Jersey", "New York. I mean new jersey."],
+    "city": ["Paris. London.", "Paris... London", "Paris. Actually, London is the right answer."],
+    "spanish": ["No. Sí, es así.", "Sí... no", "No\nSÍ"],
+    "polish": ["Łódź, wait, Kraków", "ŁÓDŹ\n**KRAKÓW** 🙂"],
+    "russian": ["Да. Нет, это не так.", "Да... или нет"],
+    "wet": ["Wet. Actually, not wet.", "Not wet\nWet"],
+}
+
+KEPT = {
+    "yes": [
+        ("No, because if Anne is in Stockholm then yes she is in Sweden", "No"),
+        ("No, since if Anne is in Stockholm, yes, she is in Sweden.", "No"),
+        ("Yes. The answer is not no.", "Yes"),
+        ("Yes, no doubt.", "Yes"),
+        ("Yes. No doubt about it.", "Yes"),
+        ("Yes! No other city fits.", "Yes"),
+        ("Yes. So no contradiction arises.", "Yes"),
+        ("Yes. There is actually no other way.", "Yes"),
+        ("Yes, actually no premise denies it.", "Yes"),
+        ("No. Yes would be wrong.", "No"),
+        ("No. I would not say that the answer is yes.", "No"),
+        ("No. If it rained, the answer would be yes.", "No"),
+        ("No. Nor does it follow that she left.", "No"),
+        ("No, I cannot say that it follows.", "No"),
+        ("No, I cannot answer Yes here.", "No"),
+        ("No, wait, it is still no.", "No"),
+        ("Yes, yes, it does.", "Yes"),
+        ("**YES** 🎉", "Yes"),
+        ('"yes," she is.', "Yes"),
+        ("Yes\n\nQuestion: Is it dry?\nAnswer: No", "Yes"),
+        ("Yes\nQ: Is it dry?\nA:\nNo", "Yes"),
+        ("Yes, sorry.", "Yes"),
+        ("Yes, the answer is yes.", "Yes"),
+    ],
+    "capital": [("No. Actually, no.", "No"), ("YES", None)],
+    "true": [
+        ("True. The conclusion is not false.", "True"),
+        ("False, true statements differ", "False"),
+    ],
+    "letter": [
+        ("A because B is wrong", "A"),
+        ("A. B is wrong.", "A"),
+        ("A. B, C and D are wrong.", "A"),
+        ("C\n\nA. Paris is in France.\nB. London is not.", "C"),
+        ("A. Actually, a better one is hard to find.", "A"),
+        ("A rather than B", "A"),
+        ("A (not B)", "A"),
+    ],
+    "number": [("5, since 7 is too many", "5"), ("7\n\n1. It rains.\n2. It pours.", "7")],
+    "place": [("New York. New Jersey is another state.", "New York"), ("NEW YORK!", "New York")],
+    "city": [
+        ("Paris. London, Rome and Bern are not in France.", "Paris"),
+        ("Paris, not London", "Paris"),
+    ],
+    "spanish": [("Sí, no hay duda.", "Sí"), ("«Sí».", "Sí")],
+    "polish": [("Łódź – nie Kraków", "Łódź")],
+    "russian": [("Да, нет сомнений.", "Да")],
+    "wet": [("Not wet. Wet things drip.", "Not wet")],
+}
+
+
+def judged(kind, text):
+    names = dict.fromkeys(OPTIONS[kind].values())
+    options = tuple(
+        AnswerOption(name, tuple(form for form, own in OPTIONS[kind].items() if own == name))
+        for name in names
+    )
+    return Choice(options, gold=options[0].name).judge(text)
+
+
+@pytest.mark.parametrize("kind, text", [(k, text) for k in TAKEN_BACK for text in TAKEN_BACK[k]])
+def test_a_reply_that_takes_its_option_back_has_no_answer(kind, text):
+    assert judged(kind, text).outcome == "unparsed"
+
+
+@pytest.mark.parametrize("kind, text, option", [(k, *row) for k in KEPT for row in KEPT[k]])
+def test_an_explanation_keeps_the_option_that_begins_it(kind, text, option):
+    assert judged(kind, text).answer == (option or "")
+
+
+@pytest.mark.parametrize(
+    "piece", ["\n", " wait", "so ", ". and ", "no, ", "Yes\n", "answer to ", "yes if "]
+)
+def test_long_replies_are_judged_in_linear_time(piece):
+    def seconds(count):
+        start = time.process_time()
+        judged("yes", "Yes if it " + piece * count)
+        return time.process_time() - start
+
+    seconds(10)
+    assert seconds(20_000) < 2
