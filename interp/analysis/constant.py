@@ -30,6 +30,9 @@ within all phrasings with a probability of 1/32."""
 COVERED = 0.8
 """Smallest share of the prompts that must have options, or a phrasing, in common with others."""
 
+NAMED = 4
+"""Largest number of usual answers whose names say more than their place among the options."""
+
 UNLIKELY = 0.01
 """Answers to one phrasing count as constant if, at the rate of the others, as few unusual answers
 have this probability at most, divided by the number of phrasings."""
@@ -40,7 +43,8 @@ class Constant:
     """Answers of which nearly all are the usual ones."""
 
     usual: tuple[str, ...]
-    """The usual answers to each set of options, most frequent first; empty for `place`."""
+    """The usual answers to each set of options, most frequent first; empty if there are more than
+    `NAMED` at a place."""
     place: int | None
     """The place of the usual answer among the options, from 0, if options differ by prompt."""
     within: bool
@@ -153,8 +157,9 @@ def _found(rows: pd.DataFrame, usual: pd.Series, *, place: int | None, within: b
     if "phrasing" in rows and rows["phrasing"].nunique() > 1:
         shares = same.groupby(rows["phrasing"], sort=False).mean()
         by_phrasing = {str(name): float(share) for name, share in shares.items()}
+    names = tuple(usual.value_counts().index)
     return Constant(
-        usual=() if place is not None else tuple(usual.value_counts().index),
+        usual=names if place is None or len(names) <= NAMED else (),
         place=place,
         within=within,
         same=int(same.sum()),
