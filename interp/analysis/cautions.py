@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from interp.analysis.constant import LEAST, NAMED, Constant, constant_answers, constant_phrasings
+from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
 from interp.console import counted
 from interp.errors import one_line
 from interp.statistics.clusters import FEWEST
@@ -198,7 +198,7 @@ def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     by_pair = prompts.groupby("pair_id", sort=False)["gold"]
     golds = {str(pair): tuple(sorted(set(own.dropna()))) for pair, own in by_pair}
     prompts_with = Counter(golds[pair] for pair in prompts["pair_id"])
-    return {pair: own if prompts_with[own] >= LEAST else () for pair, own in golds.items()}
+    return {pair: own if prompts_with[own] >= ALIKE else () for pair, own in golds.items()}
 
 
 def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:

@@ -83,16 +83,26 @@ def test_shares_by_phrasing_are_reported():
 
 
 def test_a_place_among_the_options_is_named_by_the_few_answers_at_it():
+    names = [(f"Yes {place % 4}", f"No {place % 4}") for place in range(8)]
+    options = [options_of([0.1] * 8, names=own)[2 * n : 2 * n + 2] for n, own in enumerate(names)]
+    golds = [own[n % 2] for n, own in enumerate(names)]
+    answers = answers_of([second for _, second in names])
+    (found,) = answer_cautions(answers, prompts_of(golds), pd.concat(options))
+    assert found.numbers["place"] == 1 and "option 2" in found.text
+    assert set(found.numbers["usual"]) == {second for _, second in names}
+    # Scores that are the same are not said twice, nor is a share that does not vary by phrasing.
+    phrased = prompts_of(golds, phrasing=["a"] * 4 + ["b"] * 4)
+    (found,) = answer_cautions(answers, phrased, pd.concat(options))
+    assert found.text.count("0.50") == 1 and found.text.count("100%") == 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_few_prompts_with_each_of_several_options_are_counted_together(known):
     golds = ["True", "False"] * 2 + ["Yes", "No"] * 2
     options = pd.concat([options_of([0.1] * 4, names=("True", "False")), options_of([0.1] * 8)[8:]])
     answers = answers_of(["False"] * 4 + ["No"] * 4)
-    (found,) = answer_cautions(answers, prompts_of(golds), options)
-    assert (found.numbers["place"], set(found.numbers["usual"])) == (1, {"False", "No"})
-    assert "False or No" in found.text
-    # Scores that are the same are not said twice, nor is a share that does not vary by phrasing.
-    phrased = prompts_of(golds, phrasing=["a"] * 4 + ["b"] * 4)
-    (found,) = answer_cautions(answers, phrased, options)
-    assert found.text.count("0.50") == 1 and found.text.count("100%") == 1
+    (found,) = answer_cautions(answers, prompts_of(golds), options if known else None)
+    assert found.voids and set(found.numbers["usual"]) == {"False", "No"}
 
 
 def test_options_that_all_differ_are_named_by_their_place():
