@@ -13,6 +13,7 @@ from itertools import combinations
 
 import pandas as pd
 
+from interp.console import counted
 from interp.statistics.contrasts import Difference, difference
 from interp_experiments.findings import family_table
 from interp_experiments.robustlr.language import LABELS
@@ -104,7 +105,9 @@ def _named(theories: pd.DataFrame) -> Iterator[tuple[Where, Difference]]:
 
 
 def _row(where: Where, contrast: str, name: str, found: Difference) -> tuple[Where, Difference]:
-    n = f"{found.clusters:,} {'statements' if where['sets'] == TEST_SPLIT else 'theories'}"
+    count, of_statements = found.clusters, where["sets"] == TEST_SPLIT
+    theories = "theory" if count == 1 else "theories"
+    n = counted(count, "statement") if of_statements else f"{count:,} {theories}"
     return {**where, "contrast": contrast, "name": name, "n": n}, found
 
 

@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from interp.analysis.constant import LEAST, Constant, constant_answers, constant_phrasings
+from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
 from interp.console import counted
 from interp.errors import one_line
 from interp.statistics.clusters import FEWEST
+from interp.statistics.summaries import effective_number
 
 OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
     "replies outside the options",
@@ -41,7 +42,7 @@ MOST_OUTSIDE = 0.5
 rather than what the model concludes."""
 
 HALF = 0.5
-"""If equal weights would need less than half of the pairs for equally precise means, a caution
+"""If equal weights would need less than half of the clusters for equally precise means, a caution
 gives the number."""
 
 ROUNDED = 0.25
@@ -202,7 +203,7 @@ def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     by_pair = prompts.groupby("pair_id", sort=False)["gold"]
     golds = {str(pair): tuple(sorted(set(own.dropna()))) for pair, own in by_pair}
     prompts_with = Counter(golds[pair] for pair in prompts["pair_id"])
-    return {pair: own if prompts_with[own] >= LEAST else () for pair, own in golds.items()}
+    return {pair: own if prompts_with[own] >= ALIKE else () for pair, own in golds.items()}
 
 
 def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
@@ -244,10 +245,11 @@ def _constant(model: str, found: Constant) -> Caution:
     else:
         text = f"{_percent(share)} of its answers ({count}) are {_usual(found)}"
     text += "; they hardly depend on the prompt."
-    if found.by_phrasing and not found.within:
+    if found.by_phrasing and not found.within and found.same < found.answers:
         text += f" By phrasing: {_range(found.by_phrasing)}."
-    text += f" Always answering so scores {_scores(found.alone)}; the model scores "
-    text += f"{_scores(found.model)}."
+    alone, own = _scores(found.alone), _scores(found.model)
+    text += f" Always answering so scores {alone}"
+    text += ", as the model does." if alone == own else f"; the model scores {own}."
     return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
 
 
@@ -266,10 +268,11 @@ def _json(found: Constant) -> dict[str, object]:
 
 
 def _usual(found: Constant) -> str:
-    if found.place is not None:
-        return f"option {found.place + 1}"
-    names = [quoted(name) for name in found.usual[:4]]
-    return " or ".join(names) + " ..." * (len(found.usual) > 4)
+    names = " or ".join(map(quoted, found.usual[:NAMED])) + " ..." * (len(found.usual) > NAMED)
+    if found.place is None:
+        return names
+    place = f"option {found.place + 1}"
+    return f"{names} ({place})" if names else place
 
 
 def _range(shares: Mapping[str, float]) -> str:
@@ -370,23 +373,26 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
         prompts: the prompts table.
         cluster: the factor whose values group dependent prompts, if any.
     """
-    pairs = prompts.drop_duplicates("pair_id")
-    weights = np.sort(pairs["weight"].to_numpy(dtype=float))[::-1]
-    effective = float(weights.sum() ** 2 / (weights**2).sum())
-    if effective < HALF * len(pairs):
-        half = int(np.searchsorted(np.cumsum(weights), weights.sum() / 2) + 1)
-        text = (
-            f"Weights differ: {counted(half, 'pair')} of {len(pairs):,} hold half of the weight, "
-            f"so means are about as precise as those of {effective:.0f} equally weighted pairs."
-        )
-        numbers = {"pairs": len(pairs), "half": half, "effective": effective}
-        yield Caution(WEIGHTS, "", text, numbers=numbers)
     name = cluster if cluster in prompts else "pair_id"
-    units = int(prompts[name].nunique())
-    if units < FEWEST:
-        what = "pairs" if name == "pair_id" else f"values of {name}"
+    weights = prompts.groupby(name)["weight"].sum().sort_values(ascending=False)
+    units, effective = len(weights), effective_number(weights.to_numpy(dtype=float))
+    if effective < HALF * units:
+        half = int(np.searchsorted(weights.cumsum(), weights.sum() / 2) + 1)
         text = (
-            f"Tests and intervals need at least {FEWEST} {what}; there "
+            f"Weights differ: {_units(half, name)} of {units:,} hold half of the weight, so means "
+            f"are about as precise as those of {effective:.1f} equally weighted ones."
+        )
+        numbers = {"units": units, "half": half, "effective": effective}
+        yield Caution(WEIGHTS, "", text, numbers=numbers)
+    if units < FEWEST:
+        text = (
+            f"Tests and intervals need at least {_units(FEWEST, name)}; there "
             f"{'is' if units == 1 else 'are'} {units}, so most of them are left out."
         )
         yield Caution(UNTESTED, "", text, numbers={"units": units, "least": FEWEST})
+
+
+def _units(count: int, name: str) -> str:
+    if name == "pair_id":
+        return counted(count, "pair")
+    return f"{count:,} {'value' if count == 1 else 'values'} of {name}"

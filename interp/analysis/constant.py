@@ -22,6 +22,9 @@ LEAST = 6
 """Smallest number of answers that can be called constant: six tosses of a coin are all equal with a
 probability of 1/32."""
 
+ALIKE = 4
+"""Smallest number of prompts whose options, or phrasing, count as shared."""
+
 TOSSES = 5
 """The same for answers that are constant within a phrasing: the number of pairs beyond the first of
 each phrasing. A model that answers both sides of a pair alike, but pairs at random, is constant
@@ -29,6 +32,9 @@ within all phrasings with a probability of 1/32."""
 
 COVERED = 0.8
 """Smallest share of the prompts that must have options, or a phrasing, in common with others."""
+
+NAMED = 4
+"""Largest number of usual answers whose names say more than their place among the options."""
 
 UNLIKELY = 0.01
 """Answers to one phrasing count as constant if, at the rate of the others, as few unusual answers
@@ -40,7 +46,8 @@ class Constant:
     """Answers of which nearly all are the usual ones."""
 
     usual: tuple[str, ...]
-    """The usual answers to each set of options, most frequent first; empty for `place`."""
+    """The usual answers to each set of options, most frequent first; empty if there are more than
+    `NAMED` at a place."""
     place: int | None
     """The place of the usual answer among the options, from 0, if options differ by prompt."""
     within: bool
@@ -69,7 +76,7 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     """
     if len(rows) < LEAST:
         return None
-    if _shared(rows, ["options"], LEAST):
+    if _tosses(rows, ["options"], "prompt_id") >= LEAST - 1 and _shared(rows, ["options"]):
         usual: pd.Series | None = _most_frequent(rows, ["options"])
         place = None
     else:
@@ -79,8 +86,7 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     if "phrasing" not in rows:
         return None
     by = ["phrasing", "options"]
-    groups = rows.groupby(by, sort=False)["pair_id"].nunique()
-    if (groups - 1).sum() < TOSSES or not _shared(rows, by, 4):
+    if _tosses(rows, by, "pair_id") < TOSSES or not _shared(rows, by):
         return None
     usual = _most_frequent(rows, by)
     return _found(rows, usual, place=None, within=True) if is_constant(rows, usual) else None
@@ -120,10 +126,15 @@ def is_constant(rows: pd.DataFrame, usual: pd.Series) -> bool:
     return bool(same.mean() >= least and unusual <= others / 2)
 
 
-def _shared(rows: pd.DataFrame, by: list[str], least: int) -> bool:
-    """Whether most rows have values in common with at least `least` rows."""
+def _tosses(rows: pd.DataFrame, by: list[str], of: str) -> int:
+    """How many prompts or pairs there are beyond the first of each group."""
+    return int((rows.groupby(by, sort=False)[of].nunique() - 1).sum())
+
+
+def _shared(rows: pd.DataFrame, by: list[str]) -> bool:
+    """Whether most rows have values in common with at least `ALIKE` rows."""
     sizes = rows.groupby(by, sort=False)["prompt_id"].transform("size")
-    return bool((sizes >= least).mean() >= COVERED)
+    return bool((sizes >= ALIKE).mean() >= COVERED)
 
 
 def _most_frequent(rows: pd.DataFrame, by: list[str]) -> pd.Series:
@@ -153,8 +164,9 @@ def _found(rows: pd.DataFrame, usual: pd.Series, *, place: int | None, within: b
     if "phrasing" in rows and rows["phrasing"].nunique() > 1:
         shares = same.groupby(rows["phrasing"], sort=False).mean()
         by_phrasing = {str(name): float(share) for name, share in shares.items()}
+    names = tuple(usual.value_counts().index)
     return Constant(
-        usual=() if place is not None else tuple(usual.value_counts().index),
+        usual=names if place is None or len(names) <= NAMED else (),
         place=place,
         within=within,
         same=int(same.sum()),

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -84,6 +83,7 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     """Run a study, write its report, and print its answer if it has one."""
     from interp.console import counted, echo
     from interp.jobs import finish_study
+    from interp.report.console import print_cautions, print_sentences
 
     job, execution = asked(arguments, study)
     pairs = job.prompts.pairs(study.default_limit)
@@ -93,8 +93,9 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     echo("everything is measured; writing the tables and the report")
     finish_study(plan, runs)
     report = _write(plan.folder)
-    if report.answer:
-        sys.stdout.write(f"{report.answer}\n")
+    if report.glance is not None:
+        print_cautions(own.said for own in report.glance.cautions)
+        print_sentences(report.glance.sentences)
 
 
 class Report(OptionsCommand):

@@ -65,15 +65,18 @@ def print_table(table: Columns, *, title: str) -> None:
 
 def print_cautions(sentences: Iterable[str]) -> None:
     """Print what a careful reader would object to, before any table."""
-    said = [printable(f"- {sentence}") for sentence in sentences]
-    if not said:
-        return
+    said = [f"- {sentence}" for sentence in sentences]
+    if said:
+        print_sentences(["Read first", *said, ""])
+
+
+def print_sentences(sentences: Iterable[str]) -> None:
+    """Print sentences, each on lines of its own that fit into the terminal."""
     console = _Console(markup=False, highlight=False, soft_wrap=True)
     width = max(console.width, NARROWEST)
-    console.print("Read first")
-    for text in said:
-        console.print(fill(text, width, subsequent_indent="  ", break_on_hyphens=False))
-    console.print()
+    for text in map(printable, sentences):
+        indent = "  " if text.startswith("- ") else ""
+        console.print(fill(text, width, subsequent_indent=indent, break_on_hyphens=False))
 
 
 class _Console(Console):

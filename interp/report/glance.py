@@ -258,11 +258,22 @@ def dots(numbers: pd.DataFrame) -> "Axes":
 
 
 def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
-    """One row per model and one column per number, as text."""
+    """One row per model and one column per number that some model has, as text.
+
+    If no model has any, one column gives the reasons.
+    """
     models = numbers["model"].drop_duplicates()
     wide = pd.DataFrame({"model": models.to_numpy()})
+    if numbers["value"].isna().all():
+        reasons = numbers.assign(note=numbers["note"].replace("", _NOT_MEASURED))
+        joined = reasons.groupby("model", sort=False)["note"].agg(
+            lambda own: "; ".join(own.unique())
+        )
+        return wide.assign(**{"why it has no number": joined.to_numpy()})
     for number, rows in numbers.groupby("number", sort=False):
         counts = rows.loc[rows["value"].notna(), "n"].astype(int).unique()
+        if not len(counts):
+            continue
         alike, unit = len(counts) == 1, rows["unit"].iloc[0]
         cells = {
             row["model"]: _cell(row)
@@ -275,6 +286,9 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
         wide[heading] = [cells.get(model, "") for model in models]
     return wide
 
+
+_NOT_MEASURED = "not measured"
+"""Why a number without a note of its own may be missing."""
 
 _NO_INTERVAL = f"fewer than {FEWEST} clusters, clusters that do not differ, or a known value"
 """Why a number without a note of its own may have no interval."""
@@ -290,7 +304,7 @@ def _brackets(numbers: pd.DataFrame) -> str:
     """What brackets hold, and the reasons why values have none."""
     shown = numbers.dropna(subset="value")
     bare = _without_interval(shown)
-    said = "Brackets: 95% intervals." if len(bare) < len(shown) or shown.empty else ""
+    said = "Brackets: 95% intervals." if len(bare) < len(shown) else ""
     return " ".join(filter(None, [said, _why("No brackets", bare, _NO_INTERVAL, numbers)]))
 
 
@@ -299,8 +313,13 @@ def _without_interval(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _why_blank(numbers: pd.DataFrame) -> str:
-    """The reasons why cells are blank, each given once."""
-    return _why("Blank", numbers[numbers["value"].isna()], "not measured", numbers)
+    """The reasons, each given once, why numbers have no column and why other cells are blank."""
+    there = numbers.groupby("number", sort=False)["value"].transform("count") > 0
+    if not there.any():
+        return f"No model has a value of {', '.join(numbers['number'].unique())}."
+    blank = numbers["value"].isna()
+    parts = (("No column", numbers[~there]), ("Blank", numbers[there & blank]))
+    return " ".join(filter(None, (_why(what, own, _NOT_MEASURED, numbers) for what, own in parts)))
 
 
 def _why(what: str, rows: pd.DataFrame, unknown: str, numbers: pd.DataFrame) -> str:
@@ -308,8 +327,12 @@ def _why(what: str, rows: pd.DataFrame, unknown: str, numbers: pd.DataFrame) -> 
     reasons = []
     for note, own in rows.groupby(rows["note"].replace("", unknown), sort=False):
         models, names = own["model"].unique(), own["number"].unique()
+        every_model = len(models) == numbers["model"].nunique()
+        every_number = len(names) == numbers["number"].nunique()
         named = ", ".join(models) if len(models) <= 3 else f"{len(models)} models"
-        if len(names) < numbers["number"].nunique():
+        if every_model and not every_number:
+            named = ", ".join(names)
+        elif not every_number:
             named += f" ({', '.join(names)})"
         reasons.append(f"{named}: {str(note).rstrip('.')}")
     return f"{what}: {'; '.join(reasons)}." if reasons else ""

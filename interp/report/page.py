@@ -171,13 +171,6 @@ class Report:
         first: tuple[Item, ...] = self.glance.items if self.glance else ()
         return (*first, *(item for section in self.sections for item in section.items))
 
-    @property
-    def answer(self) -> str:
-        """The cautions and sentences of the first screen, which a study's command prints."""
-        if self.glance is None:
-            return ""
-        return "\n".join([*(own.said for own in self.glance.cautions), *self.glance.sentences])
-
 
 MOST_PROMPTS = 2000
 """Largest number of prompts on a page; of larger sets, it shows evenly spread whole pairs."""

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,18 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from interp.analysis.cautions import void_models
 from interp.errors import UserError
 from interp.files import make_folder, reason_of, write_whole
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
+from interp.report.glance import ACCURACY
 from interp.report.html import render
 from interp.report.latex import latex
 from interp.report.page import (
     FigureItem,
     HeatMapItem,
+    Item,
     PictureItem,
     PromptsItem,
     Report,
@@ -54,6 +57,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         UserError: two tables or two figures share a name, a name is not a valid file name, or the
             folder is not writable.
     """
+    report = _with_void_models(report)
     tables = [item for item in report.items if isinstance(item, TableItem)]
     figures = [item for item in report.items if isinstance(item, FigureItem)]
     _check_names(tables)
@@ -81,6 +85,27 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
     )
     write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
     return folder / page
+
+
+def _with_void_models(report: Report) -> Report:
+    """The report whose tables say which accuracies show nothing about what a model reads."""
+    reasons = void_models(report.glance.cautions) if report.glance else {}
+    if not reasons:
+        return report
+
+    def noted(item: Item) -> Item:
+        if not isinstance(item, TableItem) or "model" not in item.frame:
+            return item
+        judged = item.frame.columns.astype(str).str.contains(ACCURACY)
+        shown = item.frame.loc[item.frame.loc[:, judged].notna().any(axis="columns"), "model"]
+        about = [f"{name}: {why}" for name, why in reasons.items() if shown.eq(name).any()]
+        if not about:
+            return item
+        said = f"Accuracies do not show reading: {'; '.join(about)}."
+        return replace(item, note=" ".join(filter(None, [item.note, said])))
+
+    sections = [replace(own, items=tuple(map(noted, own.items))) for own in report.sections]
+    return replace(report, sections=tuple(sections))
 
 
 def files_of(report: Report, *, page: str = PAGE, embed: bool = False) -> list[str]:

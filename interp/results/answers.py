@@ -14,7 +14,7 @@ from interp.analysis.accuracy import (
     outcome_table,
     thought_table,
 )
-from interp.analysis.cautions import said_outside
+from interp.analysis.cautions import HALF, said_outside
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.console import echo
 from interp.errors import UserError
@@ -152,7 +152,10 @@ _NEARLY_EQUAL = 0.8
 
 
 def unequal(prompts: pd.DataFrame, cluster: str) -> str:
-    """A sentence on clusters with unequal weights; empty if their weights hardly differ.
+    """A sentence on clusters with unequal weights.
+
+    It is empty if their weights hardly differ, or so much that a caution says it
+    (`sample_cautions`).
 
     Args:
         prompts: the prompts table, with its weights.
@@ -160,7 +163,7 @@ def unequal(prompts: pd.DataFrame, cluster: str) -> str:
     """
     weights = prompts.groupby(cluster)["weight"].sum().to_numpy(dtype=float)
     effective = effective_number(weights)
-    if effective >= _NEARLY_EQUAL * len(weights):
+    if not HALF * len(weights) <= effective < _NEARLY_EQUAL * len(weights):
         return ""
     return (
         f"Weights differ: {len(weights):,} clusters ({cluster}) count like {effective:.1f} equal "

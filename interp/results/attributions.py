@@ -364,14 +364,12 @@ def _geometric_means(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Ti
     }
     for kind, title in titles.items():
         rows = table[table["ratio"] == kind]
-        ends = rows[["geometric", "geometric_low", "geometric_high"]].itertuples(index=False)
-        texts = rows.assign(text=[with_interval(*map(float, row), decimals=3) for row in ends])
+        means = rows[["geometric", "geometric_low", "geometric_high"]].itertuples(index=False)
+        texts = rows.assign(text=[with_interval(*map(float, row), decimals=3) for row in means])
         shown = texts.pivot(index="model", columns="method", values="text").fillna("")
         shown = shown.loc[rows["model"].unique(), rows["method"].unique()].reset_index()
-        yield (
-            f"{title}: geometric mean over prompts [95% interval]",
-            shown.rename_axis(columns=None),
-        )
+        ends = " [95% interval]" if rows["geometric_low"].notna().any() else ""
+        yield f"{title}: geometric mean over prompts{ends}", shown.rename_axis(columns=None)
 
 
 def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:

@@ -45,12 +45,12 @@ def answers_of(answers, model="m", tokens=None):
     return table if tokens is None else table.assign(predicted_token=tokens)
 
 
-def options_of(yes, model="m"):
-    """Option probabilities: the share of Yes for each prompt."""
+def options_of(yes, model="m", names=("Yes", "No")):
+    """Option probabilities: the share of the first option for each prompt."""
     rows = [
         (model, f"p{place}", name, share, share)
         for place, own in enumerate(yes)
-        for name, share in (("Yes", own), ("No", 1 - own))
+        for name, share in zip(names, (own, 1 - own), strict=True)
     ]
     columns = ["model", "prompt_id", "option", "probability", "relative_probability"]
     return pd.DataFrame(rows, columns=columns)
@@ -80,6 +80,37 @@ def test_shares_by_phrasing_are_reported():
     prompts = prompts_of(BALANCED, phrasing=["a"] * 12 + ["b"] * 12)
     (found,) = answer_cautions(answers_of(["No"] * 23 + ["Yes"]), prompts)
     assert found.numbers["by_phrasing"] == pytest.approx({"a": 1.0, "b": 11 / 12})
+
+
+def test_a_place_among_the_options_is_named_by_the_few_answers_at_it():
+    names = [(f"Yes {place % 4}", f"No {place % 4}") for place in range(8)]
+    options = [options_of([0.1] * 8, names=own)[2 * n : 2 * n + 2] for n, own in enumerate(names)]
+    golds = [own[n % 2] for n, own in enumerate(names)]
+    answers = answers_of([second for _, second in names])
+    (found,) = answer_cautions(answers, prompts_of(golds), pd.concat(options))
+    assert found.numbers["place"] == 1 and "option 2" in found.text
+    assert set(found.numbers["usual"]) == {second for _, second in names}
+    # Scores that are the same are not said twice, nor is a share that does not vary by phrasing.
+    phrased = prompts_of(golds, phrasing=["a"] * 4 + ["b"] * 4)
+    (found,) = answer_cautions(answers, phrased, pd.concat(options))
+    assert found.text.count("0.50") == 1 and found.text.count("100%") == 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_few_prompts_with_each_of_several_options_are_counted_together(known):
+    golds = ["True", "False"] * 2 + ["Yes", "No"] * 2
+    options = pd.concat([options_of([0.1] * 4, names=("True", "False")), options_of([0.1] * 8)[8:]])
+    answers = answers_of(["False"] * 4 + ["No"] * 4)
+    (found,) = answer_cautions(answers, prompts_of(golds), options if known else None)
+    assert found.voids and set(found.numbers["usual"]) == {"False", "No"}
+
+
+def test_options_that_all_differ_are_named_by_their_place():
+    names = [(f"Yes {place}", f"No {place}") for place in range(24)]
+    options = [options_of([0.1] * 24, names=own)[2 * n : 2 * n + 2] for n, own in enumerate(names)]
+    answers, golds = [second for _, second in names], [own[n % 2] for n, own in enumerate(names)]
+    (found,) = answer_cautions(answers_of(answers), prompts_of(golds), pd.concat(options))
+    assert (found.numbers["place"], found.numbers["usual"]) == (1, [])
 
 
 def test_an_answer_that_depends_on_the_phrasing_only_is_constant():

@@ -1,7 +1,7 @@
 import pandas as pd
 
 from interp.analysis.cautions import CONSTANT, Caution
-from interp.report.console import print_cautions, print_table
+from interp.report.console import print_cautions, print_sentences, print_table
 
 
 def test_no_figure_and_no_name_is_cut(capsys, monkeypatch):
@@ -129,3 +129,14 @@ def test_cautions_are_a_list_that_fits_the_terminal(capsys, monkeypatch):
     assert "".join(lines).count("--flag") == 40 and "\x1b" not in "".join(lines)
     print_cautions([])
     assert capsys.readouterr().out == ""
+
+
+def test_sentences_are_wrapped_between_words(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    print_sentences(["word " * 40 + "end.", "Next."])
+    lines = capsys.readouterr().out.splitlines()
+    assert [max(map(len, lines)) <= 90, lines[-2].endswith("word end."), lines[-1]] == [
+        True,
+        True,
+        "Next.",
+    ]

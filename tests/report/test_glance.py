@@ -70,6 +70,19 @@ def test_the_table_has_a_row_for_each_model_and_says_why_a_cell_is_blank():
     assert "Blank: c (paired accuracy): the" in glance("Asked.", one, []).items[0].note
 
 
+def test_numbers_that_no_model_has_leave_no_empty_columns():
+    void = numbers().assign(value=NAN, low=NAN, high=NAN, note=["says No", "", "too long"])
+    other = numbers("concordance")
+    (table,) = glance("Asked.", void, []).items
+    assert table.on_page.iloc[:, 1].tolist() == ["says No", "not measured", "too long"]
+    assert "95%" not in table.note and "paired accuracy" in table.note
+    table, _ = glance("Asked.", pd.concat([void, other]), []).items
+    assert table.on_page.shape == (3, 2) and "concordance" in table.on_page.columns[1]
+    assert table.note.count("paired accuracy") == 3  # once for each reason
+    one = pd.concat([void.assign(note="no theories"), other])
+    assert "No column: paired accuracy: no theories." in glance("Asked.", one, []).items[0].note
+
+
 def test_a_cell_without_a_reason_was_not_measured():
     rows = numbers().assign(note="")
     assert glance("Asked.", rows, []).items[0].note.endswith("Blank: c: not measured.")
@@ -196,7 +209,6 @@ def test_a_page_begins_with_it(tmp_path):
     assert (
         html.index("Which is better?") < html.index("for a and 0.12") < html.index("How to read.")
     )
-    assert report.answer == first.sentences[0]
     csv = pd.read_csv(tmp_path / "tables" / "at_a_glance.csv")
     assert csv["low"].tolist()[:2] == [0.4, 0.0]
     assert (tmp_path / "figures" / "at_a_glance.svg").exists()
@@ -220,6 +232,22 @@ def test_an_accuracy_of_a_model_that_does_not_read_is_not_quoted():
     assert named_numbers(only, quotable(only, [VOID])) == ["effect of premise 1 in logits"]
 
 
+def test_tables_say_whose_accuracies_do_not_show_reading(tmp_path):
+    first = glance("Asked?", numbers(), ["One; n = 1."], cautions=[VOID])
+    tables = {
+        "own": pd.DataFrame({"model": ["a"], "paired_accuracy": [0.5]}),
+        "others": pd.DataFrame({"model": ["c"], "accuracy": [0.5]}),
+        "no_accuracy": pd.DataFrame({"model": ["a"], "effect": [0.5]}),
+        "unknown": pd.DataFrame({"model": ["a"], "accuracy": [NAN]}),
+    }
+    items = tuple(TableItem(name, name, table, "Weighted.") for name, table in tables.items())
+    report = Report("Study", "", (Section("All", items=items),), glance=first)
+    html = write_report(report, tmp_path).read_text("utf-8")
+    notes = {name: html.partition(f'id="table-{name}"')[2].partition("<div")[0] for name in tables}
+    assert [name for name in tables if "a: its answers hardly" in notes[name]] == ["own"]
+    assert all("Weighted." in note for note in notes.values())
+
+
 @pytest.mark.parametrize("name", ["accuracy after its thought", "rulebreaker accuracy", "F1"])
 def test_scores_under_other_names_are_named_by_their_page(name):
     shown = quotable(numbers(name), [VOID], ["F1"] if name == "F1" else None)
@@ -233,4 +261,3 @@ def test_a_page_says_cautions_before_any_number(tmp_path):
     html = write_report(report, tmp_path).read_text("utf-8")
     assert html.index("a: 100% of its answers are No") < html.index('id="table-at_a_glance"')
     assert "caution 7 &lt;b&gt;" in html and "caution 0 <b>" not in html
-    assert report.answer.startswith("a: 100% of its answers are No\n")

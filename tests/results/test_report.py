@@ -63,7 +63,7 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     own = results.items[0].frame.iloc[0]
     assert numbers["paired accuracy"] == pytest.approx(accuracy)
     assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
-    assert f"Paired accuracy is {accuracy:.2f} [" in report.answer
+    assert report.glance.sentences[0].startswith(f"Paired accuracy is {accuracy:.2f} [")
     marks = prompts.items[0].frame[DEFAULT].str[-1]
     correct = RunFolder.read(folder).table("answers")["correct"]
     assert marks.eq("✓").tolist() == correct.tolist()

@@ -408,7 +408,7 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     report = study.report(folder)
     assert any("item 3: its output is 'x'" in line for line in report.problems)
     for sentence in unreadable(results.texts):
-        assert sentence in report.answer
+        assert sentence in report.glance.sentences
     page = write_report(report, folder.folder)
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
     check_first_screen(report, page.read_text(encoding="utf-8"))
