@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from pydantic import BaseModel
 from safetensors import safe_open
+from transformers import GenerationConfig
 
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
@@ -122,8 +123,10 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
     if (folder / GENERATION).exists():
-        # transformers would ignore a file that it cannot read.
-        read_object(name, folder / GENERATION)
+        # transformers would ignore a file that it cannot read, and blame the weights for a setting.
+        settings = read_object(name, folder / GENERATION)
+        with as_user_error(GENERATION, name):
+            GenerationConfig.from_dict(settings)
 
 
 def _check_one_set(name: str, folder: Path) -> None:
@@ -300,7 +303,8 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
         UserError: the file is damaged, or contains something else.
     """
     with as_user_error(file.name, name):
-        found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES))
+        # As transformers reads it; from bytes, json would guess another encoding.
+        found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES).decode())
     if not isinstance(found, dict):
         raise UserError(f"{file.name} in {one_line(name)} is not a JSON object")
     return found

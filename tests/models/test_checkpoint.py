@@ -169,7 +169,9 @@ def test_links_of_editors_are_none_of_the_models_business(saved):
     assert interp.load_model(str(saved), device="cpu")
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '"x"'])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '"x"', "\ufeff{}", '{"watermarking_config": 5}', "[" * 100_000]
+)
 def test_a_damaged_generation_config_is_not_left_out(saved, content):
     (saved / "generation_config.json").write_text(content)
     with pytest.raises(UserError, match=r"generation_config\.json"):
