@@ -274,10 +274,10 @@ def render(
     day = date.fromisoformat(chat.date)
     template = tokenizer.get_chat_template()
     try:
-        _check_operations(template)
         if template in _STOPPED:  # several callers try a template again
             raise TimeoutError(_STOPPED[template])
         with limited(RENDER_SECONDS, RENDER_BYTES):
+            _check_operations(template)
             text = tokenizer.apply_chat_template(
                 said,
                 chat_template=_dated(template, day),
@@ -295,7 +295,8 @@ def render(
             _STOPPED[template] = str(error)
         what = "a single user message" if roles == ["user"] else f"the roles {', '.join(roles)}"
         raise UserError(
-            f"the chat template of {tokenizer.name_or_path} cannot write {what}: {error!s:.200}"
+            f"the chat template of {tokenizer.name_or_path} cannot write {what}: "
+            f"{one_line(str(error) or type(error).__name__, 200)}"
         ) from error
     assert isinstance(text, str)
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):

@@ -13,17 +13,21 @@ import os
 import pickle
 import re
 import stat
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from pydantic import BaseModel
 from safetensors import safe_open
+from transformers import GenerationConfig
 
-from interp.errors import UserError, one_line
+from interp.errors import UserError, kind_of, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes
 
 MODEL = "a saved Hugging Face causal language model, sequence classifier or text-to-text model"
@@ -118,39 +122,76 @@ def check_folder(name: str, folder: Path, *, allow_pickle: bool) -> None:
             )
         if not pickled:
             raise UserError(f"{shown} has no weights; expected {' or '.join(WEIGHT_FILES)}")
-    _check_one_set(name, folder)
+    _check_one_set(name, folder, allow_pickle=allow_pickle)
     if not has_tokenizer(folder):
         raise UserError(f"{shown} has no tokenizer; expected tokenizer.json, saved with the model")
     if (folder / GENERATION).exists():
-        # transformers would ignore a file that it cannot read.
-        read_object(name, folder / GENERATION)
+        # transformers would ignore a file that it cannot read, and blame the weights for a setting.
+        settings = read_object(name, folder / GENERATION)
+        with as_user_error(GENERATION, name):
+            GenerationConfig.from_dict(settings)
 
 
-def _check_one_set(name: str, folder: Path) -> None:
-    """Check that a file of weights and an index beside it do not hold different weights."""
-    single, index = (folder / file for file in WEIGHT_FILES)
-    if not (single.is_file() and index.is_file()):
+def _check_one_set(name: str, folder: Path, *, allow_pickle: bool) -> None:
+    """Check that files of weights beside those that are read do not hold different weights.
+
+    Pickles beside safetensors are not opened unless they are allowed.
+    """
+    known = WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ())
+    first, *others = sets = [folder / file for file in known if (folder / file).is_file()]
+    if not others:
         return
-    parts = [folder / file for file in indexed_files(name, index)]
-    if parts == [single]:
-        return
-    if not all(part.is_file() for part in parts) or not _same_tensors(single, parts):
-        raise UserError(
-            f"{one_line(name)} holds two different sets of weights: {single.name}, and the files "
-            f"that {index.name} lists; keep the one that belongs to its config.json"
-        )
+    parts = {
+        file: [folder / own for own in indexed_files(name, file)]
+        if file.suffix == ".json"
+        else [file]
+        for file in sets
+    }
+    for other in others:
+        if parts[other] == parts[first]:
+            continue
+        whole = all(part.is_file() for part in parts[other])
+        with as_user_error(one_line(other.name), name):
+            same = whole and _same_tensors(parts[first], parts[other])
+        if not same:
+            listed = f"the files that {other.name} lists" if other.suffix == ".json" else other.name
+            raise UserError(
+                f"{one_line(name)} holds two different sets of weights: {first.name}, and "
+                f"{listed}; keep the one that belongs to its config.json"
+            )
 
 
-def _same_tensors(single: Path, parts: list[Path]) -> bool:
-    """Whether the tensors of a file, read one at a time, are those of several files together."""
+def _same_tensors(some: list[Path], others: list[Path]) -> bool:
+    """Whether some files together hold the same tensors as others, which are read one at a time.
+
+    A pickle may hold more than safetensors, which omit the second of two tied tensors.
+    """
     with ExitStack() as stack:
-        whole, *split = (
-            stack.enter_context(safe_open(file, framework="pt")) for file in (single, *parts)
-        )
-        held = {key: file for file in split for key in file.keys()}  # noqa: SIM118
-        return {*whole.keys()} == {*held} and all(
-            torch.equal(whole.get_tensor(key), file.get_tensor(key)) for key, file in held.items()
-        )
+        first, second = (_opened(files, stack) for files in (some, others))
+        alike = some[0].suffix == others[0].suffix
+        named = first.keys() == second.keys() if alike else first.keys() <= second.keys()
+        return named and all(torch.equal(tensor(), second[key]()) for key, tensor in first.items())
+
+
+def _opened(files: list[Path], stack: ExitStack) -> dict[str, Callable[[], torch.Tensor]]:
+    """The tensors of several files by name, each read when it is asked for."""
+    found: dict[str, Callable[[], torch.Tensor]] = {}
+    for file in files:
+        if file.suffix == ".safetensors":
+            opened = stack.enter_context(safe_open(file, framework="pt"))
+            found |= {key: partial(opened.get_tensor, key) for key in opened.keys()}  # noqa: SIM118
+        else:
+            # Values stay in the file until they are compared.
+            pickled = unpickled(file, "cpu", mmap=is_zipfile(file))
+            found |= {key: partial(pickled.get, key) for key in pickled}
+    return found
+
+
+def unread_pickle(folder: Path, *, allow_pickle: bool) -> str | None:
+    """Name of a pickle beside safetensors that is not opened, so it may hold other weights."""
+    if allow_pickle or not any((folder / file).is_file() for file in WEIGHT_FILES):
+        return None
+    return next((file for file in PICKLE_FILES if (folder / file).is_file()), None)
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -256,18 +297,33 @@ def header(file: Path) -> Iterator[tuple[str, StoredTensor]]:
                 view = opened.get_slice(key)
                 yield key, StoredTensor(tuple(view.get_shape()), view.get_dtype())
         return
-    # This line is reached only with --allow-pickle, and even then weights_only prevents code from
-    # running.
+    for key, tensor in unpickled(file, "meta").items():
+        yield key, StoredTensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+
+
+def unpickled(file: Path, device: str, *, mmap: bool = False) -> dict[str, torch.Tensor]:
+    """The tensors of a pickle; reached only with --allow-pickle, and even then no code can run.
+
+    Raises:
+        UserError: the pickle contains anything else.
+    """
+    shown = f"the pickle {one_line(file.name)}"
     try:
-        state: dict[str, torch.Tensor] = torch.load(file, map_location="meta", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the protocol, and types that are refused
+            state = torch.load(file, map_location=device, weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
         raise UserError(
-            f"the pickle {one_line(file.name)} is damaged, or contains objects other than "
-            "tensors, which could run code and are not read; convert it to safetensors if you "
-            "trust it"
+            f"{shown} is damaged, or contains objects other than tensors, which could run code "
+            "and are not read; convert it to safetensors if you trust it"
         ) from error
-    for key, tensor in state.items():
-        yield key, StoredTensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+    for key, tensor in state.items() if isinstance(state, dict) else [("", state)]:
+        if not (isinstance(key, str) and isinstance(tensor, torch.Tensor)):
+            raise UserError(
+                f"{shown} holds {kind_of(tensor)} at {one_line(repr(key))}; expected a dictionary "
+                "of tensors by name, as model.state_dict() returns"
+            )
+    return dict(state)
 
 
 def read_configuration(name: str, folder: Path) -> dict[str, Any]:
@@ -300,7 +356,8 @@ def read_object(name: str, file: Path) -> dict[str, Any]:
         UserError: the file is damaged, or contains something else.
     """
     with as_user_error(file.name, name):
-        found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES))
+        # As transformers reads it; from bytes, json would guess another encoding.
+        found = json.loads(read_bytes(file.resolve(), limit=RECORD_BYTES).decode())
     if not isinstance(found, dict):
         raise UserError(f"{file.name} in {one_line(name)} is not a JSON object")
     return found

@@ -34,6 +34,7 @@ from interp.models.checkpoint import (
     has_tokenizer,
     read_configuration,
     stored_tensors,
+    unread_pickle,
 )
 from interp.models.gguf import (
     Header,
@@ -133,6 +134,13 @@ class FoundModel:
         """Whether weights may be pickles."""
         return self.options["use_safetensors"] is None
 
+    @property
+    def unread_pickle(self) -> str | None:
+        """Name of a pickle beside the weights of a local model that is not opened."""
+        if self.gguf is not None or not isinstance(self.location, Path):
+            return None
+        return unread_pickle(self.location, allow_pickle=self.allow_pickle)
+
     def checksum(self) -> str:
         """A hash of the configuration and weights, or the commit on the hub."""
         if self.gguf is not None and isinstance(self.location, Path):
@@ -178,6 +186,10 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
     if (method := _dequantized(found, hf)) is not None:
         source["dequantized"] = method
         notes += (f"the weights of {found.name} are dequantized from {method}",)
+    if (pickle := found.unread_pickle) is not None:
+        notes += (
+            f"{found.name} also holds {pickle}, which is not read and may differ from its weights",
+        )
     model = Model(found.name, hf, found.tokenizer, source, loading.chat(), notes)
     if model.thinking_note:
         model = replace(model, notes=(*notes, model.thinking_note))

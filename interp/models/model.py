@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
@@ -313,8 +313,8 @@ class Model:
         """
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
-        named = {self._token("eos_token_id", id_) for id_ in ids if id_ is not None}
         end = self.tokenizer.eos_token_id
+        named = self._tokens("eos_token_id", [id_ for id_ in ids if id_ is not None])
         return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
@@ -326,18 +326,22 @@ class Model:
         for config in (self.hf.config, self.hf.generation_config):
             value = getattr(config, name, None)
             if value is not None:
-                return self._token(name, value)
+                return self._tokens(name, [value]).pop()
         return None
 
-    def _token(self, name: str, value: object) -> int:
+    def _tokens(self, name: str, values: Sequence[object]) -> set[int]:
+        """The token ids that a setting lists, of which there may be millions."""
         size = getattr(self.hf.config.get_text_config(), "vocab_size", None)
-        if type(value) is int and value >= 0 and (size is None or value < size):
-            return value
-        raise UserError(
-            f"the settings of {self.name} set {name} to {one_line(repr(value))}; expected a "
-            f"token id{'' if size is None else f', from 0 to {size - 1:,}'}. Correct it "
-            "in generation_config.json or config.json"
-        )
+        found = set[int]()
+        for value in values:
+            if type(value) is not int or value < 0 or (size is not None and value >= size):
+                raise UserError(
+                    f"the settings of {self.name} set {name} to {one_line(repr(value))}; expected "
+                    f"a token id{'' if size is None else f', from 0 to {size - 1:,}'}. Correct it "
+                    "in generation_config.json or config.json"
+                )
+            found.add(value)
+        return found
 
     def _further_settings(self) -> dict[str, object]:
         """Settings in use that are not part of the saved configuration or tokenizer."""

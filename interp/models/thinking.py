@@ -31,8 +31,11 @@ from interp.models.chat_template import (
 from interp.models.loading import ChatFormat
 from interp.prompts.thought import Thought, split_sentences
 
-_MARK = re.compile(r"[<\[][|/\w:]*(?:think|thought|channel)[|\w]*[>\]]", re.IGNORECASE)
-"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ..."""
+_MARK = re.compile(r"[<\[][|/\w:]{0,40}(?:think|thought|channel)[|\w]{0,40}[>\]]", re.IGNORECASE)
+"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ...
+
+Their length is limited, since a search without a limit can take minutes in a long word.
+"""
 
 _THOUGHT = "Which thought is 7d793037?"
 

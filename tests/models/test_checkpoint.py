@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 import random
 
 import pytest
@@ -37,6 +38,32 @@ def test_two_sets_of_weights_in_a_folder_are_the_same(saved):
     rewrite(saved, lambda weights: {k: v + 1 for k, v in weights.items()})
     with pytest.raises(UserError, match=r"two .*model\.safetensors\.index\.json"):
         load(saved)
+
+
+def test_a_pickle_beside_safetensors_is_named_or_compared(saved):
+    state = load_file(saved / "model.safetensors")
+    torch.save(state | {"tied": state["model.norm.weight"]}, saved / "pytorch_model.bin")
+    assert any("pytorch_model.bin" in note for note in load(saved).notes)
+    assert not any("pytorch_model.bin" in note for note in load(saved, allow_pickle=True).notes)
+    for other in ({k: v + 1 for k, v in state.items()}, {"lm_head.weight": torch.ones(2)}):
+        torch.save(other, saved / "pytorch_model.bin")
+        with pytest.raises(UserError, match=r"model\.safetensors.*pytorch_model\.bin"):
+            load(saved, allow_pickle=True)
+    (saved / "pytorch_model.bin").write_bytes(b"damaged")
+    with pytest.raises(UserError, match=r"pytorch_model\.bin"):
+        load(saved, allow_pickle=True)
+
+
+def test_a_pickle_and_an_index_of_pickles_hold_the_same(saved):
+    state = load_file(saved / "model.safetensors")
+    pickled(saved, state)
+    index = {"metadata": {}, "weight_map": dict.fromkeys(state, "part.bin")}
+    (saved / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    torch.save(state, saved / "part.bin")
+    load(saved, allow_pickle=True)
+    torch.save({k: v + 1 for k, v in state.items()}, saved / "part.bin")
+    with pytest.raises(UserError, match=r"pytorch_model\.bin\.index\.json"):
+        load(saved, allow_pickle=True)
 
 
 def test_a_file_may_be_a_link_as_in_the_hubs_cache(saved, tmp_path_factory):
@@ -95,10 +122,20 @@ def test_a_pickle_with_code_is_refused_also_when_pickles_are_allowed(saved, caps
     assert "code ran" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", [[1], {"a": 1}, 5])
-def test_a_pickle_of_something_else_is_refused(saved, content):
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [([1], "list"), ({"a": 1}, "int"), (5, "int"), ({1: torch.ones(1)}, "1"), ({"a": {}}, "dict")],
+)
+def test_a_pickle_of_something_else_is_refused(saved, content, named):
     pickled(saved, content)
-    with pytest.raises(UserError, match=r"cannot be loaded: pytorch_model\.bin"):
+    with pytest.raises(UserError, match=rf"pytorch_model\.bin.* {named}\b.*state_dict"):
+        load(saved, allow_pickle=True)
+
+
+def test_a_pickle_that_is_no_checkpoint_is_one_message(saved):
+    (saved / "model.safetensors").unlink()
+    (saved / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Code()}))
+    with pytest.raises(UserError, match=r"pytorch_model\.bin"):  # and no warning
         load(saved, allow_pickle=True)
 
 
@@ -169,7 +206,9 @@ def test_links_of_editors_are_none_of_the_models_business(saved):
     assert interp.load_model(str(saved), device="cpu")
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '"x"'])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '"x"', "\ufeff{}", '{"watermarking_config": 5}', "[" * 100_000]
+)
 def test_a_damaged_generation_config_is_not_left_out(saved, content):
     (saved / "generation_config.json").write_text(content)
     with pytest.raises(UserError, match=r"generation_config\.json"):

@@ -1,5 +1,6 @@
 import json
 import shutil
+import time
 
 import pytest
 import torch
@@ -95,6 +96,14 @@ def test_end_tokens_are_tokens(saved, value):
     changed(saved / "generation_config.json", eos_token_id=value)
     with pytest.raises(UserError, match=r"set eos_token_id to .*; expected a token id, from 0"):
         _ = interp.load_model(str(saved), device="cpu").identity
+
+
+def test_many_end_tokens_take_little_time(saved):
+    changed(saved / "generation_config.json", eos_token_id=[1] * 500_000)
+    model = interp.load_model(str(saved), device="cpu")
+    start = time.process_time()
+    assert model.end_tokens == [1, 2]
+    assert time.process_time() - start < 0.5
 
 
 def remove(*names):

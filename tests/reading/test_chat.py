@@ -142,6 +142,31 @@ def test_a_template_that_takes_all_memory_is_refused(template, goose):
     assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
+def test_the_check_of_a_template_has_a_limit_too(goose, monkeypatch):
+    def spin(template):
+        end = time.process_time() + 1.0
+        while time.process_time() < end:
+            pass
+
+    monkeypatch.setattr(chat_template, "RENDER_SECONDS", 0.2)
+    monkeypatch.setattr(chat_template, "_check_operations", spin)
+    with pytest.raises(UserError, match=r"0\.2 s"):
+        write_chat(goose, with_template(MESSAGE))
+
+
+def test_a_long_word_is_searched_for_marks_of_thoughts_in_time(goose):
+    model = with_template(f"{{# <{'think' * 20_000} #}}{MESSAGE}")
+    start = time.process_time()
+    assert model.thought_marks is None
+    assert time.process_time() - start < 3
+
+
+def test_what_a_template_raises_is_told_on_one_line(goose):
+    with pytest.raises(UserError) as told:
+        write_chat(goose, with_template("{{ raise_exception('first\nsecond') }}"))
+    assert "first second" in str(told.value)
+
+
 def test_half_characters_are_refused(goose):
     with pytest.raises(UserError, match="a lone surrogate"):
         write_chat(goose, with_template("{{ '\\ud800' }}" + MESSAGE))
