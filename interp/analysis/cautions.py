@@ -373,7 +373,7 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
         prompts: the prompts table.
         cluster: the factor whose values group dependent prompts, if any.
     """
-    name = cluster if cluster in prompts else "pair_id"
+    name = cluster if cluster is not None and cluster in prompts else "pair_id"
     weights = prompts.groupby(name)["weight"].sum().sort_values(ascending=False)
     units, effective = len(weights), effective_number(weights.to_numpy(dtype=float))
     if effective < HALF * units:

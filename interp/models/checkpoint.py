@@ -183,7 +183,7 @@ def _opened(files: list[Path], stack: ExitStack) -> dict[str, Callable[[], torch
         else:
             # Values stay in the file until they are compared.
             pickled = unpickled(file, "cpu", mmap=is_zipfile(file))
-            found |= {key: partial(pickled.get, key) for key in pickled}
+            found |= {key: partial(pickled.__getitem__, key) for key in pickled}
     return found
 
 

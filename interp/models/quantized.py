@@ -204,7 +204,8 @@ def keep_unpacked(hf: nn.Module) -> None:
     """
     for module in hf.modules():
         if hasattr(module, "support_avx512bf16_for_cpu"):
-            module.support_avx512bf16_for_cpu = False
+            layer: Any = module
+            layer.support_avx512bf16_for_cpu = False
 
 
 def check_blocks(name: str, hf: nn.Module) -> None:
