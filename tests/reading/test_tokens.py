@@ -220,6 +220,24 @@ def test_segments_that_share_a_token_are_still_evaluated_but_not_attributed():
         interp.attribute(model, prompts)
 
 
+def test_a_token_of_two_segments_counts_once_and_sums_are_total():
+    """The shorter segment has the token; the other keeps its own tokens."""
+    text, segments = compose([("rule", "Is it "), ("claim", "th"), ("question", "e dry then?")])
+    prompts = [Prompt(side, text, segments, yes_no(), "p", side, {}) for side in ("a", "b")]
+    model = tiny_model("llama")
+    (read, _) = tokenize(model, prompts)
+    (first, last), (start, end) = read.segments["claim"], read.segments["question"]
+    assert last == start + 1 and last - first == 1
+    labels = token_segments(read)
+    assert labels[start] == "claim" and labels.count("question") == end - start - 1
+    scores = interp.attribute(
+        model, prompts, methods=("input_gradient", "attention")
+    ).segment_scores
+    for _, rows in scores[scores["prompt_id"] == "a"].groupby("method"):
+        assert rows["tokens"].sum() == len(read)
+        assert rows["score"].sum() == pytest.approx(rows["total"].iloc[0], rel=1e-5)
+
+
 def test_a_role_that_is_its_whole_segment_is_no_shared_token():
     prompt = dataclasses.replace(split_word(), segments={"claim": (6, 9)}, roles={"one": (6, 9)})
     (tokenized,) = tokenize(tiny_model("llama"), [prompt])
