@@ -133,7 +133,7 @@ def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
     except (AttributeError, ValueError) as error:
         raise UserError(
             f"transformers cannot generate text with {model.name}: {one_line(str(error))}. Check "
-            "layer_types and the sizes of windows in its config.json"
+            "layer_types and the sizes of windows in its configuration"
         ) from error
     finally:
         hf.generation_config = own

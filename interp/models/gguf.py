@@ -198,15 +198,23 @@ def _walk(header: _Bytes) -> tuple[dict[str, Any], dict[str, StoredTensor]]:
         if key == "general.alignment" and kind != _UINT32:
             raise ValueError("general.alignment has another type than uint32")
     tensors: dict[str, StoredTensor] = {}
-    end = 0
+    places: list[tuple[int, int]] = []
     for _ in range(tensor_count):
         key = _new(header.text(), tensors)
-        tensors[key], own_end = _tensor(header, key)
-        end = max(end, own_end)
+        tensors[key], place = _tensor(header, key)
+        places.append(place)
     alignment = settings.get("general.alignment", 32)
     if alignment.bit_count() != 1:
         raise ValueError(f"general.alignment is {alignment}; expected a power of two")
     start = math.ceil(header.stream.tell() / alignment) * alignment
+    end = 0
+    for own_start, own_end in sorted(places):
+        if own_start < end or own_start % alignment:
+            raise ValueError(
+                f"a tensor begins {own_start:,} bytes after the header; expected a multiple of "
+                f"{alignment} at which no other tensor is"
+            )
+        end = own_end
     if start + end > header.size:
         raise ValueError(
             f"its tensors need {start + end:,} bytes, but the file has {header.size:,}; copy or "
@@ -221,8 +229,8 @@ def _new(key: str, known: Mapping[str, object]) -> str:
     return key
 
 
-def _tensor(header: _Bytes, key: str) -> tuple[StoredTensor, int]:
-    """A tensor, and the end of its values, in bytes after the header."""
+def _tensor(header: _Bytes, key: str) -> tuple[StoredTensor, tuple[int, int]]:
+    """A tensor, and the begin and end of its values, in bytes after the header."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
     sizes = [header.number("Q") for _ in range(header.count("axes of a tensor", 4, "I"))]
@@ -234,7 +242,8 @@ def _tensor(header: _Bytes, key: str) -> tuple[StoredTensor, int]:
             f"the tensor {one_line(key, 60)} of type {kind.name} has the shape {tensor.shape}; "
             f"expected rows of whole blocks of {block}"
         )
-    return tensor, header.number("Q") + tensor.size // block * nbytes
+    start: int = header.number("Q")
+    return tensor, (start, start + tensor.size // block * nbytes)
 
 
 def _check_settings(settings: Mapping[str, Any], tensors: Mapping[str, StoredTensor]) -> None:
@@ -346,3 +355,24 @@ def as_ordinary(hf: PreTrainedModel) -> None:
     quantizer: Any = getattr(hf, "hf_quantizer", None)
     if quantizer is not None:
         quantizer.remove_quantization_config(hf)
+
+
+def check_all_read(name: str, hf: PreTrainedModel, header: Header) -> None:
+    """Check that a loaded model has used every number of its file.
+
+    transformers leaves out tensors without a word that it expects in no model of this architecture,
+    such as those of layers beyond block_count, or biases.
+
+    Raises:
+        UserError: the file holds more numbers than the model.
+    """
+    held = sum(tensor.size for tensor in header.stored.values())
+    kept = hf.state_dict().keys()
+    own = (*hf.named_parameters(), *hf.named_buffers())
+    used = sum(tensor.numel() for key, tensor in own if key in kept)
+    if held > used:
+        raise UserError(
+            f"the GGUF file of {one_line(name)} holds {held:,} numbers, but a model with its "
+            f"settings has only {used:,}, so transformers would ignore some; copy or download the "
+            "file again, or pass the model's original folder"
+        )

@@ -39,6 +39,7 @@ from interp.models.checkpoint import (
 from interp.models.gguf import (
     Header,
     as_ordinary,
+    check_all_read,
     dequantizing,
     gguf_of,
     load_config,
@@ -133,6 +134,11 @@ class FoundModel:
     def allow_pickle(self) -> bool:
         """Whether weights may be pickles."""
         return self.options["use_safetensors"] is None
+
+    @property
+    def configuration(self) -> str:
+        """What the configuration is called in messages."""
+        return "config.json" if self.gguf is None else "its configuration"
 
     @property
     def unread_pickle(self) -> str | None:
@@ -363,7 +369,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     stored = _stored(found) if found.stored is None else found.stored
     if stored is not None:
         trusted: bool = found.options["trust_remote_code"]
-        with as_user_error("config.json", found.name):
+        with as_user_error(found.configuration, found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     method = quantization_of(found.config)
     with (
@@ -385,6 +391,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     hf.train(False)
     if found.gguf is not None:
         as_ordinary(hf)
+        check_all_read(found.name, hf, found.gguf)
         hf.name_or_path = str(found.location)
     notes = check_complete(found.name, hf, info)
     if method is not None:
@@ -412,7 +419,7 @@ def _run_first_pass(found: FoundModel, hf: PreTrainedModel) -> None:
     if hf.config.is_encoder_decoder:
         inputs["decoder_input_ids"] = token
     method = quantization_of(found.config)
-    configured = as_user_error("config.json", found.name)
+    configured = as_user_error(found.configuration, found.name)
     with quantized_weights(found.name, method) if method else configured:
         assert isinstance(hf(**inputs).logits, torch.Tensor)
 
@@ -456,7 +463,7 @@ def _quantizing(found: FoundModel, quantization: Quantization | None, dtype: str
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
-    with as_user_error("config.json", found.name):
+    with as_user_error(found.configuration, found.name):
         compute_dtype = getattr(torch, compute.removeprefix("torch."))
     return {"quantization_config": quantization_config(quantization, compute=compute_dtype)}
 

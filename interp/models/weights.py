@@ -135,8 +135,8 @@ def check_windows(name: str, config: PreTrainedConfig) -> None:
     for kind, size in _WINDOWS.items():
         if kind in kinds and getattr(own, size, None) is None:
             raise UserError(
-                f"config.json of {one_line(name)} has layers of {kind} but no {size}; expected "
-                "the number of tokens that they see, or full_attention in layer_types"
+                f"the configuration of {one_line(name)} has layers of {kind} but no {size}; "
+                "expected the number of tokens that they see, or full_attention in layer_types"
             )
 
 
@@ -161,14 +161,14 @@ def check_sizes(
         most = _PACKED * sum(tensor.nbytes for tensor in stored.values())
     if wanted > most:
         raise UserError(
-            f"config.json of {one_line(name)} specifies a model of {wanted:,} parameters, but its "
-            f"weights hold {held:,} numbers; the two do not belong together"
+            f"the configuration of {one_line(name)} specifies a model of {wanted:,} parameters, "
+            f"but its weights hold {held:,} numbers; the two do not belong together"
         )
     computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
     if computed > _BUFFER_BYTES:
         raise UserError(
-            f"config.json of {one_line(name)} requires tables of {computed / 2**30:,.0f} GiB in "
-            "addition to the weights; look for a disproportionate length"
+            f"the configuration of {one_line(name)} requires tables of {computed / 2**30:,.0f} GiB "
+            "in addition to the weights; look for a disproportionate length"
         )
     if method is None:
         _check_floating(name, model, stored)
@@ -185,7 +185,7 @@ def _check_floating(name: str, model: nn.Module, stored: Stored) -> None:
         if own and not tensor.dtype.startswith(_FLOATING):
             raise UserError(
                 f"the tensor {one_line(key)} of {one_line(name)} holds {tensor.dtype}, but "
-                "config.json has no quantization_config to interpret it; expected "
+                "the configuration has no quantization_config to interpret it; expected "
                 "floating-point weights"
             )
 
@@ -212,19 +212,19 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
     if missing:
         raise UserError(
             f"the weights of {one_line(name)} lack {some(missing)}, which would be "
-            "initialized at random; expected a checkpoint that belongs to its config.json"
+            "initialized at random; expected a checkpoint that belongs to its configuration"
         )
     for key, stored, expected in sorted(info["mismatched_keys"]):
         raise UserError(
             f"the tensor {one_line(key)} of {one_line(name)} has the shape {tuple(stored)}, but "
-            f"config.json requires {tuple(expected)}; the two do not belong together"
+            f"the configuration requires {tuple(expected)}; the two do not belong together"
         )
     unexpected = sorted(info["unexpected_keys"])
     foreign = [key for key in unexpected if _belongs_to_layers(hf, key)]
     if foreign and getattr(hf.config, "quantization_config", None) is None:
         raise UserError(
             f"the weights of {one_line(name)} hold {some(foreign)}, which a model with its "
-            "config.json would ignore; expected a checkpoint that belongs to its config.json"
+            "configuration would ignore; expected a checkpoint that belongs to its configuration"
         )
     if not unexpected:
         return ()

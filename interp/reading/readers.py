@@ -229,7 +229,7 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
     else:
         where = f"its weights are finite, but {first[0] if first else 'its head'} is the first part"
         where += " that computes such numbers"
-        advice = "look for a disproportionate weight or setting in its config.json"
+        advice = "look for a disproportionate weight or setting in its configuration"
     if model.dtype == "float16":
         advice = "the largest float16 number is 65,504, so load it with --dtype bfloat16 or float32"
     raise UserError(

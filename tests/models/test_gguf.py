@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import interp
 from interp.cli import main
 from interp.errors import UserError
+from interp.models.adapters import Base, low_rank, save_adapter
 from interp.models.gguf import read_header
 from interp.models.load import find_named
 from interp.models.loading import Loading
@@ -318,6 +319,8 @@ def array(kind, count, rest=b""):
         (header(ARCH, tensors=[(b"a", (1,) * 5, F32, 0)]), "axes"),
         (header(ARCH, tensors=[(b"a", (1,), 999, 0)]), "999"),
         (header(ARCH, tensors=[(b"a", (1,), F32, 0)] * 2), "twice"),
+        (header(ARCH, tensors=[(b"a", (1,), F32, 7)]) + bytes(99), "multiple of 32"),
+        (header(ARCH, tensors=[(b"a", (9,), F32, 0), (b"b", (1,), F32, 32)]) + bytes(99), "other"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -365,6 +368,47 @@ def test_a_number_of_layers_without_tensors_is_refused(file):
     changed(file, key + struct.pack("<I", 2), key + struct.pack("<I", 2**31))
     with pytest.raises(UserError, match="block_count"):
         load(file)
+
+
+def set_number(file, key, number):
+    key += struct.pack("<I", 4)
+    content = file.read_bytes()
+    place = content.index(key) + len(key)
+    file.write_bytes(content[:place] + struct.pack("<I", number) + content[place + 4 :])
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_layers_that_transformers_would_leave_out_are_refused(file, count):
+    set_number(file, b"llama.block_count", count)
+    with pytest.raises(UserError, match="numbers"):
+        load(file)
+
+
+@pytest.mark.parametrize("length", [0, 2**31])
+def test_messages_about_a_file_name_no_other(file, length):
+    set_number(file, b"llama.rope.dimension_count", length)
+    with pytest.raises(UserError) as told:
+        load(file)
+    assert "configuration" in str(told.value)
+    assert "config.json" not in str(told.value)
+
+
+def test_an_adapter_of_a_file_is_merged_into_it(file, tmp_path):
+    pytest.importorskip("peft")
+    base = load(file)
+    wrapped = low_rank(base.hf, 2, seed=0)
+    for key, parameter in wrapped.named_parameters():
+        if "lora_B" in key:
+            torch.nn.init.normal_(parameter)
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    save_adapter(wrapped, folder, Base(name=str(file), checksum=find(file).checksum()))
+    merged = load(folder)
+    torch.testing.assert_close(merged.hf(IDS).logits, wrapped.eval()(IDS).logits)
+    assert merged.source["base"] == str(file)
+    set_number(file, b"tokenizer.ggml.eos_token_id", 1)  # another file
+    with pytest.raises(UserError, match="--base"):
+        load(folder)
 
 
 def test_missing_tensors_are_named(file):

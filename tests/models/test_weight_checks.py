@@ -60,7 +60,7 @@ def test_no_tensor_may_be_missing(saved, name):
         (lambda own: {f"module.{key}": value for key, value in own.items()}, "and 18 more"),
         (
             lambda own: own | {"model.norm.weight": own["model.norm.weight"][:5].clone()},
-            r"model.norm.weight of .* has the shape \(5,\), but config.json requires \(32,\)",
+            r"model.norm.weight of .* has the shape \(5,\), but the configuration requires \(32,\)",
         ),
         (
             with_also(model__layers__0__self_attn__q_proj__bias=torch.zeros(32)),
@@ -90,7 +90,7 @@ def test_weights_of_another_model_are_refused(saved, change, message):
         ({"num_hidden_layers": 0}, "hold model.layers.0.input_layernorm.weight"),
         (
             {"intermediate_size": 65},
-            r"has the shape \(32, 64\), but config.json requires \(32, 65\)",
+            r"has the shape \(32, 64\), but the configuration requires \(32, 65\)",
         ),
         ({"model_type": "qwen3"}, "lack model.layers.0.self_attn.k_norm.weight"),
         ({"model_type": "gpt2"}, "lack transformer.h.0"),
