@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -83,12 +83,18 @@ class LayerRuns:
         self, layer: int, streams: Streams, located: Mapping[str, Location]
     ) -> dict[str, Activation]:
         """The inputs of the linear modules at these locations, whose outputs are not computed."""
+        entrances = {site: replace(own, end="input") for site, own in located.items()}
+        with self.unprojected(located):
+            return self._recorded(layer, streams, entrances)
+
+    @contextmanager
+    def unprojected(self, located: Mapping[str, Location]) -> Iterator[None]:
+        """Within the block, the linear modules at these locations return zeros."""
         with ExitStack() as stack:
             for module in {own.module for own in located.values()}:
                 width = input_by_output(module).shape[1]
                 stack.enter_context(replaced(module, partial(_zeros, width=width)))
-            entrances = {site: replace(own, end="input") for site, own in located.items()}
-            return self._recorded(layer, streams, entrances)
+            yield
 
     def _recorded(
         self,

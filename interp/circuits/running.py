@@ -6,10 +6,10 @@ from this run for writers with an edge to the reader, and from the source prompt
 source prompt's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from interp.circuits.choice import Circuit
@@ -19,6 +19,7 @@ from interp.circuits.streams import PairStreams, Writers, input_by_output, strea
 from interp.console import passed
 from interp.models.model import Model
 from interp.models.sites import Edit, View, locate
+from interp.patching.passes import SiteKey
 from interp.reading.budget import TokenBudget, in_chunks
 
 
@@ -37,9 +38,10 @@ class CircuitRuns:
         Equal circuits are run once.
         """
         readers, tokens = len(self._graph.readers), streams.differences.shape[1]
+        sources = _source_streams(self._graph, streams)
 
         def run(chunk: Sequence[Circuit]) -> list[float]:
-            own = _Run(self._model, self._graph, streams, torch.stack(list(chunk)))
+            own = _Run(self._model, self._graph, streams, sources, torch.stack(list(chunk)))
             found: list[float] = own.metrics().tolist()
             return found
 
@@ -57,21 +59,39 @@ class CircuitRuns:
         return [found[key] for key in keys]
 
 
+def _source_streams(graph: Graph, streams: PairStreams) -> dict[SiteKey, Tensor]:
+    """The source prompt's residual stream at each site that is read, (token, size)."""
+    found = {}
+    for reader in graph.readers:
+        key = stream_read(graph, reader)
+        if key not in found:
+            stream = streams.at(*key)[0]
+            before = graph.writers_before(reader)
+            found[key] = stream + streams.differences[:before].sum(0).to(stream)
+    return found
+
+
 class _Run:
-    """One forward pass of several circuits, layer by layer."""
+    """One forward pass of several circuits, layer by layer.
+
+    A head or an MLP into which a circuit has no edge has its source output. Layers without such
+    edges are therefore not run.
+    """
 
     def __init__(
         self,
         model: Model,
         graph: Graph,
         streams: PairStreams,
+        sources: Mapping[SiteKey, Tensor],
         circuits: Bool[Tensor, "row reader writer"],
     ) -> None:
         self._model, self._graph = model, graph
         self._writers = Writers(model, graph)
         self._streams = streams
+        self._sources = sources
         self._layers = LayerRuns(self._model, self._graph, streams)
-        self._circuits = circuits.to(streams.differences)
+        self._circuits = circuits
         # Each writer's output in this run, minus its output in the source prompt.
         self._kept = streams.differences.new_zeros((len(circuits), *streams.differences.shape))
 
@@ -79,37 +99,64 @@ class _Run:
         graph = self._graph
         self._kept[:, 0] = -self._streams.differences[0]
         for layer in range(graph.layers):
-            rows = graph.attention_readers(layer)
-            mlp = graph.mlp_reader(layer)
-            read = self._read(slice(rows.start, mlp + graph.parallel))
-            self._write_heads(layer, read[:, : rows.stop - rows.start])
-            if graph.parallel:
-                self._write_mlp(layer, read[:, -1], "resid_pre")
-            else:
-                self._write_mlp(layer, self._read(slice(mlp, mlp + 1))[:, 0], "resid_mid")
-        last = self._read(slice(len(graph.readers) - 1, len(graph.readers)))
-        return self._layers.metrics_from(graph.layers, last[:, 0])
+            readers = slice(graph.attention_readers(layer).start, graph.mlp_reader(layer) + 1)
+            rows = self._circuits[:, readers].flatten(1).any(1).nonzero().flatten()
+            if len(rows):
+                self._run_layer(layer, rows)
+        last = slice(len(graph.readers) - 1, len(graph.readers))
+        sums = self._sums(torch.arange(len(self._circuits)), last, slice(len(graph.writers)))
+        stream = self._sources[stream_read(graph, graph.readers[-1])]
+        return self._layers.metrics_from(graph.layers, stream + sums[:, 0].to(stream))
 
-    def _read(self, rows: slice) -> Float[Tensor, "row some_readers token size"]:
-        """Inputs of the readers at one point in the stream."""
-        reader = self._graph.readers[rows.start]
-        before = self._graph.writers_before(reader)
-        stream = self._streams.at(*stream_read(self._graph, reader))
-        source = stream[0] + self._streams.differences[:before].sum(0).to(stream)
-        chosen = self._circuits[:, rows, :before]
-        kept = torch.einsum("crw,cwts->crts", chosen, self._kept[:, :before])
-        return source + kept.to(stream)
+    def _sums(
+        self, rows: Int[Tensor, " row"], readers: slice, writers: slice
+    ) -> Float[Tensor, "row some_readers token size"]:
+        """For each reader, the sum of the kept outputs of those writers with an edge to it."""
+        sums = []
+        for row in rows.tolist():
+            chosen, kept = self._circuits[row, readers, writers], self._kept[row, writers]
+            used = chosen.any(0)
+            if not used.all():
+                chosen, kept = chosen[:, used], kept[used.to(kept.device)]
+            sums.append(torch.einsum("rw,wts->rts", chosen.to(kept), kept))
+        return torch.stack(sums)
 
-    def _write_heads(self, layer: int, read: Float[Tensor, "row reader token size"]) -> None:
+    def _run_layer(self, layer: int, rows: Int[Tensor, " row"]) -> None:
+        """Run a layer's heads and MLP for some of the circuits."""
         graph = self._graph
+        attended, mlp = graph.attention_readers(layer), graph.mlp_reader(layer)
+        heads = graph.heads_of(layer)
+        sums = self._sums(rows, slice(attended.start, mlp + 1), slice(heads.start))
+        stream = self._sources["resid_pre", layer]
+        read = stream + sums.to(stream)
+
+        def write_heads(z: Tensor) -> Tensor:
+            before = self._writers.of_heads(layer, self._streams.at("z", layer))
+            self._keep(rows, heads, self._writers.of_heads(layer, z) - before)
+            return z
+
+        def read_between(unused: Tensor) -> Tensor:
+            own = self._sums(rows, slice(mlp, mlp + 1), heads)[:, 0]
+            stream = self._sources["resid_mid", layer]
+            return stream + (sums[:, -1] + own).to(stream)
+
+        located = {site: locate(self._model, site, layer) for site in ATTENDED}
         edits = [
-            (site, _writing(view, values)) for site, view, values in self._attended(layer, read)
+            (site, _writing(view, values))
+            for site, view, values in self._attended(layer, read[:, :-1])
         ]
-        base = self._streams.at("resid_pre", layer).expand(len(read), -1, -1)
-        z = self._layers.alone(layer, base, ["z"], edits)["z"]
-        own = graph.heads_of(layer)
-        before = self._writers.of_heads(layer, self._streams.at("z", layer))
-        self._keep(own, self._writers.of_heads(layer, z) - before)
+        base = self._streams.at("resid_pre", layer).expand(len(rows), -1, -1)
+        with self._layers.unprojected(located):
+            if graph.parallel:
+                write_heads(self._layers.alone(layer, base, ["z"], edits)["z"])
+            else:
+                edits += [("z", write_heads), ("resid_mid", read_between)]
+                out = self._layers.alone(layer, base, ["mlp_out"], edits)["mlp_out"]
+        if graph.parallel:
+            out = self._layers.alone(layer, read[:, -1], ["mlp_out"])["mlp_out"]
+        written = graph.mlp_writer(layer)
+        before = self._writers.of_mlp(self._streams.at("mlp_out", layer))
+        self._keep(rows, slice(written, written + 1), self._writers.of_mlp(out) - before)
 
     def _attended(
         self, layer: int, read: Float[Tensor, "row reader token size"]
@@ -129,18 +176,15 @@ class _Run:
             yield site, own.view, values
             first = last
 
-    def _write_mlp(self, layer: int, read: Float[Tensor, "row token size"], site: str) -> None:
-        base = self._streams.at("resid_pre", layer).expand(len(read), -1, -1)
-        edits = [(site, lambda unused: read)] if site != "resid_pre" else []
-        out = self._layers.alone(layer, read if not edits else base, ["mlp_out"], edits)["mlp_out"]
-        own = self._graph.mlp_writer(layer)
-        before = self._writers.of_mlp(self._streams.at("mlp_out", layer))
-        self._keep(slice(own, own + 1), self._writers.of_mlp(out) - before)
-
-    def _keep(self, own: slice, change: Float[Tensor, "writer row token size"]) -> None:
+    def _keep(
+        self,
+        rows: Int[Tensor, " row"],
+        own: slice,
+        change: Float[Tensor, "writer row token size"],
+    ) -> None:
         """Record the writers' outputs in this run, given their change from the base prompt."""
         kept = change.to(self._kept) - self._streams.differences[own][:, None]
-        self._kept[:, own] = kept.transpose(0, 1)
+        self._kept[rows, own] = kept.transpose(0, 1)
 
 
 def _writing(view: View, values: Tensor) -> Edit:

@@ -73,7 +73,7 @@ class Writers:
         )
         if architecture.attention_out != architecture.attention:
             norm = own.get_submodule(architecture.attention_out)
-            total = projection(z)
+            total = projection.forward(z)  # without hooks, one of which may call this
             each = norm_form(norm, total).parts(each, total)
         return self._scale * each
 

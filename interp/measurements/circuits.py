@@ -10,11 +10,16 @@ from interp.circuits.running import CircuitRuns
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError, unknown
 from interp.measurements.core import PromptRows
-from interp.measurements.edges import cell_budget, pairs_on_graph
+from interp.measurements.edges import pairs_on_graph
 from interp.measurements.patching import PairMeasurement
 from interp.measurements.specs import Circuits
 from interp.models.model import Model
 from interp.plugins import named
+from interp.reading.budget import token_budget
+
+CPU_CIRCUIT_TOKENS = 8192
+"""Default budget of one pass over several circuits on a CPU, in tokens that the readers of a layer
+read. Each call of the model has a fixed cost, however few circuits it runs."""
 
 DIRECTIONS = ("noising",)
 """The clean prompt is run; edges outside the circuit carry the corrupt prompt's activations."""
@@ -45,7 +50,9 @@ def circuits_by(
         batch_tokens: token budget of a batch.
     """
     graph = graph_of(model)
-    budget = cell_budget(model, batch_tokens)
+    if batch_tokens is None and model.device.type == "cpu":
+        batch_tokens = CPU_CIRCUIT_TOKENS
+    budget = token_budget(model, batch_tokens)
     chosen: list[Chosen] = []
     if effects is not None:
         own = ranking(effects, methods=spec.methods, split=spec.split)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
@@ -283,8 +284,39 @@ def readable(location: Path | str) -> Iterator[tuple[Path | str, dict[str, Any]]
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"model{GGUF}"
         file.symlink_to(location.absolute())
-        # The whole path, because transformers looks first in the working directory.
-        yield Path(folder), {"gguf_file": str(file)}
+        with _read_once():
+            # The whole path, because transformers looks first in the working directory.
+            yield Path(folder), {"gguf_file": str(file)}
+
+
+@contextmanager
+def _read_once() -> Iterator[None]:
+    """Within the block, headers and tensor names that were already read are not read again.
+
+    Otherwise, transformers reads the header, with the whole vocabulary, for the configuration, the
+    tokenizer and the weights, and makes the table of tensor names anew for every module.
+    """
+    import gguf
+
+    known = gguf.GGUFReader, gguf.get_tensor_name_map
+    vars(gguf).update(GGUFReader=_reader, get_tensor_name_map=cache(gguf.get_tensor_name_map))
+    try:
+        yield
+    finally:
+        vars(gguf).update(GGUFReader=known[0], get_tensor_name_map=known[1])
+
+
+def _reader(path: str) -> Any:
+    file = Path(path).resolve()
+    status = file.stat()
+    return _unchanged_reader(file, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _unchanged_reader(file: Path, *unused: int) -> Any:
+    from gguf.gguf_reader import GGUFReader
+
+    return GGUFReader(file)
 
 
 def remove_foreign_tokens(tokenizer: Any) -> None:
@@ -310,6 +342,7 @@ def dequantizing() -> dict[str, Any]:
 
 def as_ordinary(hf: PreTrainedModel) -> None:
     """Remove transformers' marks of quantization from a model whose weights it has unpacked."""
+    _unchanged_reader.cache_clear()  # a header in memory takes kilobytes per token
     quantizer: Any = getattr(hf, "hf_quantizer", None)
     if quantizer is not None:
         quantizer.remove_quantization_config(hf)

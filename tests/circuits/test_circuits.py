@@ -18,6 +18,7 @@ from interp.circuits.choice import (
     pruned,
     top_order,
 )
+from interp.circuits.exact import LayerRuns
 from interp.circuits.graph import Graph
 from interp.errors import UserError
 from interp.patching.pairs import contrast_of
@@ -121,6 +122,31 @@ def test_any_circuit_is_the_hand_written_model_with_its_edges():
         assert metric == pytest.approx(expected, abs=1e-6)
     assert own.metrics(circuits)[0] == pytest.approx(own.base, abs=1e-6)
     assert abs(own.base - own.source) > 1e-3
+
+
+def test_a_layer_is_run_twice_for_all_circuits_and_only_if_one_has_an_edge_into_it(monkeypatch):
+    own = Pair(tiny_model("llama"))
+    runs = []
+    original = LayerRuns._run
+
+    def counted(self, layer, streams, edits):
+        runs.append(layer)
+        return original(self, layer, streams, edits)
+
+    monkeypatch.setattr(LayerRuns, "_run", counted)
+    edges, last = own.graph.edges, own.graph.layers - 1
+    lower = edges.clone()
+    lower[own.graph.mlp_reader(last - 1) + 1 : -1] = False
+    straight = torch.zeros_like(edges)
+    straight[-1, 0] = True
+    own.metrics([edges, lower, straight], tokens=10_000)
+    assert runs == [*sorted([*range(own.graph.layers)] * 2), own.graph.layers]
+    runs.clear()
+    own.metrics([lower])
+    assert last not in runs
+    runs.clear()
+    own.metrics([straight])
+    assert runs == [own.graph.layers]
 
 
 def equal_pairs(model):

@@ -56,9 +56,9 @@ class Pair:
             own = ExactEdges(self.model, self.graph, budget=TokenBudget(700))
             return own.effects(self.streams, step=step)
 
-    def metrics(self, circuits):
+    def metrics(self, circuits, tokens=700):
         with self.reading():
-            own = CircuitRuns(self.model, self.graph, budget=TokenBudget(700))
+            own = CircuitRuns(self.model, self.graph, budget=TokenBudget(tokens))
             return own.metrics(self.streams, circuits)
 
 

@@ -167,6 +167,23 @@ def test_the_file_of_the_working_directory_is_not_read_instead(file, tmp_path, m
     assert load("../tiny.Q8_0.gguf").name == "tiny.Q8_0"
 
 
+def test_the_header_is_read_once_for_a_model_but_again_once_it_has_changed(file, monkeypatch):
+    opened = []
+    original = gguf.gguf_reader.GGUFReader.__init__
+
+    def counted(self, path, *rest):
+        opened.append(path)
+        original(self, path, *rest)
+
+    monkeypatch.setattr(gguf.gguf_reader.GGUFReader, "__init__", counted)
+    load(file)
+    assert len(opened) == 1
+    file.write_bytes(file.read_bytes())
+    load(file)
+    assert len(opened) == 2
+    assert gguf.GGUFReader is gguf.gguf_reader.GGUFReader
+
+
 def test_a_folder_with_one_file_is_that_model(file):
     loaded = load(file.parent)
     assert loaded.name == file.parent.name
