@@ -366,8 +366,9 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
     for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
         where = ", ".join(map(str, cell.values()))
         every = rows[rows["recognized"] == "all"]
-        yield from _titled(f"Effect in logits, mean over pairs: {where}", every, "effect")
         recognized = rows[rows["recognized"] == SHARED]
+        none = " (the model recognizes none)" if (recognized["pairs"] == 0).all() else ""
+        yield from _titled(f"Effect in logits, mean over pairs{none}: {where}", every, "effect")
         if recognized["recovered"].notna().any():
             title = f"Recovered share, recognized pairs: {where}"
             yield from _titled(title, recognized, "recovered")
