@@ -1,6 +1,7 @@
 """Messages and progress on standard error: a bar on a terminal, plain lines elsewhere."""
 
 import sys
+import threading
 import time
 from types import TracebackType
 
@@ -9,7 +10,6 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     TextColumn,
-    TimeRemainingColumn,
 )
 from rich.progress import Progress as Bar
 
@@ -34,10 +34,13 @@ _running: list["Progress"] = []
 """The progress displays of the running tasks, outermost first."""
 
 
-def begin_step(count: int) -> None:
-    """Note that the innermost running task now works on its next `count` items."""
+def begin_step(count: int, *, cost: float | None = None) -> None:
+    """Note that the innermost running task now works on its next `count` items.
+
+    `cost` is the time that they take, in units of the mean time of an item; by default, `count`.
+    """
     if _running:
-        _running[-1].begin_step(count)
+        _running[-1].begin_step(count, cost)
 
 
 def passed(share: float | None = None) -> None:
@@ -50,13 +53,19 @@ def passed(share: float | None = None) -> None:
 
 
 class Progress:
-    """Show a task's progress on standard error while the `with` block runs."""
+    """Show a task's progress on standard error while the `with` block runs.
+
+    Times left follow from the time since the first finished part, because the first one also takes
+    the time of preparations.
+    """
 
     def __init__(self, task: str, *, total: int, done: int = 0, unit: str = "prompts") -> None:
         self._task, self._total, self._unit = task, total, unit
         self._done = self._initial = self._printed = done
         self._note = ""
-        self._step, self._share = 0, 0.0
+        self._step, self._cost, self._share = 0, 0.0, 0.0
+        self._finished = float(done)
+        self._ended = threading.Event()
         self._bar: Bar | None = None
         if sys.stderr.isatty():
             self._bar = Bar(
@@ -64,15 +73,22 @@ class Progress:
                 BarColumn(),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[rate]} {task.fields[note]}"),
-                TimeRemainingColumn(),
+                TextColumn("{task.fields[left]}"),
                 console=Console(stderr=True),
             )
-            self._id = self._bar.add_task(task, total=total, completed=done, rate="", note="")
+            self._id = self._bar.add_task(
+                task, total=total, completed=done, rate="", note="", left=""
+            )
 
     def __enter__(self) -> "Progress":
         self._start = self._last_line = time.monotonic()
+        self._first: tuple[float, float] | None = None
+        self._latest = self._start, self._finished
         if self._bar:
             self._bar.start()
+        else:
+            self._watcher = threading.Thread(target=self._watch, daemon=True)
+            self._watcher.start()
         _running.append(self)
         return self
 
@@ -83,51 +99,80 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         _running.remove(self)
+        self._ended.set()
         if self._bar:
             self._bar.stop()
-        elif self._done > self._printed and kind is None:
+            return
+        self._watcher.join()
+        if self._done > self._printed and kind is None:
             self._print_line()
 
     def advance(self, count: int, *, note: str = "") -> None:
         """Count `count` more items as done; show the note until another one replaces it."""
         self._done += count
-        self._step, self._share = 0, 0.0
+        self._finished += self._cost if count == self._step else count
+        self._step, self._cost, self._share = 0, 0.0, 0.0
         self._note = note or self._note
         self._show()
 
-    def begin_step(self, count: int) -> None:
+    def begin_step(self, count: int, cost: float | None = None) -> None:
         """Work on the next `count` items, which are counted once `advance` is called."""
-        self._step, self._share = count, 0.0
+        self._step, self._cost, self._share = count, count if cost is None else cost, 0.0
 
     def passed(self, share: float | None) -> None:
         """Show that the step is running, with its finished share if known."""
         self._share = self._share if share is None else share
         self._show()
 
-    @property
-    def _reached(self) -> float:
-        """The number of items done, including the finished share of the step."""
-        return self._done + self._share * self._step
+    def _watch(self) -> None:
+        """Print lines while nothing else does, because a single pass takes long."""
+        while not self._ended.wait(PLAIN_INTERVAL / 10):
+            if time.monotonic() - self._last_line >= PLAIN_INTERVAL:
+                self._print_line()
 
     def _show(self) -> None:
+        now, reached = time.monotonic(), self._finished + self._share * self._cost
+        if reached > self._latest[1]:
+            self._latest = now, reached
+            self._first = self._first or self._latest
         if self._bar:
-            rate = f"{self._rate():.1f} {self._unit}/s"
-            self._bar.update(self._id, completed=self._reached, rate=rate, note=self._note)
-        elif time.monotonic() - self._last_line >= PLAIN_INTERVAL:
+            rate = f"{self._rate(now):.1f} {self._unit}/s"
+            left = f"{clock(self._left(now))} left" if self._first else ""
+            done = self._done + self._share * self._step
+            self._bar.update(self._id, completed=done, rate=rate, note=self._note, left=left)
+        elif now - self._last_line >= PLAIN_INTERVAL:
             self._print_line()
 
-    def _rate(self) -> float:
-        elapsed = time.monotonic() - self._start
-        return (self._reached - self._initial) / elapsed if elapsed > 0 else 0.0
+    def _rate(self, now: float) -> float:
+        """The number of items per second."""
+        done = self._done - self._initial + self._share * self._step
+        return done / (now - self._start) if now > self._start else 0.0
+
+    def _left(self, now: float) -> float:
+        """The estimated number of seconds until the task ends."""
+        when, reached = self._latest
+        since, before = self._start, float(self._initial)
+        if self._first is not None and reached > self._first[1]:
+            since, before = self._first
+        if reached <= before or when <= since:
+            return float("inf")
+        left = (self._total - reached) * (when - since) / (reached - before)
+        return max(0.0, left - (now - when))
 
     def _print_line(self) -> None:
-        self._last_line, self._printed = time.monotonic(), self._done
-        rate = self._rate()
-        left = (self._total - self._reached) / rate if rate else float("inf")
+        now = self._last_line = time.monotonic()
+        self._printed = self._done
         note = f", {self._note}" if self._note else ""
         done = f"{self._done}/{self._total} {self._unit}"
         part = f" and {self._share:.0%} of the next {self._step}" if self._share else ""
-        echo(f"{self._task}: {done}{part}, {rate:.2g}/s, {clock(left)} left{note}")
+        if self._first is None:
+            part = f", the first {self._step}" if self._step else ""
+            echo(f"{self._task}: {done}{part} for {clock(now - self._start)}{note}")
+            return
+        # The first part also took the time of preparations.
+        rough = "about " if self._latest == self._first and self._done < self._total else ""
+        speed = f"{self._rate(now):.2g}/s, {rough}{clock(self._left(now))} left"
+        echo(f"{self._task}: {done}{part}, {speed}{note}")
 
 
 def clock(seconds: float) -> str:

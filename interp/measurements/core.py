@@ -126,10 +126,12 @@ class Measurement:
         def unmeasured() -> list[int]:
             return [i for i, unit in enumerate(units) if i not in rows and unit not in failures]
 
+        mean = sum(map(len, tokenized.values())) / max(1, len(tokenized))
         while waiting := unmeasured():
             for places, batch in self.batches([tokenized[index] for index in waiting]):
                 indices = [waiting[place] for place in places]
-                begin_step(len(indices))
+                size = sum(len(tokenized[index]) for index in indices)
+                begin_step(len(indices), cost=size / mean)
                 found = self._rows_or_errors(batch)
                 own = {units[index] for index in indices}
                 if found is None and len(own) > 1:
