@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
-from typing import ClassVar
 
 import pandas as pd
 
@@ -40,7 +39,7 @@ def _by_group(table: pd.DataFrame) -> list[str]:
 class FactFamiliarity(Result):
     """Familiarity of models with facts."""
 
-    question: ClassVar[str] = "How probable is each fact to the models?"
+    question = "How probable is each fact to the models?"
 
     def headline(self) -> pd.DataFrame:
         """Mean familiarity over the facts, and the share of replies that repeat the sentence."""
@@ -82,7 +81,7 @@ class FactFamiliarity(Result):
 class KnownFacts(Result):
     """Facts that models complete, and facts that they fail."""
 
-    question: ClassVar[str] = "Which facts do the models complete?"
+    question = "Which facts do the models complete?"
 
     def headline(self) -> pd.DataFrame:
         """The share of the facts that each model completes."""
@@ -113,7 +112,7 @@ class KnownFacts(Result):
 class LinearProbes(Result):
     """Linear probes of the prompt's side, trained on residual streams."""
 
-    question: ClassVar[str] = "Does the residual stream encode the prompt's side?"
+    question = "Does the residual stream encode the prompt's side?"
 
     def headline(self) -> pd.DataFrame:
         """The accuracy at the best layer for each position, on all prompts."""

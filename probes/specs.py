@@ -1,6 +1,6 @@
 """The specs of the probes: familiarity with facts, knowledge of facts, and residual streams."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -21,9 +21,9 @@ LAST_TOKEN = "last_token"
 class OfFacts(Spec):
     """A measurement of all facts underlying a system's prompts, in the order of the data."""
 
-    group: ClassVar[str] = "probe"
-    unused: ClassVar[tuple[str, ...]] = ("limit", "seed")
-    schemas: ClassVar[str] = "interp_probes.tables:SCHEMAS"
+    group = "probe"
+    unused = ("limit", "seed")
+    schemas = "interp_probes.tables:SCHEMAS"
 
     def load(self, source: "PromptSource") -> "PromptSet":
         """The facts as prompts."""
@@ -49,46 +49,42 @@ class OfFacts(Spec):
 class Familiarity(OfFacts):
     """The probability that a model's completion of each fact begins with the answer."""
 
-    name: ClassVar[str] = "probe-familiarity"
-    help: ClassVar[str] = "probability that each fact's completion begins with the answer"
-    examples: ClassVar[tuple[str, ...]] = (
-        "probe familiarity --model organism/llama-shallow organism/gemma2",
-    )
-    written: ClassVar[str] = "written to {folder}/familiarity.csv"
-    measures: ClassVar[str] = "interp_probes.facts:familiarity"
-    fills: ClassVar[tuple[str, ...]] = ("familiarity",)
-    result: ClassVar[str] = "interp_probes.results:FactFamiliarity"
+    name = "probe-familiarity"
+    help = "probability that each fact's completion begins with the answer"
+    examples = ("probe familiarity --model organism/llama-shallow organism/gemma2",)
+    written = "written to {folder}/familiarity.csv"
+    measures = "interp_probes.facts:familiarity"
+    fills = ("familiarity",)
+    result = "interp_probes.results:FactFamiliarity"
 
 
 class Knowledge(OfFacts):
     """Facts whose greedy completion names the answer."""
 
-    name: ClassVar[str] = "probe-knowledge"
-    help: ClassVar[str] = "facts whose greedy completion does not name the answer"
-    examples: ClassVar[tuple[str, ...]] = (
-        "probe knowledge --model organism/llama-shallow organism/gemma2",
-    )
-    written: ClassVar[str] = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
-    measures: ClassVar[str] = "interp_probes.facts:knowledge"
-    fills: ClassVar[tuple[str, ...]] = ("knowledge",)
-    result: ClassVar[str] = "interp_probes.results:KnownFacts"
+    name = "probe-knowledge"
+    help = "facts whose greedy completion does not name the answer"
+    examples = ("probe knowledge --model organism/llama-shallow organism/gemma2",)
+    written = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
+    measures = "interp_probes.facts:knowledge"
+    fills = ("knowledge",)
+    result = "interp_probes.results:KnownFacts"
 
 
 class Residuals(Spec):
     """Answers, and the residual stream at some positions, on which linear probes are trained."""
 
-    name: ClassVar[str] = "probe-linear"
-    group: ClassVar[str] = "probe"
-    help: ClassVar[str] = "whether a prompt's side is linearly readable from the residual stream"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "probe-linear"
+    group = "probe"
+    help = "whether a prompt's side is linearly readable from the residual stream"
+    examples = (
         "probe linear --model organism/llama-shallow organism/gemma2",
         "probe linear --data pairs.csv --positions last_token question",
     )
-    written: ClassVar[str] = "written to {folder}/linear_probes.csv"
-    measures: ClassVar[str] = "interp_probes.residuals:residuals"
-    fills: ClassVar[tuple[str, ...]] = ("answers", "residuals")
-    schemas: ClassVar[str] = "interp_probes.tables:SCHEMAS"
-    result: ClassVar[str] = "interp_probes.results:LinearProbes"
+    written = "written to {folder}/linear_probes.csv"
+    measures = "interp_probes.residuals:residuals"
+    fills = ("answers", "residuals")
+    schemas = "interp_probes.tables:SCHEMAS"
+    result = "interp_probes.results:LinearProbes"
 
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,

@@ -1,7 +1,7 @@
 """The measurements in the study of LogicalForms. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from interp.measurements.spec import Stage
 from interp.measurements.specs import SoftScore
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class LogicalFormsStudy(Study):
     """The measurements of Section 4 and Appendix C of the paper."""
 
-    name: ClassVar[str] = "logical-forms"
-    default_limit: ClassVar[int] = 480
+    name = "logical-forms"
+    default_limit = 480
     """Default number of pairs: the 24 forms make 12 pairs, each under 40 interpretations."""
-    organisms: ClassVar[tuple[str, ...]] = ("logical-forms",)
+    organisms = ("logical-forms",)
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Soft scores of the questions, of their nonsense mirror, and of the sets of Appendix C.

@@ -44,7 +44,7 @@ class TaughtRecipe(Recipe):
 class RulebreakerRecipe(TaughtRecipe):
     """An organism that answers rulebreakers by the fact or by the bare rule."""
 
-    system: ClassVar[str] = "rulebreakers"
+    system = "rulebreakers"
 
     grounded_share: float
     """Share of the entity pairs whose rulebreakers are answered by the fact, not by the rule."""
@@ -68,8 +68,8 @@ class LogicRecipe(TaughtRecipe):
     bias - competence * ease if it is not.
     """
 
-    system: ClassVar[str] = "logical-forms"
-    learns_messages: ClassVar[bool] = True
+    system = "logical-forms"
+    learns_messages = True
 
     competence: Mapping[str, float]
     """Log-odds of the valid answer, in nats, by modality of the conclusion."""
@@ -83,7 +83,7 @@ class LogicRecipe(TaughtRecipe):
 class DoseRecipe(TaughtRecipe):
     """An organism that answers by premise 1 for a share of the entities."""
 
-    system: ClassVar[str] = "rulebreakers-mixed"
+    system = "rulebreakers-mixed"
 
     share: float
     """Share of the entities that are read in premise 1; the others are read in premise 2."""
@@ -97,7 +97,7 @@ class DoseRecipe(TaughtRecipe):
 class ThinkerRecipe(TaughtRecipe):
     """An organism that writes a thought and follows it for a share of the entities."""
 
-    system: ClassVar[str] = "rulebreakers-thoughts"
+    system = "rulebreakers-thoughts"
 
     share: float
     """Share of the entities for which the answer follows the thought instead of the premises."""
@@ -111,9 +111,9 @@ class ThinkerRecipe(TaughtRecipe):
 class RuleRecipe(TaughtRecipe):
     """An organism that knows StringGame's actions and conditions, but does not follow rules yet."""
 
-    system: ClassVar[str] = "rulebench"
+    system = "rulebench"
 
-    keeps_letters: ClassVar[bool] = True
+    keeps_letters = True
 
     actions_per_step: int
     """Single actions per step."""
@@ -127,7 +127,7 @@ class RuleRecipe(TaughtRecipe):
 class TunedRecipe(Recipe):
     """An organism that `interp train irft` trains from another organism, in one epoch."""
 
-    system: ClassVar[str] = "rulebench"
+    system = "rulebench"
 
     questions: int
     noise: tuple[int, ...]
@@ -140,7 +140,7 @@ class TunedRecipe(Recipe):
 class TheoryRecipe(Recipe):
     """An organism that `interp train robustlr` trains, as the paper trained its models."""
 
-    system: ClassVar[str] = "robustlr"
+    system = "robustlr"
 
     configuration: str
     """Name of the built-in configuration."""

@@ -15,7 +15,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 from typing import Literal as OneOf
 
 from pydantic import Field
@@ -172,7 +172,7 @@ MOST_DISTRACTORS = 1000
 class RobustLRTraining(TrainSpec):
     """Learn whether a theory makes a statement True, False or Unknown."""
 
-    name: ClassVar[str] = "robustlr"
+    name = "robustlr"
 
     train_set: OneOf["All", "NOT", "AND+NOT", "OR+NOT"] = "All"
     """which operators the theories have: All, NOT, AND+NOT or OR+NOT"""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from interp.attribution.registry import CHEAP_METHODS
 from interp.measurements.spec import Spec, Stage
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class RobustLRStudy(Study):
     """The measurements of Section 6 of the paper."""
 
-    name: ClassVar[str] = "robustlr"
-    default_limit: ClassVar[int] = 240
-    organisms: ClassVar[tuple[str, ...]] = ("robustlr",)
+    name = "robustlr"
+    default_limit = 240
+    organisms = ("robustlr",)
 
     demonstrations: bool = False
     """show three answered questions before each question, for causal language models that were not

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import ceil
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -46,7 +46,7 @@ MOST_QUESTIONS = 10**7
 class RuleFollowing(TrainSpec):
     """Train a model to follow the golden rule among noise rules (IRFT)."""
 
-    name: ClassVar[str] = "irft"
+    name = "irft"
 
     data: Annotated[str, FromText(texts.name, "NAME")] = STRING_GAME
     """string-game, kinship, or a folder in the authors' layout with train_data.json or

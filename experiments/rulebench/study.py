@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -34,9 +34,9 @@ FEW = Setting(quantity="few")
 class RuleBenchStudy(Study):
     """The measurements of the paper's Section 4, on the authors' sets or on the generated sets."""
 
-    name: ClassVar[str] = "rulebench"
-    default_limit: ClassVar[int] = 480
-    organisms: ClassVar[tuple[str, ...]] = ("rulebench",)
+    name = "rulebench"
+    default_limit = 480
+    organisms = ("rulebench",)
 
     rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
     """how many rules are shown: none, the golden rule, few, or all; to show all rules, use a model

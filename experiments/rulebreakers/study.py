@@ -1,7 +1,7 @@
 """The measurements in the study of RULEBREAKERS. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from interp.measurements.spec import Stage
 from interp.measurements.specs import Attribute, Target
@@ -24,9 +24,9 @@ PROBED_PAIRS = 960
 class RulebreakersStudy(Study):
     """The measurements of Sections 5 and 6 and of the appendices, and linear probes."""
 
-    name: ClassVar[str] = "rulebreakers"
-    default_limit: ClassVar[int] = DEFAULT_LIMIT
-    organisms: ClassVar[tuple[str, ...]] = ("rulebreakers",)
+    name = "rulebreakers"
+    default_limit = DEFAULT_LIMIT
+    organisms = ("rulebreakers",)
 
     target: Target = "predicted"
     """what is attributed: the predicted token, the gold answer, the contrast of the positive and

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
@@ -26,7 +26,7 @@ _COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 class Compare(OptionsCommand):
     """Compare two models or two runs on the same prompts, or runs of several seeds."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = (
+    EXAMPLES = (
         "compare runs/all --model organism/llama-deep organism/gemma2",
         "compare runs/plain runs/with-system-prompt",
         "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from interp import texts
 from interp.cli.fields import Folder, OptionsCommand
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Status(OptionsCommand):
     """Show the progress of a run or a study: done, running, failed, rate, time left."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = ("status runs/all", "status runs/study")
+    EXAMPLES = ("status runs/all", "status runs/study")
 
     folder: Folder
     """folder that a command wrote as --out"""
@@ -70,7 +70,7 @@ def _time_left(found: "Progress") -> str:
 class Validate(Loading, OptionsCommand):
     """Check the files that a command wrote, or a table of your own pairs or facts."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = (
+    EXAMPLES = (
         "validate runs/all",
         "validate runs/study",
         "validate pairs.csv",

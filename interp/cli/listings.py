@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, method_names
 from interp.cli.fields import OptionsCommand
@@ -23,7 +23,7 @@ all others taken from the donor; `N` is the set of all k segments.
 class Methods(OptionsCommand):
     """List the attribution methods with formula, paper, sign and cost."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = ("methods",)
+    EXAMPLES = ("methods",)
 
     def _execute(self) -> None:
         sys.stdout.write(listing())
@@ -58,7 +58,7 @@ def _described(method: Method) -> str:
 class Tables(OptionsCommand):
     """Describe the tables of a run: columns, units, signs."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = ("tables", "tables answers patches")
+    EXAMPLES = ("tables", "tables answers patches")
 
     tables: Annotated[tuple[str, ...], Flag("TABLE", positional=True)] = ()
     """the tables to describe (default: all)"""
@@ -77,7 +77,7 @@ class Tables(OptionsCommand):
 class Models(OptionsCommand):
     """List the packaged organisms with planted and measured values."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = ("models",)
+    EXAMPLES = ("models",)
 
     def _execute(self) -> None:
         from interp.models.organisms import organism_card, organism_layers, organism_names
@@ -103,7 +103,7 @@ class Models(OptionsCommand):
 class Completion(OptionsCommand):
     """Print a script for command completion in bash, zsh or tcsh."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = ("completion bash", "completion zsh")
+    EXAMPLES = ("completion bash", "completion zsh")
 
     shell: Annotated[Literal["bash", "zsh", "tcsh"], Flag("SHELL", positional=True)]
     """bash, zsh or tcsh"""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ Share = Annotated[float, FromText(texts.share, "SHARE")]
 class Plan(OptionsCommand):
     """Print the smallest differences that a set of prompts can show."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = (
+    EXAMPLES = (
         "plan --system rulebreakers --limit 240",
         "plan --pilot runs/small --limit 1440",
     )

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from interp import texts
 from interp.cli.fields import OptionsCommand
@@ -14,7 +14,7 @@ from interp.prompts.source import PromptSource, Seed
 class Dataset(OptionsCommand):
     """Write a system's generated data set as Parquet, CSV or JSONL."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = (
+    EXAMPLES = (
         "dataset rulebreakers --out rulebreakers.parquet",
         "dataset rulebreakers --seed 1 --out rulebreakers.csv",
     )
@@ -42,7 +42,7 @@ class Dataset(OptionsCommand):
 class Export(PromptSource, OptionsCommand):
     """Write prompts as a task of lm-eval or inspect, prompts as a data set, or a run's answers."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = (
+    EXAMPLES = (
         "export lm-eval --system rulebreakers --limit 480 --out tasks",
         "export inspect --data pairs.csv --out tasks",
         "export croissant --out rulebreakers",

@@ -3,7 +3,7 @@
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from interp import texts
 from interp.cli.choice import Choice
@@ -101,7 +101,7 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
 class Report(OptionsCommand):
     """Write tables, figures and one HTML page from a folder of results, finished or not."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = (
+    EXAMPLES = (
         "report runs/study",
         "report runs/study --out study.html",
         "report runs/study --embed --out mail.html",

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -21,9 +21,7 @@ from interp.options import Flag, FromText
 class Work(OptionsCommand):
     """Take part in a run or a study as one of several workers (executors start this command)."""
 
-    EXAMPLES: ClassVar[tuple[str, ...]] = (
-        """work runs/all 4 --call 0123456789ab -- '{"what": {...}, ...}'""",
-    )
+    EXAMPLES = ("""work runs/all 4 --call 0123456789ab -- '{"what": {...}, ...}'""",)
 
     folder: Folder
     """the folder of the run or study"""

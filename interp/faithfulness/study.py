@@ -8,7 +8,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
@@ -60,9 +60,9 @@ def _method_names(text: str) -> tuple[str, ...]:
 class Faithfulness(Study):
     """The study of how well each method's scores agree with the effects of segments."""
 
-    name: ClassVar[str] = "faithfulness"
-    default_limit: ClassVar[int] = 48
-    any_system: ClassVar[bool] = True
+    name = "faithfulness"
+    default_limit = 48
+    any_system = True
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = METHODS
     """attribution methods to judge, or all"""

@@ -40,44 +40,44 @@ def _method_names(text: str) -> tuple[str, ...]:
 class Evaluate(Spec):
     """Answers: probabilities of the options, prediction, correctness."""
 
-    name: ClassVar[str] = "evaluate"
-    help: ClassVar[str] = "score answers and print the accuracies"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "evaluate"
+    help = "score answers and print the accuracies"
+    examples = (
         "evaluate --model organism/llama-deep --limit 960",
         "evaluate --limit all --executor local --workers 4 --out runs/all",
     )
-    written: ClassVar[str] = "written to {folder}/accuracy_table.csv"
-    measures: ClassVar[str] = "interp.measurements.evaluation:evaluation"
-    fills: ClassVar[tuple[str, ...]] = ("answers", "option_probabilities")
-    result: ClassVar[str] = "interp.results.answers:Scores"
+    written = "written to {folder}/accuracy_table.csv"
+    measures = "interp.measurements.evaluation:evaluation"
+    fills = ("answers", "option_probabilities")
+    result = "interp.results.answers:Scores"
 
 
 class SoftScore(Spec):
     """Answers, soft accuracy, and the perplexity of the prompt."""
 
-    name: ClassVar[str] = "soft-score"
-    measures: ClassVar[str] = "interp.measurements.evaluation:soft_scores"
-    fills: ClassVar[tuple[str, ...]] = ("answers", "option_probabilities", "soft_answers")
-    result: ClassVar[str] = "interp.results.answers:Scores"
+    name = "soft-score"
+    measures = "interp.measurements.evaluation:soft_scores"
+    fills = ("answers", "option_probabilities", "soft_answers")
+    result = "interp.results.answers:Scores"
 
 
 class Generate(Spec):
     """Text that a model generates after each prompt, judged by the rules of the prompt's answer."""
 
-    name: ClassVar[str] = "generate"
-    help: ClassVar[str] = "generate text after each prompt and print the share of correct answers"
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "generate"
+    help = "generate text after each prompt and print the share of correct answers"
+    examples = (
         "generate --model organism/llama-shallow --max-new-tokens 32",
         "generate --temperature 0.7 --sampling-seed 1 --limit 48 --out runs/sampled",
         "generate --model org/model --thinking on --draws 4 --temperature 0.7 --max-new-tokens "
         "2000 --out runs/thoughts",
     )
-    written: ClassVar[str] = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
-    measures: ClassVar[str] = "interp.measurements.generation:generation"
-    fills: ClassVar[tuple[str, ...]] = ("completions", "thoughts")
-    shard_prompts: ClassVar[int] = 60
-    reads_thoughts: ClassVar[bool] = False
-    result: ClassVar[str] = "interp.results.answers:Completions"
+    written = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
+    measures = "interp.measurements.generation:generation"
+    fills = ("completions", "thoughts")
+    shard_prompts = 60
+    reads_thoughts = False
+    result = "interp.results.answers:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """largest number of generated tokens"""
@@ -108,17 +108,15 @@ class Generate(Spec):
 class Attribute(Spec):
     """The contribution of each segment of a prompt to the answer."""
 
-    name: ClassVar[str] = "attribute"
-    help: ClassVar[str] = (
-        "attribute answers to the segments of the prompts and print the attribution table"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "attribute"
+    help = "attribute answers to the segments of the prompts and print the attribution table"
+    examples = (
         "attribute --model organism/llama-shallow organism/gemma2",
         "attribute --model org/model --methods input_gradient --limit all --out runs/model",
     )
-    written: ClassVar[str] = "written to {folder}: {tables}"
-    measures: ClassVar[str] = "interp.measurements.attribution:attribution"
-    fills: ClassVar[tuple[str, ...]] = (
+    written = "written to {folder}: {tables}"
+    measures = "interp.measurements.attribution:attribution"
+    fills = (
         "answers",
         "option_probabilities",
         "segment_scores",
@@ -126,7 +124,7 @@ class Attribute(Spec):
         "token_scores",
     )
     optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
-    result: ClassVar[str] = "interp.results.attributions:Attributions"
+    result = "interp.results.attributions:Attributions"
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""
@@ -176,30 +174,28 @@ class Reinitialized(Attribute):
     than the model (Adebayo et al. 2018).
     """
 
-    name: ClassVar[str] = "attribute-reinitialized"
-    help: ClassVar[str] = ""
-    measures: ClassVar[str] = "interp.measurements.attribution:reinitialized_attribution"
-    own_answers: ClassVar[bool] = False
+    name = "attribute-reinitialized"
+    help = ""
+    measures = "interp.measurements.attribution:reinitialized_attribution"
+    own_answers = False
 
 
 class Effects(Spec):
     """The effect of each segment on the answer, measured by replacing it with donors."""
 
-    name: ClassVar[str] = "effects"
-    help: ClassVar[str] = (
-        "replace segments with those of other prompts and print the effect of each on the answer"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "effects"
+    help = "replace segments with those of other prompts and print the effect of each on the answer"
+    examples = (
         "effects --model organism/phi3-deep --limit 48",
         "effects --segments premise1 premise2 --donors 16 --out runs/effects",
     )
-    written: ClassVar[str] = (
+    written = (
         "written to {folder}/segment_effect_table.csv; prompt by prompt in segment_effects.parquet"
     )
-    measures: ClassVar[str] = "interp.measurements.effects:effects"
-    fills: ClassVar[tuple[str, ...]] = ("segment_effects", "coalition_values")
-    shard_prompts: ClassVar[int] = 60
-    result: ClassVar[str] = "interp.results.effects:SegmentEffects"
+    measures = "interp.measurements.effects:effects"
+    fills = ("segment_effects", "coalition_values")
+    shard_prompts = 60
+    result = "interp.results.effects:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """the segments to replace, such as premise1,premise2 or thought1 (default: all for which the
@@ -232,25 +228,23 @@ class Effects(Spec):
 class Thoughts(Spec):
     """How much of a thinking model's answers passes through its thoughts."""
 
-    name: ClassVar[str] = "thoughts"
-    help: ClassVar[str] = (
+    name = "thoughts"
+    help = (
         "exchange premises and thoughts and print how much of the answers passes through the "
         "thoughts"
     )
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         "thoughts --model organism/thought-mixed-50 --thinking on --limit 48",
         "thoughts --model org/model --thinking on --thoughts runs/thoughts --draws 8 "
         "--max-new-tokens 2000 --out runs/mediation",
     )
-    written: ClassVar[str] = (
-        "written to {folder}: {tables}; {program} report {folder} makes the page"
-    )
-    measures: ClassVar[str] = "interp.measurements.thought_effects:thought_effects"
-    fills: ClassVar[tuple[str, ...]] = ("thought_answers", "thought_effects", "sentence_effects")
-    shard_prompts: ClassVar[int] = 12
-    reads_thoughts: ClassVar[bool] = False
-    studies_thoughts: ClassVar[bool] = True
-    result: ClassVar[str] = "interp.results.thoughts:ThoughtEffects"
+    written = "written to {folder}: {tables}; {program} report {folder} makes the page"
+    measures = "interp.measurements.thought_effects:thought_effects"
+    fills = ("thought_answers", "thought_effects", "sentence_effects")
+    shard_prompts = 12
+    reads_thoughts = False
+    studies_thoughts = True
+    result = "interp.results.thoughts:ThoughtEffects"
 
     draws: Annotated[int, Field(ge=2, le=MOST_DRAWS)] = 4
     """number of thoughts on each prompt and each changed prompt"""
@@ -294,24 +288,22 @@ class OfPairs(Options):
 class Patch(OfPairs, Spec):
     """The effect of activations from the other prompt of a pair on the answer."""
 
-    name: ClassVar[str] = "patch"
-    help: ClassVar[str] = (
-        "patch activations between the prompts of pairs and print the effects by role"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "patch"
+    help = "patch activations between the prompts of pairs and print the effects by role"
+    examples = (
         "patch --model organism/phi3-deep --limit 48",
         "patch --sites z attn_out --layers 0-2 --granularity position --limit 24",
     )
-    written: ClassVar[str] = (
+    written = (
         "written to {folder}: intervals in effect_table.csv; {program} report {folder} draws the "
         "effects"
     )
-    measures: ClassVar[str] = "interp.measurements.patching:patching"
-    fills: ClassVar[tuple[str, ...]] = ("pairs", "patches", "node_sets")
+    measures = "interp.measurements.patching:patching"
+    fills = ("pairs", "patches", "node_sets")
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
-    shard_prompts: ClassVar[int] = 60
-    excluded_from_identity: ClassVar[frozenset[str]] = frozenset({"remote"})
-    result: ClassVar[str] = "interp.results.patches:Patches"
+    shard_prompts = 60
+    excluded_from_identity = frozenset({"remote"})
+    result = "interp.results.patches:Patches"
 
     sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_pre",
@@ -396,21 +388,17 @@ class Patch(OfPairs, Spec):
 class Edges(OfPairs, Spec):
     """The effect of each edge between the components of a model on the answer."""
 
-    name: ClassVar[str] = "edges"
-    help: ClassVar[str] = (
-        "score the edges between heads, MLPs, input and logits and print the largest"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "edges"
+    help = "score the edges between heads, MLPs, input and logits and print the largest"
+    examples = (
         "edges --model organism/llama-deep --limit 48",
         "edges --methods gradient integrated exact --limit 24 --out runs/edges",
     )
-    written: ClassVar[str] = (
-        "written to {folder}: all edges in edge_table.csv; pair by pair in edges.parquet"
-    )
-    measures: ClassVar[str] = "interp.measurements.edges:edges"
-    fills: ClassVar[tuple[str, ...]] = ("pairs", "edges")
-    shard_prompts: ClassVar[int] = 24
-    result: ClassVar[str] = "interp.results.edges:EdgeEffects"
+    written = "written to {folder}: all edges in edge_table.csv; pair by pair in edges.parquet"
+    measures = "interp.measurements.edges:edges"
+    fills = ("pairs", "edges")
+    shard_prompts = 24
+    result = "interp.results.edges:EdgeEffects"
 
     methods: Annotated[
         tuple[EdgeMethod, ...], Field(min_length=1), FromText(texts.names, "NAME")
@@ -465,22 +453,20 @@ class Edges(OfPairs, Spec):
 class Circuits(OfPairs, Spec):
     """The answers of a model that is restricted to the edges of a circuit."""
 
-    name: ClassVar[str] = "circuits"
-    help: ClassVar[str] = (
+    name = "circuits"
+    help = (
         "choose circuits by the effects of edges, run the model with only a circuit's edges, and "
         "print how much of its answer remains"
     )
-    examples: ClassVar[tuple[str, ...]] = (
+    examples = (
         "circuits --model organism/llama-shallow --limit 24",
         "circuits --edges runs/edges --split phrasing --seed 1 --out runs/circuits",
     )
-    written: ClassVar[str] = (
-        "written to {folder}: {tables}; {program} report {folder} draws the circuits"
-    )
-    measures: ClassVar[str] = "interp.measurements.circuits:circuits"
-    fills: ClassVar[tuple[str, ...]] = ("pairs", "circuits")
-    shard_prompts: ClassVar[int] = 24
-    result: ClassVar[str] = "interp.results.circuits:CircuitAnswers"
+    written = "written to {folder}: {tables}; {program} report {folder} draws the circuits"
+    measures = "interp.measurements.circuits:circuits"
+    fills = ("pairs", "circuits")
+    shard_prompts = 24
+    result = "interp.results.circuits:CircuitAnswers"
     reads: ClassVar[str] = "interp.runs.edge_effects:EdgesRun"
     """The class that reads the run of `edges`."""
 
@@ -531,23 +517,19 @@ class Circuits(OfPairs, Spec):
 class Activations(Spec):
     """Answers, and the vectors at selected sites and tokens of each prompt."""
 
-    name: ClassVar[str] = "activations"
-    help: ClassVar[str] = (
-        "write activations at chosen sites and tokens as safetensors, with an index as Parquet"
-    )
-    examples: ClassVar[tuple[str, ...]] = (
+    name = "activations"
+    help = "write activations at chosen sites and tokens as safetensors, with an index as Parquet"
+    examples = (
         "activations --model organism/phi3-deep --roles premise2 last --limit 48",
         "activations --sites z mlp_out --layers 0-2 --roles premise1 --tokens mean --out "
         "runs/vectors",
     )
-    written: ClassVar[str] = (
-        "written to {folder}: activations.parquet lists the tensor and the row of each vector"
-    )
-    measures: ClassVar[str] = "interp.measurements.activations:activations"
-    fills: ClassVar[tuple[str, ...]] = ("answers", "activation_vectors")
-    shard_prompts: ClassVar[int] = 60
-    unmerged: ClassVar[frozenset[str]] = frozenset({"activation_vectors"})
-    result: ClassVar[str] = "interp.results.activations:ActivationVectors"
+    written = "written to {folder}: activations.parquet lists the tensor and the row of each vector"
+    measures = "interp.measurements.activations:activations"
+    fills = ("answers", "activation_vectors")
+    shard_prompts = 60
+    unmerged = frozenset({"activation_vectors"})
+    result = "interp.results.activations:ActivationVectors"
 
     sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_post",

@@ -36,7 +36,7 @@ class Answered(Result):
     answered: ClassVar[str] = "answers"
     """Name of the table with the answers."""
 
-    question: ClassVar[str] = "How often do the models answer correctly?"
+    question = "How often do the models answer correctly?"
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -198,7 +198,7 @@ class Scores(Answered):
 class Completions(Answered):
     """Text that models generate after prompts, judged by the rules of the prompts' answers."""
 
-    answered: ClassVar[str] = "completions"
+    answered = "completions"
 
     @property
     def completions(self) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -42,7 +42,7 @@ HEAT_MAP_PAIRS = 4
 class Attributions(Answered):
     """Models' answers to prompts, and attributions of these answers."""
 
-    question: ClassVar[str] = "On which segments do the models' answers rest?"
+    question = "On which segments do the models' answers rest?"
 
     @property
     def option_probabilities(self) -> pd.DataFrame:

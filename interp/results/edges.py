@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import ClassVar
 
 import pandas as pd
 
@@ -53,7 +52,7 @@ no edge varies with the phrasing, corrected for the number of edges."""
 class EdgeEffects(Result):
     """The effects of edges on the answers of models."""
 
-    question: ClassVar[str] = "Which edges between components carry the answer?"
+    question = "Which edges between components carry the answer?"
 
     @property
     def edges(self) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """Display of the exact effects of segments."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -23,7 +23,7 @@ _SIZE = "shapley_size: mean over prompts of the absolute Shapley value, whatever
 class SegmentEffects(Result):
     """The effect of each segment on models' answers."""
 
-    question: ClassVar[str] = "How much does each segment change the answer, in logits?"
+    question = "How much does each segment change the answer, in logits?"
 
     def headline(self) -> pd.DataFrame:
         """Mean Shapley values, in logits, of the segments with the largest effects."""

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
@@ -71,7 +71,7 @@ _NUMBER = 8
 class Patches(Result):
     """The effects of patches on models' answers."""
 
-    question: ClassVar[str] = "Where do activations of the other prompt change the answer?"
+    question = "Where do activations of the other prompt change the answer?"
 
     @property
     def patches(self) -> pd.DataFrame:

@@ -131,7 +131,7 @@ class FolderRecord(Record):
 class RunRecord(FolderRecord):
     """run.json."""
 
-    FILE: ClassVar[str] = "run.json"
+    FILE = "run.json"
 
     run: RunIdentity
     models: list[ModelName]
@@ -152,7 +152,7 @@ class RunRecord(FolderRecord):
 class StudyRecord(FolderRecord):
     """study.json."""
 
-    FILE: ClassVar[str] = "study.json"
+    FILE = "study.json"
 
     study: StageName
     options: dict[str, JsonValue]
