@@ -154,14 +154,12 @@ def _task(
 
 
 def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Each model in the table with its positions and layers, in order of appearance."""
+    """Each model and its positions in order of appearance, with the layers in their order."""
     table = _read(residuals, ["model", "position", "layer"])
     distinct = table.group_by(["model", "position", "layer"], use_threads=False).aggregate([])
     for model, rows in distinct.to_pandas().groupby("model", sort=False):
-        yield (
-            str(model),
-            [(str(p), int(n)) for p, n in zip(rows["position"], rows["layer"], strict=True)],
-        )
+        by_position = rows.groupby("position", sort=False)["layer"]
+        yield str(model), [(str(p), int(n)) for p, own in by_position for n in sorted(own)]
 
 
 def _read(residuals: Residuals, columns: list[str], filters: Filters | None = None) -> pa.Table:
@@ -200,7 +198,7 @@ def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Nu
         shares = np.full(right.shape[1], np.nan) if note else right[inside].mean(axis=0)
         low, high = (np.nan, np.nan) if note else _interval(subset)
         if np.isnan(low) and not note:
-            note = "no interval: a half has only one cluster"
+            note = "no interval: a half has only one cluster, or the clusters do not differ"
         accuracy, controls = float(shares[0]), shares[1:]
         row = {
             "prompts": name,
@@ -250,7 +248,10 @@ def _held_out(vectors: Vectors, labels: Booleans, half: NDArray[np.int64]) -> tu
 
 
 def _interval(subset: pd.DataFrame) -> tuple[float, float]:
-    """The 95% interval of the share of correct predictions; NaN if a half has only one entity pair.
+    """The 95% interval of the share of correct predictions.
+
+    It is NaN if a half has only one entity pair, or if all have the same share above 0 and below 1,
+    as when a probe says the same of both sides.
 
     The estimate from each half depends on both halves, and near chance the two estimates are fully
     correlated.
@@ -269,7 +270,9 @@ def _interval(subset: pd.DataFrame) -> tuple[float, float]:
         return np.nan, np.nan
     error = sum(weight * error for weight, (error, _) in zip(weights, halves, strict=True))
     variance = share * (1 - share)
-    trials = clusters if not variance else variance / error**2 if error else np.inf
+    if variance and not error:
+        return np.nan, np.nan
+    trials = variance / error**2 if variance else clusters
     numbers = (np.array([x], dtype=float) for x in (share, trials, stdtrit(clusters - 1, UPPER)))
     low, high = wilson(*numbers)
     return float(low[0]), float(high[0])

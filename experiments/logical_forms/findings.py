@@ -45,21 +45,22 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
     named = named_numbers(every, numbers)
     questions = main["prompt_id"].nunique()
     competent, models = len(results.competent), counted(len(results.models), "model")
-    do = "answers Yes or No and reads" if competent == 1 else "answer Yes or No and read"
+    one = 1 in (competent, len(results.models))
+    do = "answers Yes or No and reads" if one else "answer Yes or No and read"
     if void_models(results.cautions).keys() & set(results.competent):
-        do = "answers Yes or No to" if competent == 1 else "answer Yes or No to"
+        do = "answers Yes or No to" if one else "answer Yes or No to"
+    left = len(results.models) - competent
+    excluded = f"; {left} {'is' if left == 1 else 'are'} excluded" if left else ""
     sentences = [
-        f"{competent} of {models} {do} the questions"
-        f"{'; the others are excluded' * (competent < len(results.models))}; n = {questions:,} "
-        "questions.",
+        f"{competent} of {models} {do} the questions{excluded}; n = {questions:,} questions.",
         extremes(numbers, "soft accuracy") if competent and "soft accuracy" in named else "",
         *_confirmatory(valid),
         *_perplexity(correlations),
     ]
     asked = (
         "Which logical forms do models judge correctly, and does perplexity matter beyond form? "
-        f"{models}, {questions:,} questions: {main['form'].nunique()} forms under "
-        f"{main['interpretation'].nunique()} interpretations."
+        f"{models}, {counted(questions, 'question')}: {counted(main['form'].nunique(), 'form')} "
+        f"under {counted(main['interpretation'].nunique(), 'interpretation')}."
     )
     return glance(asked, numbers, list(filter(None, sentences)), cautions=results.cautions)
 

@@ -19,6 +19,7 @@ from scipy.special import logit
 from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
 from interp.console import counted
 from interp.errors import one_line
+from interp.prompts.systems import FACT_SIDE
 from interp.statistics.clusters import FEWEST
 from interp.statistics.summaries import effective_number
 
@@ -209,13 +210,15 @@ def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
 def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
     """The share of replies outside the options, and the accuracy of the most probable option."""
     share = float(silent.mean())
+    first_tokens = "predicted_token" in rows
+    none = "none of the options" if first_tokens else "no valid answer"  # texts may have no options
     text = (
-        f"{_percent(share)} of its replies ({silent.sum():,} of {len(rows):,}) give none of the "
-        "options and count as wrong"
+        f"{_percent(share)} of its replies ({silent.sum():,} of {len(rows):,}) give {none} and "
+        "count as wrong"
     )
     numbers: dict[str, object] = {"share": share, "replies": len(rows)}
     begun: list[object] = []
-    if "predicted_token" in rows:
+    if first_tokens:
         begun = rows.loc[silent, "predicted_token"].mode().tolist()
     if begun:  # a decoder can predict a number that is no token of its tokenizer
         first = str(begun[0])
@@ -373,8 +376,9 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
         prompts: the prompts table.
         cluster: the factor whose values group dependent prompts, if any.
     """
-    name = cluster if cluster is not None and cluster in prompts else "pair_id"
-    weights = prompts.groupby(name)["weight"].sum().sort_values(ascending=False)
+    column = cluster if cluster is not None and cluster in prompts else "pair_id"
+    name = "fact" if prompts["side"].eq(FACT_SIDE).all() else column.removesuffix("_id")
+    weights = prompts.groupby(column)["weight"].sum().sort_values(ascending=False)
     units, effective = len(weights), effective_number(weights.to_numpy(dtype=float))
     if effective < HALF * units:
         half = int(np.searchsorted(weights.cumsum(), weights.sum() / 2) + 1)
@@ -386,13 +390,13 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
         yield Caution(WEIGHTS, "", text, numbers=numbers)
     if units < FEWEST:
         text = (
-            f"Tests and intervals need at least {_units(FEWEST, name)}; there "
-            f"{'is' if units == 1 else 'are'} {units}, so most of them are left out."
+            f"Most tests and intervals need at least {_units(FEWEST, name)} and are left out: "
+            f"there {'is' if units == 1 else 'are'} {units}."
         )
         yield Caution(UNTESTED, "", text, numbers={"units": units, "least": FEWEST})
 
 
 def _units(count: int, name: str) -> str:
-    if name == "pair_id":
-        return counted(count, "pair")
+    if name in ("pair", "fact"):
+        return counted(count, name)
     return f"{count:,} {'value' if count == 1 else 'values'} of {name}"

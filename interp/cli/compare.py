@@ -1,6 +1,6 @@
 """`python -m interp compare DIR [DIR ...]`: two models, two runs, or runs of several seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,6 +80,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
         judged_pairs(run.table("answers"), table, model=model, cluster=cluster)
         for run, table, model in zip(runs, prompts, models, strict=True)
     )
+    _print_cautions(zip("ab", runs, models, strict=True))
     measures = measures_of(a, cluster=cluster)
     table = comparison_table(a, b, measures=measures, cluster=cluster)
     print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
@@ -99,6 +100,21 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
             "if p is 0.05 or more, by two one-sided tests at 5%: "
             f"{left_open(unshown.itertuples(index=False, name=None))}"
         )
+
+
+def _print_cautions(compared: Iterable[tuple[str, "RunFolder", str]]) -> None:
+    """Print what a careful reader would object to in the answers, as (label, run, model)."""
+    from interp.analysis.cautions import CONSTANT, OUTSIDE_OPTIONS
+    from interp.report.console import print_cautions
+    from interp.results.given import cautions_about
+    from interp.results.measured import InFolder
+
+    print_cautions(
+        f"{label}, {own.said}"
+        for label, run, model in compared
+        for own in cautions_about(InFolder(run))
+        if own.model == model and own.kind in (OUTSIDE_OPTIONS, CONSTANT)
+    )
 
 
 def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
@@ -173,6 +189,7 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     ]
     pairs = pd.concat(tables, ignore_index=True)
     measures = [name for name in measures_of(pairs, cluster=cluster) if name != "seed"]
+    _print_cautions((str(one.folder), one, model) for one in runs for model in models)
     table = seed_table(pairs, measures=measures, cluster=cluster)
     first = ["model", "measure"]
     print_table(table[[*first, *_OF_SEEDS]], title="Accuracy across seeds")

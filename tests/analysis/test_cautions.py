@@ -24,6 +24,7 @@ from interp.analysis.cautions import (
     side_differences,
     void_models,
 )
+from interp.prompts.systems import FACT_SIDE
 
 
 def prompts_of(golds, **columns):
@@ -202,6 +203,18 @@ def test_too_few_clusters_are_counted_by_the_factor_that_groups_prompts():
     assert not list(sample_cautions(prompts))
     (found,) = sample_cautions(prompts, "city")
     assert (found.kind, found.numbers["units"]) == (UNTESTED, 2)
+
+
+def test_facts_are_counted_as_facts():
+    facts = prompts_of(["Sweden", "Tunisia"]).assign(side=FACT_SIDE)
+    (found,) = sample_cautions(facts)
+    assert "fact" in found.text and "pair" not in found.text
+
+
+def test_texts_without_options_are_not_said_to_miss_them():
+    texts = answers_of(BALANCED[:12] + [""] * 12)
+    (found,) = answer_cautions(texts, prompts_of(BALANCED))
+    assert found.numbers["share"] == 0.5 and "options" not in found.text
 
 
 def test_what_voids_accuracies_comes_first():

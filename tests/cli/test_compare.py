@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import interp
+from interp.analysis.cautions import CONSTANT, Caution
 from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.cli import main
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
@@ -45,6 +46,14 @@ def test_a_run_and_itself_do_not_differ(folders, capsys):
     code, out, _ = compared(capsys, folders / "both", folders / "one", "--model", MODELS[0])
     assert code == 0
     assert "0.000" in out
+
+
+def test_constant_answers_are_said_before_the_accuracies(folders, capsys, monkeypatch):
+    void = Caution(CONSTANT, MODELS[0], "always No", voids=True)
+    monkeypatch.setattr("interp.results.given.cautions_about", lambda _: (void,))
+    _, out, _ = compared(capsys, folders / "both", "--model", *MODELS)
+    assert out.index(f"a, {MODELS[0]}: always No") < out.index("Accuracy of a and b")
+    assert f"b, {MODELS[1]}" not in out
 
 
 def test_questions_of_one_interpretation_are_one_cluster(tmp_path, capsys):

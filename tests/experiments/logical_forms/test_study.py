@@ -249,6 +249,10 @@ def test_models_whose_numbers_are_left_out_are_said_first():
     (said,) = screen(with_vocabulary({"questions": rows, "nonsense": rows})).cautions
     assert (said.kind, said.model, said.voids) == (LEFT_OUT, "lost", True)
     assert "0.1" in said.text
+    alone = screen(with_vocabulary({"questions": lost, "nonsense": lost}))
+    assert (
+        alone.sentences[0].startswith("0 of 1 model answers") and "others" not in alone.sentences[0]
+    )
 
 
 def test_the_first_screen_follows_from_the_numbers():
