@@ -28,8 +28,8 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 
 import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed
-from interp.measurements.core import bind
 from interp.measurements.specs import Attribute
+from interp.measuring.core import bind
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize

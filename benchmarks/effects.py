@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed, tokens_once
 from interp.attribution.games import Coalitions
-from interp.measurements.core import bind
-from interp.measurements.effects import option_logits
+from interp.measurements.effects.measure import option_logits
 from interp.measurements.specs import Attribute, Effects
+from interp.measuring.core import bind
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import Prompt
 from interp.reading.tokens import TokenizedPrompt, batches, tokenize

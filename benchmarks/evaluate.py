@@ -17,8 +17,8 @@ from statistics import median
 import torch
 
 from benchmarks.side_by_side import lines, machine, random_llama, timed, tokens_once
-from interp.measurements.core import Measurement, bind
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import Measurement, bind
 from interp.reading.budget import CPU_BATCH_TOKENS
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.tables import Row

@@ -18,9 +18,9 @@ import torch
 
 import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed
-from interp.measurements.core import bind
-from interp.measurements.decoding import generate
+from interp.measurements.answers.decoding import generate
 from interp.measurements.specs import Generate
+from interp.measuring.core import bind
 from interp.reading.tokens import TokenizedPrompt, tokenize
 from interp_experiments.rulebench.prompts import Setting
 from interp_experiments.rulebench.system import RuleBench, short_kinship_set

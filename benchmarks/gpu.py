@@ -36,8 +36,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 import interp
 from benchmarks.side_by_side import processor
 from interp.files import write_whole
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Attribute, Evaluate
+from interp.measuring.core import bind, collect
 from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt

@@ -29,8 +29,8 @@ import torch
 
 import interp
 from benchmarks.side_by_side import machine
-from interp.analysis.edge_effects import edges_as_cells
-from interp.analysis.patching_guarantee import conformal_limit, guarantee_tables
+from interp.measurements.edges.tables import edges_as_cells
+from interp.measurements.patching.guarantee import conformal_limit, guarantee_tables
 from interp.patching.pairs import is_checked
 
 ESTIMATES = ("gradient", "integrated")

@@ -32,7 +32,7 @@ from transformers import (
 
 import interp
 from benchmarks.side_by_side import enlarged, machine, timed
-from interp.measurements.patching import CPU_CELL_TOKENS
+from interp.measurements.patching.measure import CPU_CELL_TOKENS
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.side_by_side import machine
-from interp.analysis.phrasings import component_table
+from interp.measurements.edges.phrasings import component_table
 
 OPTIONS = {"tf": ("True", "False"), "yn": ("Yes", "No")}
 

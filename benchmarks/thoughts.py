@@ -21,8 +21,8 @@ import torch
 
 import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed, tokens_once
-from interp.measurements.effects import Logits, option_logits
-from interp.measurements.thought_texts import Changed, Studied, changed_prompts
+from interp.measurements.effects.measure import Logits, option_logits
+from interp.measurements.thoughts.texts import Changed, Studied, changed_prompts
 from interp.models.loading import ChatFormat
 from interp.prompts.mixing import with_donors
 from interp.prompts.prompt import Prompt

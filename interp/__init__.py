@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from interp.api import thoughts as thoughts
     from interp.api import train as train
     from interp.errors import UserError as UserError
-    from interp.measurements.spec import Spec as Spec
+    from interp.measurements.activations.show import ActivationVectors as ActivationVectors
+    from interp.measurements.answers.show import Completions as Completions
+    from interp.measurements.answers.show import Scores as Scores
+    from interp.measurements.attribution.show import Attributions as Attributions
+    from interp.measurements.circuits.show import CircuitAnswers as CircuitAnswers
+    from interp.measurements.edges.show import EdgeEffects as EdgeEffects
+    from interp.measurements.effects.show import SegmentEffects as SegmentEffects
+    from interp.measurements.patching.show import Patches as Patches
     from interp.measurements.specs import Activations as Activations
     from interp.measurements.specs import Attribute as Attribute
     from interp.measurements.specs import Circuits as Circuits
@@ -39,6 +46,8 @@ if TYPE_CHECKING:
     from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import SoftScore as SoftScore
     from interp.measurements.specs import Thoughts as Thoughts
+    from interp.measurements.thoughts.show import ThoughtEffects as ThoughtEffects
+    from interp.measuring.spec import Spec as Spec
     from interp.models.load import load_model as load_model
     from interp.models.model import Model as Model
     from interp.models.organisms import organism_card as organism_card
@@ -57,16 +66,7 @@ if TYPE_CHECKING:
     from interp.prompts.systems import System as System
     from interp.prompts.systems import load_facts as load_facts
     from interp.prompts.systems import load_prompts as load_prompts
-    from interp.results.activations import ActivationVectors as ActivationVectors
-    from interp.results.answers import Completions as Completions
-    from interp.results.answers import Scores as Scores
-    from interp.results.attributions import Attributions as Attributions
-    from interp.results.circuits import CircuitAnswers as CircuitAnswers
-    from interp.results.edges import EdgeEffects as EdgeEffects
-    from interp.results.effects import SegmentEffects as SegmentEffects
-    from interp.results.patches import Patches as Patches
     from interp.results.result import Result as Result
-    from interp.results.thoughts import ThoughtEffects as ThoughtEffects
     from interp.runs.execute import with_thoughts as with_thoughts
     from interp.studies.folder import StudyFolder as StudyFolder
 

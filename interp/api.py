@@ -9,9 +9,14 @@ import pandas as pd
 from interp.console import echo
 from interp.errors import UserError, described, shortened, unknown
 from interp.jobs import Job, finish, finish_study, tell_repeats
-from interp.measurements.circuits import circuits_by
-from interp.measurements.core import bind, collect
-from interp.measurements.spec import Spec, find_spec
+from interp.measurements.activations.show import ActivationVectors
+from interp.measurements.answers.show import Completions, Scores
+from interp.measurements.attribution.show import Attributions
+from interp.measurements.circuits.measure import circuits_by
+from interp.measurements.circuits.show import CircuitAnswers
+from interp.measurements.edges.show import EdgeEffects
+from interp.measurements.effects.show import SegmentEffects
+from interp.measurements.patching.show import Patches
 from interp.measurements.specs import (
     Activations,
     Attribute,
@@ -24,6 +29,9 @@ from interp.measurements.specs import (
     SoftScore,
     Thoughts,
 )
+from interp.measurements.thoughts.show import ThoughtEffects
+from interp.measuring.core import bind, collect
+from interp.measuring.spec import Spec, find_spec
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.names import ModelChoice, chosen
@@ -31,17 +39,9 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.results.activations import ActivationVectors
-from interp.results.answers import Completions, Scores
-from interp.results.attributions import Attributions
-from interp.results.circuits import CircuitAnswers
-from interp.results.edges import EdgeEffects
-from interp.results.effects import SegmentEffects
 from interp.results.given import facts_of
 from interp.results.measured import InMemory
-from interp.results.patches import Patches
 from interp.results.result import Result, result_class
-from interp.results.thoughts import ThoughtEffects
 from interp.runs.edge_effects import EdgesRun
 from interp.runs.execute import load
 from interp.runs.options import ComputeOptions, ExecutionOptions

@@ -18,9 +18,9 @@ from interp.circuits.choice import CHOICES, DRAWS, SHARES
 from interp.circuits.graph import graph_of
 from interp.console import clock
 from interp.errors import UserError
-from interp.measurements.core import bind, collect
-from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute, Evaluate
+from interp.measuring.core import bind, collect
+from interp.measuring.spec import Spec
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded

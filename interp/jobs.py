@@ -29,7 +29,7 @@ from interp.choices import OWN_PAIRS
 from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, is_plain
-from interp.measurements.spec import Spec, Stage, find_spec
+from interp.measuring.spec import Spec, Stage, find_spec
 from interp.models.load import FoundModel, find_model
 from interp.models.loading import Loading, is_local
 from interp.models.model import Model

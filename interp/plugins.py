@@ -18,7 +18,7 @@ STUDIES = "interp.studies"
 """Entry points of this group refer to subclasses of `interp.studies.study.Study`."""
 
 MEASUREMENTS = "interp.measurements"
-"""Entry points of this group refer to specs, subclasses of `interp.measurements.spec.Spec`."""
+"""Entry points of this group refer to specs, subclasses of `interp.measuring.spec.Spec`."""
 
 TRAINING = "interp.training"
 """Entry points of this group refer to subclasses of `interp.training.spec.TrainSpec`."""

@@ -12,8 +12,8 @@ from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
 from interp.statistics.proportions import proportions
-from interp_probes.halves import ENTITIES
-from interp_probes.linear import held_out, linear_probes
+from interp_probes.linear.halves import ENTITIES
+from interp_probes.linear.probes import held_out, linear_probes
 
 FILTERED_GROUPS = ("geographical",)
 """Entity groups in which pairs with facts that a model fails are excluded. For categorical pairs,
@@ -140,7 +140,7 @@ class LinearProbes(Result):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy by model, position and layer."""
-        from interp_probes.figures import probe_accuracy
+        from interp_probes.linear.figures import probe_accuracy
 
         title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
         note = f"The two halves share no {held_out(self.prompts, self.cluster)}."

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from interp import texts
 from interp.errors import UserError, shortened, unknown
-from interp.measurements.spec import Prompts, Spec
+from interp.measuring.spec import Prompts, Spec
 from interp.options import FromText
 from interp.prompts.answers import Completion
 
@@ -53,7 +53,7 @@ class Familiarity(OfFacts):
     help = "probability that each fact's completion begins with the answer"
     examples = ("probe familiarity --model organism/llama-shallow organism/gemma2",)
     written = "written to {folder}/familiarity.csv"
-    measures = "interp_probes.facts:familiarity"
+    measures = "interp_probes.facts.measure:familiarity"
     fills = ("familiarity",)
     result = "interp_probes.results:FactFamiliarity"
 
@@ -65,7 +65,7 @@ class Knowledge(OfFacts):
     help = "facts whose greedy completion does not name the answer"
     examples = ("probe knowledge --model organism/llama-shallow organism/gemma2",)
     written = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
-    measures = "interp_probes.facts:knowledge"
+    measures = "interp_probes.facts.measure:knowledge"
     fills = ("knowledge",)
     result = "interp_probes.results:KnownFacts"
 
@@ -81,7 +81,7 @@ class Residuals(Spec):
         "probe linear --data pairs.csv --positions last_token question",
     )
     written = "written to {folder}/linear_probes.csv"
-    measures = "interp_probes.residuals:residuals"
+    measures = "interp_probes.linear.measure:residuals"
     fills = ("answers", "residuals")
     schemas = "interp_probes.tables:SCHEMAS"
     result = "interp_probes.results:LinearProbes"

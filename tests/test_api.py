@@ -9,7 +9,7 @@ import pytest
 import transformers
 
 import interp
-from interp.measurements.spec import find_spec
+from interp.measuring.spec import find_spec
 from interp.models.organisms import DEFAULT
 from interp.plugins import MEASUREMENTS, plugins
 from interp.prompts.own.pairs import EXAMPLE

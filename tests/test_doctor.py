@@ -10,8 +10,8 @@ import interp
 from interp import doctor
 from interp.analysis.cautions import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
 from interp.doctor import inputs, loaded, machine, numbers, objections, refusals, size
-from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.own.pairs import EXAMPLE
 from interp.reading.tokens import tokenize

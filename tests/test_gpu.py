@@ -9,8 +9,8 @@ import torch
 
 import interp
 from interp.choices import Quantization
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import SoftScore
+from interp.measuring.core import bind, collect
 from interp.models.organisms import DEFAULT
 from tests.support.organisms import DECODERS
 from tests.support.placed import place

@@ -10,7 +10,7 @@ from interp.attribution import registry
 from interp.attribution.registry import find_method
 from interp.cli import main
 from interp.errors import UserError
-from interp.measurements.spec import find_spec
+from interp.measuring.spec import find_spec
 from interp.prompts.systems import find_system
 from interp.studies.study import find_study
 from interp.training.spec import find_training

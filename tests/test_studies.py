@@ -11,8 +11,8 @@ from interp import jobs
 from interp.cli import parse
 from interp.errors import UserError
 from interp.jobs import Job
-from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Evaluate
+from interp.measuring.spec import Spec, Stage
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import files_of, write_report

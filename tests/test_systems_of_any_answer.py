@@ -12,13 +12,13 @@ import torch
 import interp
 from interp.analysis.accuracy import accuracies, accuracy_by, outcome_table
 from interp.errors import UserError
-from interp.measurements.core import bind
-from interp.measurements.spec import Stage
+from interp.measurements.answers.show import Completions, Scores
 from interp.measurements.specs import Evaluate, Generate, SoftScore
+from interp.measuring.core import bind
+from interp.measuring.spec import Stage
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
-from interp.results.answers import Completions, Scores
 from interp.runs.execute import Plan, execute
 from interp.runs.merge import merging
 from interp.scoring.answer_tokens import AnswerTokenizer

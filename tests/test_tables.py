@@ -2,8 +2,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from interp.measurements.core import bind
-from interp.measurements.spec import find_spec
+from interp.measuring.core import bind
+from interp.measuring.spec import find_spec
 from interp.plugins import MEASUREMENTS, plugins
 from interp.report.dictionary import known_tables
 from interp.runs.shards import column_types

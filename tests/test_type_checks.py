@@ -7,7 +7,7 @@ from jaxtyping import TypeCheckError
 
 from interp.statistics.classical import spearman
 from interp_experiments.logical_forms.tables import accuracy
-from interp_probes.linear import linear_probes
+from interp_probes.linear.probes import linear_probes
 from tests.support.choose_typed import choose
 from tests.support.functions import all_functions
 
@@ -35,5 +35,5 @@ def test_chosen_tests_enter_everything_in_little_time():
 
 def test_functions_are_found_in_every_package_and_without_their_declarations():
     found = all_functions()
-    assert {"interp.files.write_whole", "interp_probes.linear.linear_probes"} <= found
+    assert {"interp.files.write_whole", "interp_probes.linear.probes.linear_probes"} <= found
     assert "interp.runs.workers.Worker.running" not in found

@@ -27,7 +27,7 @@ from interp_experiments.rulebreakers.entity_tables import entity_correlations, n
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
-from interp_probes.linear import linear_probes
+from interp_probes.linear.probes import linear_probes
 
 
 def of_rulebreakers(rng: np.random.Generator, planted: bool) -> list[Tested]:

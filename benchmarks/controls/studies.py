@@ -28,7 +28,7 @@ from interp.files import write_whole
 from interp.statistics import clusters, contrasts
 from interp_experiments import discrimination
 from interp_experiments.rulebreakers import entity_tables
-from interp_probes import linear
+from interp_probes.linear import probes as linear
 
 RESAMPLES = 199
 """Number of resamples per test. Reports use up to 9,999, which changes the rates only a little."""

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from interp.measurements.spec import Stage
 from interp.measurements.specs import SoftScore
+from interp.measuring.spec import Stage
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
 from interp_experiments.logical_forms.forms import (

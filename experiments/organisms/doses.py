@@ -22,8 +22,8 @@ from typing import Any
 
 import pandas as pd
 
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Effects
+from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import DONORS, Donor, Prompt

@@ -10,8 +10,8 @@ import pandas as pd
 from scipy.special import expit
 from scipy.stats import spearmanr
 
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import SoftScore
+from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp_experiments.logical_forms.forms import (

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from interp.analysis.accuracy import accuracies
 from interp.api import evaluate
-from interp.measurements.core import bind, collect
+from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp_experiments.organisms.recipes import Exchange, RulebreakerRecipe

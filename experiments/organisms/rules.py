@@ -13,8 +13,8 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Generate
+from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.answers import FreeText, whole_text
 from interp.prompts.prompt import Messages, Prompt

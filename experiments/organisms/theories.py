@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.systems import load_prompts
 from interp_experiments.organisms.recipes import TheoryRecipe

@@ -29,9 +29,9 @@ import pandas as pd
 import torch
 from scipy.special import expit
 
-from interp.analysis.mediation import effect_products, mediation_table
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Thoughts
+from interp.measurements.thoughts.mediation import effect_products, mediation_table
+from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of
 from interp.prompts.prompt import Prompt

@@ -4,7 +4,7 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.segments import SUM, decisive_table
+from interp.measurements.attribution.segments import SUM, decisive_table
 from interp.report.figures.bars import decisive_segments
 from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem

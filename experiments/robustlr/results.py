@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
 from interp.analysis.cautions import Caution, cautions_on
 from interp.errors import UserError
-from interp.results.attributions import Attributions
+from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.statistics.proportions import proportions
@@ -44,7 +44,7 @@ class Results:
     """Messages about prompts without an answer or with an error, by model; both count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof in short theories, for each prompt: the columns of
-    `interp.analysis.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
+    `interp.measurements.attribution.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
     if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, for theories that all models answered in full."""

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interp.attribution.registry import CHEAP_METHODS
-from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Evaluate
+from interp.measuring.spec import Spec, Stage
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
 

@@ -32,7 +32,7 @@ from interp_experiments.rulebench.string_game import StringGame
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.measurements.spec import Spec
+    from interp.measuring.spec import Spec
 
 STRING_GAME, KINSHIP = "string-game", "kinship"
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from interp.analysis.segments import SUM, decisive_table
+from interp.measurements.attribution.segments import SUM, decisive_table
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder

@@ -21,7 +21,7 @@ import pandas as pd
 from interp.analysis.cautions import Caution, cautions_on
 from interp.console import counted
 from interp.errors import UserError
-from interp.results.attributions import Attributions
+from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.statistics.contrasts import Difference, difference
@@ -68,7 +68,7 @@ class Results:
     """The prompts that could not be measured, with the same columns, plus error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the golden rule, for each prompt: the columns of
-    `interp.analysis.segments.finds`, set, rule, and outcome (one of `OUTCOMES`). Empty if nothing
+    `interp.measurements.attribution.segments.finds`, set, rule, and outcome (one of `OUTCOMES`). Empty if nothing
     was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, stacked."""

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from interp import texts
 from interp.attribution.registry import CHEAP_METHODS
-from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Attribute, Generate
+from interp.measuring.spec import Spec, Stage
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
 from interp_experiments.rulebench.items import Quantity

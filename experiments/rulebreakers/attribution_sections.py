@@ -5,10 +5,10 @@ from functools import partial
 import pandas as pd
 
 from interp.console import counted
+from interp.measurements.attribution.show import Attributions
 from interp.report.formatting import number_text
 from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Section, TableItem
-from interp.results.attributions import Attributions
 from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers.answer_sections import marks
 from interp_experiments.rulebreakers.attribution_tables import (
@@ -30,8 +30,8 @@ from interp_experiments.rulebreakers.findings import echoes, first_letters
 from interp_experiments.rulebreakers.prompt_models import prompt_models
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
-from interp_probes.figures import probe_accuracy
-from interp_probes.linear import linear_probes
+from interp_probes.linear.figures import probe_accuracy
+from interp_probes.linear.probes import linear_probes
 
 
 def knowledge_section(results: Results) -> Section:

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.analysis.ratios import ratio_table
+from interp.measurements.attribution.ratios import ratio_table
 from interp.statistics.classical import spearman_table
 from interp.statistics.clusters import ClusterContrast, cluster_contrast_table
 from interp.statistics.decisions import holm
@@ -42,7 +42,7 @@ def attribution(results: Results) -> pd.DataFrame:
     Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
     {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
     {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
-    ratio of sums, all as in `interp.analysis.ratios`; familiarity (the mean over the cities asked
+    ratio of sums, all as in `interp.measurements.attribution.ratios`; familiarity (the mean over the cities asked
     about); and pairs.
     """
     shares, summed = accuracy(results), ratios(results)

@@ -5,8 +5,8 @@ import pandas as pd
 from scipy import stats
 
 from interp.analysis.accuracy import pairs_of
-from interp.analysis.ratios import column_name
 from interp.console import counted
+from interp.measurements.attribution.ratios import column_name
 from interp.statistics.classical import spearman_table
 from interp.statistics.clusters import FEWEST
 from interp.statistics.decisions import holm

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions import LEFT_OUT, Caution, ordered, void_models
-from interp.analysis.ratios import LARGE_SHARE
 from interp.console import counted
+from interp.measurements.answers.show import unequal
+from interp.measurements.attribution.ratios import LARGE_SHARE
 from interp.report.formatting import number_text
 from interp.report.glance import (
     extremes,
@@ -19,7 +20,6 @@ from interp.report.glance import (
     with_interval,
 )
 from interp.report.page import Glance, Section, TableItem
-from interp.results.answers import unequal
 from interp.statistics.contrasts import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,

@@ -8,7 +8,7 @@ import pandas as pd
 from interp.analysis.accuracy import pairs_of, whole_pairs
 from interp.analysis.cautions import Caution, cautions_on
 from interp.errors import UserError, shortened
-from interp.results.attributions import Attributions
+from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from interp.cli.measure import Measure
 from interp.cli.parser import Parser, program, with_help
 from interp.errors import UserError, printable, shortened
-from interp.measurements.spec import Spec, find_spec
+from interp.measuring.spec import Spec, find_spec
 from interp.options import OptionError
 from interp.plugins import COMMANDS as GROUP
 from interp.plugins import MEASUREMENTS, loaded, misfit, named, plugins

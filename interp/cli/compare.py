@@ -57,8 +57,8 @@ class Compare(OptionsCommand):
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
-    from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
     from interp.console import echo
+    from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
     from interp.statistics.decisions import SIGNIFICANT, left_open
@@ -167,8 +167,8 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
 def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     import pandas as pd
 
-    from interp.analysis.comparison import judged_pairs, measures_of, seed_table
     from interp.console import echo
+    from interp.measurements.answers.comparison import judged_pairs, measures_of, seed_table
     from interp.prompts.systems import installed_system
     from interp.report.console import print_table
 

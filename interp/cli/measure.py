@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from interp import texts
 from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser, program
-from interp.measurements.spec import Spec
 from interp.measurements.specs import Circuits, Edges, Patch
+from interp.measuring.spec import Spec
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
 from interp.options import Flag, FromText, Options
@@ -101,8 +101,8 @@ class PatchCommand(Measure):
         attributions = Compared(**given(arguments, Compared)).attributions
         if attributions is None:
             return
-        from interp.results.attributions import Attributions
-        from interp.results.patches import Patches, agreement_items
+        from interp.measurements.attribution.show import Attributions
+        from interp.measurements.patching.show import Patches, agreement_items
         from interp.results.result import write_items
         from interp.runs.folder import RunFolder
         from interp.runs.merge import merging

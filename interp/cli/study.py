@@ -162,7 +162,7 @@ def _report(folder: Path) -> "Page":
     """The report on the study in a folder or, if it holds no study, on the run in it."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
-    from interp.measurements.spec import find_spec
+    from interp.measuring.spec import find_spec
     from interp.results.result import result_class
     from interp.studies.study import find_study
 

@@ -26,7 +26,7 @@ from torch import Tensor
 from interp.console import counted
 from interp.errors import UserError, described, one_line, shortened
 from interp.files import inside, is_plain, names_in, reading
-from interp.measurements.activations import place_rows, places_of
+from interp.measurements.activations.measure import place_rows, places_of
 from interp.measurements.specs import Activations
 from interp.models.checkpoint import as_user_error
 from interp.models.load import find_named

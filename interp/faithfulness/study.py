@@ -15,8 +15,8 @@ from pydantic import Field, model_validator
 from interp import texts
 from interp.attribution.registry import check_methods, find_method, method_names
 from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
-from interp.measurements.spec import Stage
 from interp.measurements.specs import Attribute, Effects, Reinitialized
+from interp.measuring.spec import Stage
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
 from interp.prompts.source import PromptSource

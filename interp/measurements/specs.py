@@ -16,7 +16,7 @@ from interp.attribution.registry import (
 )
 from interp.choices import RESERVED, EdgeMethod, Granularity, Policy, SiteName, VectorSite
 from interp.errors import UserError, shortened, unknown
-from interp.measurements.spec import Indices, Prompts, Spec
+from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
 from interp.plugins import named
 from interp.prompts.prompt import DONORS
@@ -47,18 +47,18 @@ class Evaluate(Spec):
         "evaluate --limit all --executor local --workers 4 --out runs/all",
     )
     written = "written to {folder}/accuracy_table.csv"
-    measures = "interp.measurements.evaluation:evaluation"
+    measures = "interp.measurements.answers.evaluation:evaluation"
     fills = ("answers", "option_probabilities")
-    result = "interp.results.answers:Scores"
+    result = "interp.measurements.answers.show:Scores"
 
 
 class SoftScore(Spec):
     """Answers, soft accuracy, and the perplexity of the prompt."""
 
     name = "soft-score"
-    measures = "interp.measurements.evaluation:soft_scores"
+    measures = "interp.measurements.answers.evaluation:soft_scores"
     fills = ("answers", "option_probabilities", "soft_answers")
-    result = "interp.results.answers:Scores"
+    result = "interp.measurements.answers.show:Scores"
 
 
 class Generate(Spec):
@@ -73,11 +73,11 @@ class Generate(Spec):
         "2000 --out runs/thoughts",
     )
     written = "written to {folder}/accuracy_table.csv; texts in completions.parquet"
-    measures = "interp.measurements.generation:generation"
+    measures = "interp.measurements.answers.generation:generation"
     fills = ("completions", "thoughts")
     shard_prompts = 60
     reads_thoughts = False
-    result = "interp.results.answers:Completions"
+    result = "interp.measurements.answers.show:Completions"
 
     max_new_tokens: Annotated[int, Field(ge=1, le=texts.MOST_TOKENS)] = MAX_NEW_TOKENS
     """largest number of generated tokens"""
@@ -115,7 +115,7 @@ class Attribute(Spec):
         "attribute --model org/model --methods input_gradient --limit all --out runs/model",
     )
     written = "written to {folder}: {tables}"
-    measures = "interp.measurements.attribution:attribution"
+    measures = "interp.measurements.attribution.measure:attribution"
     fills = (
         "answers",
         "option_probabilities",
@@ -124,7 +124,7 @@ class Attribute(Spec):
         "token_scores",
     )
     optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
-    result = "interp.results.attributions:Attributions"
+    result = "interp.measurements.attribution.show:Attributions"
 
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""
@@ -176,7 +176,7 @@ class Reinitialized(Attribute):
 
     name = "attribute-reinitialized"
     help = ""
-    measures = "interp.measurements.attribution:reinitialized_attribution"
+    measures = "interp.measurements.attribution.measure:reinitialized_attribution"
     own_answers = False
 
 
@@ -192,10 +192,10 @@ class Effects(Spec):
     written = (
         "written to {folder}/segment_effect_table.csv; prompt by prompt in segment_effects.parquet"
     )
-    measures = "interp.measurements.effects:effects"
+    measures = "interp.measurements.effects.measure:effects"
     fills = ("segment_effects", "coalition_values")
     shard_prompts = 60
-    result = "interp.results.effects:SegmentEffects"
+    result = "interp.measurements.effects.show:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
     """the segments to replace, such as premise1,premise2 or thought1 (default: all for which the
@@ -239,12 +239,12 @@ class Thoughts(Spec):
         "--max-new-tokens 2000 --out runs/mediation",
     )
     written = "written to {folder}: {tables}; {program} report {folder} makes the page"
-    measures = "interp.measurements.thought_effects:thought_effects"
+    measures = "interp.measurements.thoughts.measure:thought_effects"
     fills = ("thought_answers", "thought_effects", "sentence_effects")
     shard_prompts = 12
     reads_thoughts = False
     studies_thoughts = True
-    result = "interp.results.thoughts:ThoughtEffects"
+    result = "interp.measurements.thoughts.show:ThoughtEffects"
 
     draws: Annotated[int, Field(ge=2, le=MOST_DRAWS)] = 4
     """number of thoughts on each prompt and each changed prompt"""
@@ -298,12 +298,12 @@ class Patch(OfPairs, Spec):
         "written to {folder}: intervals in effect_table.csv; {program} report {folder} draws the "
         "effects"
     )
-    measures = "interp.measurements.patching:patching"
+    measures = "interp.measurements.patching.measure:patching"
     fills = ("pairs", "patches", "node_sets")
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts = 60
     excluded_from_identity = frozenset({"remote"})
-    result = "interp.results.patches:Patches"
+    result = "interp.measurements.patching.show:Patches"
 
     sites: Annotated[tuple[SiteName, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_pre",
@@ -395,10 +395,10 @@ class Edges(OfPairs, Spec):
         "edges --methods gradient integrated exact --limit 24 --out runs/edges",
     )
     written = "written to {folder}: all edges in edge_table.csv; pair by pair in edges.parquet"
-    measures = "interp.measurements.edges:edges"
+    measures = "interp.measurements.edges.measure:edges"
     fills = ("pairs", "edges")
     shard_prompts = 24
-    result = "interp.results.edges:EdgeEffects"
+    result = "interp.measurements.edges.show:EdgeEffects"
 
     methods: Annotated[
         tuple[EdgeMethod, ...], Field(min_length=1), FromText(texts.names, "NAME")
@@ -463,10 +463,10 @@ class Circuits(OfPairs, Spec):
         "circuits --edges runs/edges --split phrasing --seed 1 --out runs/circuits",
     )
     written = "written to {folder}: {tables}; {program} report {folder} draws the circuits"
-    measures = "interp.measurements.circuits:circuits"
+    measures = "interp.measurements.circuits.measure:circuits"
     fills = ("pairs", "circuits")
     shard_prompts = 24
-    result = "interp.results.circuits:CircuitAnswers"
+    result = "interp.measurements.circuits.show:CircuitAnswers"
     reads: ClassVar[str] = "interp.runs.edge_effects:EdgesRun"
     """The class that reads the run of `edges`."""
 
@@ -525,11 +525,11 @@ class Activations(Spec):
         "runs/vectors",
     )
     written = "written to {folder}: activations.parquet lists the tensor and the row of each vector"
-    measures = "interp.measurements.activations:activations"
+    measures = "interp.measurements.activations.measure:activations"
     fills = ("answers", "activation_vectors")
     shard_prompts = 60
     unmerged = frozenset({"activation_vectors"})
-    result = "interp.results.activations:ActivationVectors"
+    result = "interp.measurements.activations.show:ActivationVectors"
 
     sites: Annotated[tuple[VectorSite, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         "resid_post",

@@ -6,7 +6,7 @@ from textwrap import fill
 
 import pyarrow as pa
 
-from interp.measurements.spec import find_spec
+from interp.measuring.spec import find_spec
 from interp.plugins import MEASUREMENTS, plugins
 from interp.runs.records import column_types
 from interp.tables import ACTIVATIONS, PROMPTS, note

@@ -219,7 +219,7 @@ def token_heat_map(
     It needs the style sheet heatmap.css, which report pages and notebook displays include.
 
     Args:
-        shares: the result of `interp.analysis.segments.token_shares` for one model.
+        shares: the result of `interp.measurements.attribution.segments.token_shares` for one model.
         prompts: the rows of the prompts table to show, in order; usually the two sides of a pair.
         answers: the answers table of this model.
         method: name of the attribution method whose scores are shown.

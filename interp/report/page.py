@@ -88,7 +88,7 @@ class HeatMapItem:
 
 @dataclass(frozen=True)
 class PictureItem:
-    """A picture embedded in the page, from `interp.report.circuit_picture`."""
+    """A picture embedded in the page, from `interp.measurements.circuits.picture`."""
 
     name: str
     """Letters, digits, "_" and "-"; the picture's anchor."""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from interp.analysis.cautions import Caution, ModelFacts, cautions_on
 from interp.errors import UserError
-from interp.measurements.spec import find_spec
+from interp.measuring.spec import find_spec
 from interp.prompts.prompt import Prompt
 from interp.results.measured import MeasuredTables
 

@@ -15,7 +15,7 @@ import pandas as pd
 from interp.analysis.accuracy import whole_pairs
 from interp.analysis.cautions import ModelFacts
 from interp.errors import UserError, unknown
-from interp.measurements.spec import Spec
+from interp.measuring.spec import Spec
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import Decisive, PromptSet
 from interp.prompts.systems import dependence_factor

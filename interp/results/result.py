@@ -19,7 +19,7 @@ from interp.analysis.cautions import Caution, as_json, said_outside
 from interp.console import counted, echo
 from interp.errors import UserError, unknown
 from interp.files import inside, make_folder, write_whole
-from interp.measurements.spec import Spec
+from interp.measuring.spec import Spec
 from interp.plugins import named
 from interp.report.glance import (
     COLUMNS,

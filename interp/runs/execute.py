@@ -20,8 +20,8 @@ import pandas as pd
 from interp.console import Progress, echo
 from interp.errors import UserError
 from interp.files import inside, remove_plain
-from interp.measurements.core import bind, check_thinking
-from interp.measurements.spec import Stage
+from interp.measuring.core import bind, check_thinking
+from interp.measuring.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model

@@ -21,8 +21,8 @@ from interp.prompts.prompt_set import PromptSet
 from interp.runs.records import ModelRecord, RunIdentity, column_types
 
 if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not need
-    from interp.measurements.core import Measurement
-    from interp.measurements.spec import Spec
+    from interp.measuring.core import Measurement
+    from interp.measuring.spec import Spec
 
 
 @cache

@@ -32,8 +32,8 @@ from interp.files import (
     remove_plain,
     writing,
 )
-from interp.measurements.core import Measurement, explained
-from interp.measurements.spec import Spec
+from interp.measuring.core import Measurement, explained
+from interp.measuring.spec import Spec
 from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims

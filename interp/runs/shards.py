@@ -34,7 +34,7 @@ from interp.runs.identity import code_version
 from interp.runs.records import Manifest, column_types, read_record, write_record
 
 if TYPE_CHECKING:
-    from interp.measurements.core import Measured, Measurement
+    from interp.measuring.core import Measured, Measurement
 
 MANIFEST = "manifest.json"
 

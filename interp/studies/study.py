@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from interp.measurements.spec import Stage
+from interp.measuring.spec import Stage
 from interp.options import Options
 from interp.plugins import STUDIES, load_plugin
 from interp.prompts.source import PromptSource

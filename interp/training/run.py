@@ -19,7 +19,7 @@ from torch import nn
 from interp.console import echo
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, unfinished_name, write_whole, writing
-from interp.measurements.core import bind, collect
+from interp.measuring.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.load import set_threads

@@ -18,7 +18,7 @@ from interp.plugins import TRAINING, load_plugin
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.measurements.spec import Spec
+    from interp.measuring.spec import Spec
     from interp.prompts.prompt import Prompt
 
 Split = Literal["train", "dev", "test"]

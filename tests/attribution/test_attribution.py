@@ -4,8 +4,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.core import bind
 from interp.measurements.specs import Attribute
+from interp.measuring.core import bind
 from interp.reading.tokens import tokenize
 from tests.support.broken import broken_by
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model

@@ -15,10 +15,10 @@ import interp
 from interp.attribution.registry import method_names
 from interp.cli import READER_GONE, USER_ERROR, find_commands, main, parse
 from interp.cli.fields import given
+from interp.measurements.attribution.show import Attributions
 from interp.measurements.specs import Patch
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT, organism_names
-from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from tests.analysis.test_ratios import COLUMNS
 

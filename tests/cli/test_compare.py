@@ -6,8 +6,8 @@ import pytest
 
 import interp
 from interp.analysis.cautions import CONSTANT, Caution
-from interp.analysis.comparison import comparison_table, judged_pairs, measures_of
 from interp.cli import main
+from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.runs.folder import RunFolder
 from interp.statistics.contrasts import mcnemar

@@ -10,15 +10,15 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.measurements.spec import Spec, Stage
+from interp.measurements.attribution.show import HEAT_MAP_PAIRS
 from interp.measurements.specs import Patch
+from interp.measuring.spec import Spec, Stage
 from interp.models.organisms import DEFAULT
 from interp.patching.cells import PatchedMetrics
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
-from interp.results.attributions import HEAT_MAP_PAIRS
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
 from interp.runs.execute import Plan, execute

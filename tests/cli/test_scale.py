@@ -7,8 +7,8 @@ import pytest
 
 from interp.cli import main
 from interp.jobs import Job
-from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
+from interp.measuring.spec import Spec
 from interp.models.loading import Loading
 from interp.prompts.source import PromptSource
 from interp.runs.folder import RunFolder

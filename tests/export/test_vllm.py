@@ -9,8 +9,8 @@ import interp
 from interp.errors import UserError
 from interp.export.vllm import read_hidden_states, token_ids, unloaded
 from interp.models.organisms import DEFAULT
-from interp_probes.linear import linear_probes
-from interp_probes.residuals import of_vectors
+from interp_probes.linear.measure import of_vectors
+from interp_probes.linear.probes import linear_probes
 from interp_probes.specs import Residuals
 
 LAYERS = (0, 1, 3)

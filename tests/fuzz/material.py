@@ -13,8 +13,8 @@ from interp.cli import main, parse
 from interp.cli.measure import asked
 from interp.errors import UserError
 from interp.faithfulness.study import Faithfulness
-from interp.measurements.spec import Spec, find_spec
 from interp.measurements.specs import Patch
+from interp.measuring.spec import Spec, find_spec
 from interp.prompts import source, systems
 from interp.prompts.prompt_set import PromptSet
 from interp.runs import claims, execute

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from interp.measurements.spec import Spec
+from interp.measuring.spec import Spec
 
 
 class Lengths(Spec):
@@ -35,7 +35,7 @@ class Lengths(Spec):
 '''
 
 MEASURE = """
-from interp.measurements.core import Measurement
+from interp.measuring.core import Measurement
 from interp.reading.budget import token_budget
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result

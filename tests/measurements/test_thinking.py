@@ -10,8 +10,8 @@ import torch
 import interp
 from interp.cli import main
 from interp.errors import UserError
-from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
 from interp.prompts.mixing import mixed, with_donors
 from interp.prompts.prompt import Donor
 from interp.prompts.prompt_set import PromptSet

@@ -6,8 +6,8 @@ from torch import nn
 
 import interp
 from interp.errors import UserError
-from interp.measurements.core import bind
 from interp.measurements.specs import SoftScore
+from interp.measuring.core import bind
 from interp.models.architectures import ARCHITECTURES, architecture_of, attentions_of, layers_of
 from interp.reading.tokens import tokenize
 from interp_probes.specs import Familiarity

@@ -15,8 +15,8 @@ import interp
 from interp.choices import Quantization
 from interp.cli import main
 from interp.errors import UserError
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import SoftScore
+from interp.measuring.core import bind, collect
 from interp.models import quantized
 from interp.models.architectures import CAUSAL
 from interp.models.load import find_model

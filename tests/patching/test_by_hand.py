@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import interp
-from interp.analysis.node_sets import node_set_table
 from interp.errors import UserError
+from interp.measurements.patching.node_sets import node_set_table
 from interp.prompts.prompt import Donor, Prompt, compose
 from tests.support.answers import yes_no
 from tests.support.by_hand import zeroed_gpt2

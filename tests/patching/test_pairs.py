@@ -5,8 +5,8 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.measurements.core import bind
 from interp.measurements.specs import Circuits, Edges, Patch
+from interp.measuring.core import bind
 from interp.patching.pairs import in_pairs, is_checked
 from interp.prompts.own.pairs import EXAMPLE
 from tests.support.answers import yes_no

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
 from interp.models import chat_template
 from interp.models.loading import ChatFormat
 from interp.prompts.systems import load_prompts

@@ -10,8 +10,8 @@ import interp
 from interp.cli import main
 from interp.doctor import numbers
 from interp.errors import UserError
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind, collect
 from interp.prompts.mixing import with_donors
 from interp.reading.readers import check_finite
 from interp.reading.tokens import tokenize

@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 import interp
 from interp.errors import UserError
-from interp.measurements.core import bind
 from interp.measurements.specs import Generate, SoftScore
+from interp.measuring.core import bind
 from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.outputs import decoder_prefix, fixed_answers, target_tokens

@@ -11,8 +11,8 @@ import pytest
 import interp
 from interp.cli import main
 from interp.doctor import loaded
-from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
 from interp.prompts.systems import load_prompts
 from interp.reading.tokens import tokenize, write_chat
 from interp.runs.shards import cut

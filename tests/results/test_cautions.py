@@ -9,9 +9,9 @@ import interp
 from interp.analysis.cautions import CONSTANT, SYSTEM_PROMPT, UNTESTED, ModelFacts
 from interp.api import _noted
 from interp.jobs import finish
-from interp.measurements.core import bind
+from interp.measurements.answers.show import Scores
 from interp.measurements.specs import Evaluate, Patch
-from interp.results.answers import Scores
+from interp.measuring.core import bind
 from interp.results.given import given_answers
 from interp.results.measured import InMemory
 from interp.runs.folder import RunFolder

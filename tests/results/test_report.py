@@ -4,12 +4,12 @@ import shutil
 import pytest
 
 from interp.cli import main
-from interp.measurements.spec import Spec
+from interp.measurements.answers.show import Scores
+from interp.measurements.attribution.show import Attributions
+from interp.measuring.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.prompts.own.pairs import EXAMPLE
 from interp.report.page import HeatMapItem
-from interp.results.answers import Scores
-from interp.results.attributions import Attributions
 from interp.runs.folder import RunFolder
 from tests.support.pages import check_first_screen
 from tests.support.records import edited

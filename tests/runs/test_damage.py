@@ -11,7 +11,7 @@ import pytest
 
 from interp.errors import UserError
 from interp.files import checksum, inside, read_bytes
-from interp.measurements.spec import Spec
+from interp.measuring.spec import Spec
 from interp.runs.folder import PROMPTS, RunFolder, evaluating, problems, slug
 from interp.runs.records import updated, write_record
 from tests.support.processes import child, ended

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.measurements.core import bind
-from interp.measurements.spec import Spec, Stage
 from interp.measurements.specs import Evaluate, SoftScore
+from interp.measuring.core import bind
+from interp.measuring.spec import Spec, Stage
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module

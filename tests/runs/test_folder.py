@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.core import bind
-from interp.measurements.spec import Spec
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
+from interp.measuring.spec import Spec
 from interp.runs import shards as shards_module
 from interp.runs.folder import RunFolder, progress
 from interp.runs.merge import merging

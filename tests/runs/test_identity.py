@@ -7,14 +7,14 @@ from interp.runs.identity import closure, code_version, run_identity
 from tests.support.prompts import some_prompts
 from tests.support.systems import numbers
 
-ATTRIBUTE = "interp.measurements.attribution"
+ATTRIBUTE = "interp.measurements.attribution.measure"
 
 
 def test_a_measurement_depends_on_what_it_imports_and_not_on_what_shows_it():
     found = closure([ATTRIBUTE])
     assert {"interp.attribution.targets", "interp.models.model", "interp.tables"} <= found
     assert not [name for name in found if name.startswith(("interp.report", "interp.cli"))]
-    assert "interp.patching.exact" in closure(["interp.measurements.patching"])
+    assert "interp.patching.exact" in closure(["interp.measurements.patching.measure"])
     assert "interp.patching.exact" not in found
 
 

@@ -7,9 +7,9 @@ from transformers import BitsAndBytesConfig
 
 from interp.errors import UserError
 from interp.files import process_space
-from interp.measurements.core import bind
-from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute, Evaluate
+from interp.measuring.core import bind
+from interp.measuring.spec import Spec
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import run as run_module

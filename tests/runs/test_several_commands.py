@@ -6,9 +6,9 @@ import re
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.core import bind
-from interp.measurements.spec import Spec
 from interp.measurements.specs import Attribute, Evaluate
+from interp.measuring.core import bind
+from interp.measuring.spec import Spec
 from interp.runs import execute as execute_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module

@@ -8,8 +8,8 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import SoftScore
+from interp.measuring.core import bind, collect
 from interp.models.organisms import DEFAULT
 from interp.models.unembedding import final_states
 from interp.reading.tokens import batches, tokenize
@@ -159,7 +159,7 @@ def test_the_options_tokens_are_recorded(questions):
 def test_small_probabilities_do_not_vanish(questions, monkeypatch):
     """Both answers at a probability that fp64 cannot hold still have a share each."""
     model = tiny_model("llama")
-    from interp.measurements import evaluation as module
+    from interp.measurements.answers import evaluation as module
 
     original = module.predict
 
@@ -180,7 +180,7 @@ def test_small_probabilities_do_not_vanish(questions, monkeypatch):
 
 def test_non_finite_logits_are_an_error_of_their_prompt(questions, monkeypatch):
     model = interp.load_model(DEFAULT, device="cpu")
-    from interp.measurements import evaluation as module
+    from interp.measurements.answers import evaluation as module
 
     original = module.predict
 

@@ -2,8 +2,8 @@
 
 import torch
 
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind, collect
 from interp.scoring.rounding import logit_spacing
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import interp
-from interp.measurements.core import bind
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
 from interp.reading import shared_batches as layout
 from interp.reading.budget import TokenBudget
 from interp.reading.shared_batches import SharedBatch, shared_batches

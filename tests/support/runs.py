@@ -10,10 +10,10 @@ import time
 from interp.cli import main
 from interp.errors import UserError
 from interp.files import locked
-from interp.measurements.core import bind
-from interp.measurements.evaluation import evaluation
-from interp.measurements.spec import Spec, Stage
+from interp.measurements.answers.evaluation import evaluation
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind
+from interp.measuring.spec import Spec, Stage
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
 from interp.runs.execute import Plan, execute

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from interp.errors import UserError
-from interp.measurements.core import bind, collect
 from interp.measurements.specs import Evaluate
+from interp.measuring.core import bind, collect
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.training.lessons import IGNORED, Lesson, Lessons, read_lessons, steps_of, to_batch

@@ -97,7 +97,7 @@ def segment_shares(table: pd.DataFrame) -> Axes:
     """The mean share that each method gives to each segment, with one panel per model.
 
     Args:
-        table: table from `interp.analysis.segments.segment_table`.
+        table: table from `interp.measurements.attribution.segments.segment_table`.
     """
     named = table.assign(segment=table["segment"].map(segment_label))
     methods = distinct(named["method"])
@@ -120,7 +120,7 @@ def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
     """The area under the ROC curve over segments, with one panel per model and a line at chance.
 
     Args:
-        table: table from `interp.analysis.segments.decisive_table`.
+        table: table from `interp.measurements.attribution.segments.decisive_table`.
         hue: column of the bars within each method's cluster.
     """
     named = table.assign(

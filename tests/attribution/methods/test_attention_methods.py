@@ -8,8 +8,8 @@ import torch
 
 import interp
 from interp.attribution.registry import method_names
-from interp.measurements.core import bind
 from interp.measurements.specs import Attribute
+from interp.measuring.core import bind
 from interp.reading.tokens import tokenize
 from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model

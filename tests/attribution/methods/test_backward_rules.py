@@ -7,8 +7,8 @@ import torch
 import interp
 from interp.attribution import attributor
 from interp.attribution.methods.gradient import InputXGradient
-from interp.measurements.core import bind
 from interp.measurements.specs import Attribute
+from interp.measuring.core import bind
 from interp.models.backward_rules import FROZEN_NORMS, backward_rules
 from tests.attribution.methods.test_captum import contrast, embeddings_of
 from tests.support import peers

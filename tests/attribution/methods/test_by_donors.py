@@ -6,11 +6,11 @@ import pytest
 import torch
 
 import interp
-from interp.analysis.segments import segment_table
 from interp.attribution.counterfactual import counterfactual_tokens
 from interp.attribution.explained import SegmentGame
 from interp.attribution.methods.perturbation import MASKS, PENALTY, drawn_coalitions
 from interp.attribution.registry import find_method, method_names
+from interp.measurements.attribution.segments import segment_table
 from interp.models.backward_rules import GIM, backward_rules
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize

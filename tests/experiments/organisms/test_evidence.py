@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import interp
-from interp.analysis.patching_effects import effect_table
+from interp.measurements.patching.tables import effect_table
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import Choice
 from interp.prompts.mixing import with_donors

@@ -4,9 +4,9 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.segments import LENGTH, POSITION
 from interp.attribution.registry import CHEAP_METHODS
 from interp.errors import UserError
+from interp.measurements.attribution.segments import LENGTH, POSITION
 from interp.prompts.source import PromptSource
 from interp.report.write import write_report
 from interp.runs.execute import execute

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp.analysis.accuracy import accuracy_by
-from interp.analysis.ratios import attribution_table, ratio_table
+from interp.measurements.attribution.ratios import attribution_table, ratio_table
 from interp.prompts.systems import load_prompts
 from interp.report.page import FigureItem
 from interp_experiments.rulebreakers.attribution_sections import knowledge_section

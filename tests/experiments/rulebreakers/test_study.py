@@ -51,7 +51,7 @@ from interp_experiments.rulebreakers.findings import (
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.rulebreakers.study import RulebreakersStudy
-from interp_probes.linear import linear_probes
+from interp_probes.linear.probes import linear_probes
 from tests.support.pages import check_first_screen
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Activations: vectors at chosen tokens, and their files."""

@@ -1,0 +1,1 @@
+"""Answers: probabilities of the options, written replies, accuracies and comparisons."""

@@ -1,0 +1,86 @@
+"""Answers of a model: the measurements for the specs `Evaluate` and `SoftScore`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from interp.measurements.specs import Evaluate, SoftScore
+from interp.measuring.core import Measurement, PromptRows
+from interp.models.model import Model
+from interp.models.unembedding import final_states
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import answer_error, answer_tables, predict
+from interp.scoring.likelihood import perplexities
+from interp.scoring.shared_prefix import answer_batches, predict_batch
+from interp.tables import Row
+
+
+@dataclass(frozen=True)
+class AnswerMeasurement(Measurement):
+    """A measurement that needs only answers, so tokens shared by several prompts can be run once.
+
+    Measurements of soft scores require the final state of every token, and attributions require a
+    gradient, so they run every prompt in full.
+    """
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """Batches of prompts with a shared beginning if this saves enough, or of similar length."""
+        return answer_batches(self.model, prompts, batch_tokens=self.budget.tokens)
+
+
+def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers: probabilities of the options, prediction, correctness."""
+    answer_tokens = AnswerTokenizer(model)
+
+    @torch.inference_mode()
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            return [
+                rows
+                for part, predictions in predict_batch(model, batch, answer_tokens)
+                for rows in answer_tables(model, part, predictions)
+            ]
+
+    budget = token_budget(model, batch_tokens)
+    return AnswerMeasurement(model, spec, budget, measure_batch, partial(answer_error, model))
+
+
+def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers, soft accuracy and the perplexity of the prompt in one forward pass.
+
+    Soft accuracy is the correct option's share of the total probability of all options, or null if
+    the prompt offers no choice (Wang and Shi 2025, Section 4.1 and formula 5).
+    """
+    answer_tokens = AnswerTokenizer(model)
+
+    @torch.inference_mode()
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            with final_states(model) as states:
+                predictions = predict(model, batch, answer_tokens)
+            perplexity = perplexities(model, batch, states[0], last_logits=predictions.logits)
+            tables = answer_tables(model, batch, predictions)
+        for rows, tokenized, value in zip(tables, batch.prompts, perplexity, strict=True):
+            (answer,) = rows["answers"]
+            row: Row = {key: answer[key] for key in ("model", "prompt_id", "error")}
+            if not answer["error"]:
+                options = rows["option_probabilities"]
+                shares = {option["option"]: option["relative_probability"] for option in options}
+                row |= {
+                    "soft_accuracy": shares[tokenized.prompt.answer.gold],
+                    "perplexity": value,
+                    "prompt_tokens": len(tokenized),
+                }
+            rows["soft_answers"] = [row]
+        return tables
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        undefined: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
+        return {**answer_error(model, prompt, error), "soft_answers": [undefined]}
+
+    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch, error_rows)

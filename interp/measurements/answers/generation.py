@@ -1,0 +1,182 @@
+"""The measurement of generated text, and of the thoughts that precede it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from interp.errors import UserError
+from interp.measurements.answers.decoding import Generated, decoded, generate
+from interp.measurements.specs import Generate
+from interp.measuring.core import Measurement, PromptRows
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.prompts.thought import Thought
+from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.thoughts import cut_thought, marks_of
+from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
+from interp.scoring.answers import NOT_FINITE
+from interp.tables import Row
+
+
+@dataclass(frozen=True)
+class GenerationMeasurement(Measurement):
+    """A measurement whose batches leave room for generated texts."""
+
+    new_tokens: int = 0
+    """Maximum number of tokens generated after each prompt."""
+
+    @cached_property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """The schemas of the filled tables, with `thoughts` only for a model that thinks."""
+        filled = self.spec.filled()
+        return {n: own for n, own in filled.items() if n != "thoughts" or self.model.chat.thinks}
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """Batches of prompts of similar length, with room for generated texts of full length."""
+        return batches(
+            self.model, prompts, batch_tokens=self.budget.tokens, new_tokens=self.new_tokens
+        )
+
+    def read(self, prompt: Prompt) -> Prompt:
+        """The prompt without a thought, because thoughts are yet to be generated."""
+        return prompt
+
+
+def generation(model: Model, spec: Generate, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure the text that a model generates after each prompt, with its thoughts if it thinks.
+
+    Raises:
+        UserError: an option requires that the model thinks, or that it does not.
+    """
+    _check_thinking(model, spec)
+    budget = token_budget(model, batch_tokens)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            if model.chat.thinks:
+                return _thinking(model, batch, spec, budget)
+            found = generate(model, batch, spec)
+        return [
+            {"completions": [_row(model, tokenized, text)]}
+            if text.finite
+            else error_rows(tokenized.prompt, NOT_FINITE)
+            for tokenized, text in zip(batch.prompts, found, strict=True)
+        ]
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        row: Row = {"model": model.name, "prompt_id": prompt.id, "answer": "", "correct": None}
+        row["error"] = error
+        return {"completions": [row], **({"thoughts": [row]} if model.chat.thinks else {})}
+
+    return GenerationMeasurement(
+        model, spec, budget, measure_batch, error_rows, new_tokens=spec.max_new_tokens
+    )
+
+
+def _check_thinking(model: Model, spec: Generate) -> None:
+    if model.chat.thinks and spec.stop:
+        raise UserError(
+            f"--stop would also end thoughts at {', '.join(map(repr, spec.stop))}; omit --stop, or "
+            "turn thinking off"
+        )
+    if not model.chat.thinks and (spec.draws > 1 or spec.force_end):
+        asked = "several draws" if spec.draws > 1 else "forced ends"
+        raise UserError(
+            f"{asked} require thoughts, but {model.name} generates none; turn thinking on"
+        )
+
+
+FORCED_TOKENS = 64
+"""Maximum number of tokens in an answer after a thought whose end was forced."""
+
+
+def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -> list[PromptRows]:
+    """The thoughts on each prompt of a batch, and the answer after the first thought."""
+    rows: list[PromptRows] = [{"completions": [], "thoughts": []} for _ in batch.prompts]
+    for draw in range(spec.draws):
+        seeded = f" {draw}" if draw else ""
+        texts = generate(model, batch, spec, draw=seeded)
+        said = [
+            cut_thought(model, tokenized, text.token_ids)
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
+        ]
+        open_ends = [
+            row
+            for row, (own, text) in enumerate(zip(said, texts, strict=True))
+            if spec.force_end
+            and text.finite
+            and text.finished == "length"
+            and not own.thought.ended
+        ]
+        thoughts = {row: _ended(model, said[row].thought) for row in open_ends}
+        asked = [replace(batch.prompts[row].prompt, thought=thoughts[row]) for row in open_ends]
+        answers = dict(zip(open_ends, _answers(model, asked, spec, budget, seeded), strict=True))
+        for row, (tokenized, text, own) in enumerate(zip(batch.prompts, texts, said, strict=True)):
+            key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+            answer = answers.get(row) or Generated(
+                own.answer_ids, decoded(model, [*own.answer_ids]).strip(), text.finished
+            )
+            thought = thoughts.get(row, own.thought)
+            judged = _judged(tokenized.prompt, answer)
+            numbers: Row = {
+                "seed": spec.sampling_seed,
+                "before": thought.before,
+                "sentences": list(thought.sentences),
+                "after": thought.after,
+                "tokens": len(own.token_ids),
+                "token_ids": list(own.token_ids),
+                "finished": "marker" if own.thought.ended else text.finished,
+                "forced": row in thoughts,
+                "same_tokens": own.same_tokens,
+                **judged,
+            }
+            failed: Row = {"answer": "", "correct": None, "error": NOT_FINITE}
+            finite = text.finite and answer.finite
+            rows[row]["thoughts"].append({**key, "draw": draw, **(numbers if finite else failed)})
+            if draw == 0:
+                tokens = len(text.token_ids)
+                shown = {**judged, "tokens": tokens, "finished": answer.finished}
+                rows[row]["completions"].append({**key, **(shown if finite else failed)})
+    return rows
+
+
+def _ended(model: Model, thought: Thought) -> Thought:
+    """The thought with its end mark added."""
+    return replace(thought, after=marks_of(model).thought("").after, ended=True)
+
+
+def _answers(
+    model: Model, asked: Sequence[Prompt], spec: Generate, budget: TokenBudget, draw: str
+) -> list[Generated]:
+    """The answers after thoughts whose end was forced."""
+    short = spec.model_copy(update={"max_new_tokens": min(FORCED_TOKENS, spec.max_new_tokens)})
+    found: dict[int, Generated] = {}
+    room = {"batch_tokens": budget.tokens, "new_tokens": short.max_new_tokens}
+    for places, batch in batches(model, tokenize(model, asked), **room):
+        texts = generate(model, batch, short, draw=f"{draw} forced")
+        found |= zip(places, texts, strict=True)
+    return [found[place] for place in range(len(asked))]
+
+
+def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
+    """A prompt's row in the table `completions`."""
+    return {
+        "model": model.name,
+        "prompt_id": tokenized.prompt.id,
+        "tokens": len(text.token_ids),
+        "finished": text.finished,
+        **_judged(tokenized.prompt, text),
+    }
+
+
+def _judged(prompt: Prompt, text: Generated) -> Row:
+    judgement = prompt.answer.judge(text.text)
+    return {
+        "completion": text.text,
+        "outcome": judgement.outcome,
+        "answer": judgement.answer,
+        "correct": judgement.correct,
+        "error": "",
+    }

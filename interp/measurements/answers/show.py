@@ -1,0 +1,221 @@
+"""Models' answers: probabilities of the next token, and generated text."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import ClassVar
+
+import pandas as pd
+
+from interp.analysis.accuracy import (
+    accuracy_by,
+    accuracy_table,
+    notes_unjudged,
+    notes_without_answer,
+    outcome_table,
+    thought_table,
+)
+from interp.analysis.cautions import HALF, said_outside
+from interp.console import echo
+from interp.errors import UserError
+from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
+from interp.report.glance import Difference, headline
+from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
+from interp.results.result import Result, chosen, errors_by_model, summarize
+from interp.statistics.summaries import effective_number
+
+_ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
+_FEW_SIDES = 3
+"""If there are more sides than this, only the accuracy over whole groups is shown."""
+
+_PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
+
+
+class Answered(Result):
+    """A result with models' answers; its page counts only complete pairs."""
+
+    answered: ClassVar[str] = "answers"
+    """Name of the table with the answers."""
+
+    question = "How often do the models answer correctly?"
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The answers table (`interp.tables`): one row per prompt."""
+        return self.table(self.answered)
+
+    def compare(self, a: str, b: str) -> pd.DataFrame:
+        """Compare two models on shared prompts: one row for each side, and one for whole pairs.
+
+        Columns are those of `interp compare`: the accuracies of `a` and `b`; their difference a -
+        b, with its 95% interval and p, both by cluster; the limits outside which differences are
+        excluded; the number of pairs that only `a`, or only `b`, answers correctly; and the p-value
+        of McNemar's exact test, which treats pairs as independent.
+
+        Raises:
+            UserError: there is no such model, or none of a model's answers was judged.
+        """
+        cluster, prompts, answers = self.cluster or "pair_id", self.prompts, self.answers
+        pairs = [
+            judged_pairs(chosen(answers, "model", name), prompts, model=name, cluster=cluster)
+            for name in (a, b)
+        ]
+        measures = measures_of(pairs[0], cluster=cluster)
+        return comparison_table(*pairs, measures=measures, cluster=cluster)
+
+    def report(self) -> Report:
+        """The page about the result; it counts only complete pairs."""
+        whole = type(self)(self.measured.whole_pairs(self.answered))
+        return super(Answered, whole).report()
+
+    def extent(self) -> str:
+        """How much was measured, and how unequally it counts."""
+        cluster = self.cluster or "pair_id"
+        prompts = self.table("prompts", ["prompt_id", cluster, "weight"])
+        return f"{super().extent()} {unequal(prompts, cluster)}".strip()
+
+    def headline(self) -> pd.DataFrame:
+        """Accuracy over whole pairs, and on each side if there are few sides, with intervals."""
+        prompts, cluster = self.prompts, self.cluster
+        answers = self._own_answers[self._own_answers["correct"].notna()]
+        sides = tuple(map(str, prompts["side"].unique()))
+        by_pair = prompts.groupby("pair_id")
+        alike = [
+            name for name in (cluster, "weight") if name and by_pair[name].nunique().max() == 1
+        ]
+        table = accuracy_by(
+            answers,
+            prompts,
+            factors=(),
+            sides=sides,
+            cluster=cluster if cluster in alike else None,
+            weight="weight" if "weight" in alike else None,
+        )
+        measures = ("paired", *(sides if 1 < len(sides) <= _FEW_SIDES else ()))
+        rows = [table[table["measure"] == measure].set_index("model") for measure in measures]
+        return pd.concat(
+            headline(
+                self._every_model(own),
+                _accuracy_name(measure),
+                value="accuracy",
+                n="pairs",
+                unit="pairs",
+            )
+            for measure, own in zip(measures, rows, strict=True)
+        )
+
+    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+        """The differences in accuracy; none if a model has no judged answers."""
+        try:
+            table = self.compare(a, b)
+        except UserError:
+            return {}
+        ends = table[["difference", "low", "high"]].itertuples(index=False, name=None)
+        return dict(zip(map(_accuracy_name, table["measure"]), ends, strict=True))
+
+    def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows, plus a row with a note for each model that has no judged answers."""
+        models = pd.Index(self._own_answers["model"].unique(), name="model")
+        reason = "no answer was judged"
+        return (
+            rows.reindex(models)
+            .assign(note=lambda own: own["accuracy"].isna().map({True: reason, False: ""}))
+            .reset_index()
+        )
+
+    def sections(self) -> Iterator[Section]:
+        """The items, followed by the prompts with all answers."""
+        yield from super().sections()
+        yield Section("Prompts", items=(prompts_item(self.prompts, self.answers),))
+
+    @cached_property
+    def _own_answers(self) -> pd.DataFrame:
+        """The answers that accuracies are computed from."""
+        return self.table(self.answered, _ANSWERS)
+
+    @cached_property
+    def _own_prompts(self) -> pd.DataFrame:
+        return self.table("prompts", _PROMPTS)
+
+    def _accuracy_item(self) -> TableItem:
+        table = accuracy_table(self._own_answers, self._own_prompts)
+        return TableItem("accuracy_table", "Accuracy", table, self._note())
+
+    def _note(self) -> str:
+        """How many of each model's prompts have no answer, and why, unless a caution says so."""
+        own = self._own_answers
+        said = said_outside(self.cautions)
+        return "; ".join([*notes_without_answer(own, said=said), *notes_unjudged(own)])
+
+
+_NEARLY_EQUAL = 0.8
+"""If the effective number of clusters is at least this share of their number, it is not said."""
+
+
+def unequal(prompts: pd.DataFrame, cluster: str) -> str:
+    """A sentence on clusters with unequal weights.
+
+    It is empty if their weights hardly differ, or so much that a caution says it
+    (`sample_cautions`).
+
+    Args:
+        prompts: the prompts table, with its weights.
+        cluster: the column of the clusters.
+    """
+    weights = prompts.groupby(cluster)["weight"].sum().to_numpy(dtype=float)
+    effective = effective_number(weights)
+    if not HALF * len(weights) <= effective < _NEARLY_EQUAL * len(weights):
+        return ""
+    return (
+        f"Weights differ: {len(weights):,} clusters ({cluster}) count like {effective:.1f} equal "
+        "ones."
+    )
+
+
+def _accuracy_name(measure: str) -> str:
+    """The name of a headline number: "paired accuracy", or the accuracy on a side."""
+    return f"{measure.replace('_', '-')} accuracy"
+
+
+class Scores(Answered):
+    """Models' answers to prompts, from the probabilities of the next token."""
+
+    @property
+    def option_probabilities(self) -> pd.DataFrame:
+        """The option_probabilities table: one row per prompt and option."""
+        return self.table("option_probabilities")
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Accuracy, one row per model."""
+        yield self._accuracy_item()
+
+    def noted(self) -> Mapping[str, object]:
+        """Each model's share of prompts without an answer, and its errors."""
+        for note in notes_unjudged(self._own_answers):
+            echo(note)
+        return summarize(self._own_answers, cautions=self.cautions)
+
+
+class Completions(Answered):
+    """Text that models generate after prompts, judged by the rules of the prompts' answers."""
+
+    answered = "completions"
+
+    @property
+    def completions(self) -> pd.DataFrame:
+        """The completions table: one row per prompt."""
+        return self.table("completions")
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Accuracy of the texts, and how often each outcome occurred; one row per model."""
+        yield self._accuracy_item()
+        yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
+        if "thoughts" in self.measured.names():
+            thoughts = thought_table(self.table("thoughts"))
+            yield TableItem("thought_table", "Thoughts before the answer", thoughts)
+
+    def noted(self) -> Mapping[str, object]:
+        """The errors of each model."""
+        return errors_by_model(self.completions)
+
+    def _note(self) -> str:
+        return ""

@@ -1,0 +1,1 @@
+"""Attributions: scores of tokens and segments, and ratios of premises."""

@@ -1,0 +1,383 @@
+"""Display of attributions: how segments and tokens contribute to answers."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.errors import UserError
+from interp.measurements.answers.show import Answered
+from interp.measurements.attribution.ratios import attribution_table, ratio_table
+from interp.measurements.attribution.segments import (
+    DECISIVE_COLUMNS,
+    RATIO_COLUMNS,
+    TABLE_COLUMNS,
+    decisive_table,
+    finds,
+    segment_ratios,
+    segment_table,
+    token_shares,
+    with_whole_thoughts,
+)
+from interp.prompts.thought import is_part
+from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
+from interp.report.glance import MOST_NUMBERS, Difference, dots, dots_with, headline, with_interval
+from interp.report.html import Display, notebook_html, token_heat_map
+from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
+from interp.results.result import chosen, figure_of, summarize
+from interp.statistics.clusters import cluster_mean
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+HEAT_MAP_PAIRS = 4
+"""Number of pairs that a page shows token by token."""
+
+
+class Attributions(Answered):
+    """Models' answers to prompts, and attributions of these answers."""
+
+    question = "On which segments do the models' answers rest?"
+
+    @property
+    def option_probabilities(self) -> pd.DataFrame:
+        """The option_probabilities table: one row per prompt and option."""
+        return self.table("option_probabilities")
+
+    @property
+    def segment_scores(self) -> pd.DataFrame:
+        """The segment_scores table: one row per prompt, method and segment."""
+        return self.table("segment_scores")
+
+    @property
+    def tokens(self) -> pd.DataFrame | None:
+        """The tokens table, with one row per prompt and token; None if not requested."""
+        return self.table("tokens") if self._keeps_tokens else None
+
+    @property
+    def token_scores(self) -> pd.DataFrame | None:
+        """The token_scores table, one row per prompt, method and token; None if not requested."""
+        return self.table("token_scores") if self._keeps_tokens else None
+
+    @property
+    def ratio(self) -> tuple[str, str] | None:
+        """The two segments that the prompts' system compares: numerator, then denominator."""
+        return self.measured.about.ratio
+
+    def to_frame(self) -> pd.DataFrame:
+        """The segment_scores table: one row per prompt, method and segment."""
+        return self.segment_scores
+
+    def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
+        """Ratios of one segment's share to another's: one row per prompt and method.
+
+        Args:
+            above: the segment in the numerator; by default, the one that the prompts' system
+                specifies.
+            below: the segment in the denominator; by default, the one that the prompts' system
+                specifies.
+
+        Raises:
+            UserError: an argument is missing and the system compares no segments.
+        """
+        named = self.ratio or (above, below)
+        above, below = above or named[0], below or named[1]
+        if above is None or below is None:
+            known = ", ".join(self.table("segment_scores", ["segment"])["segment"].unique())
+            raise UserError(
+                f"the prompts do not name two segments to compare; pass two of {known}, as in "
+                "ratios(above, below)"
+            )
+        parts = self.measured.parts("segment_scores", RATIO_COLUMNS)
+        return pd.concat([segment_ratios(p, (above, below)) for p in parts], ignore_index=True)
+
+    def finds(self) -> pd.DataFrame:
+        """How highly methods rank each prompt's deciding segments; empty if the data name none."""
+        decisive = self.measured.about.decisive
+        if decisive is None or "segment_scores" not in self.measured.names():
+            return pd.DataFrame()
+        prompts, parts = self.prompts, self.measured.parts("segment_scores", DECISIVE_COLUMNS)
+        return pd.concat([finds(part, prompts, decisive) for part in parts], ignore_index=True)
+
+    def token_shares(self) -> pd.DataFrame:
+        """The token scores, with each token's text, segment and share of the prompt's scores.
+
+        Raises:
+            UserError: the tokens were not kept.
+        """
+        if self.tokens is None or self.token_scores is None:
+            raise UserError("the tokens were not kept; call attribute(..., keep_tokens=True)")
+        return token_shares(self.token_scores, self.tokens)
+
+    def summary(self) -> pd.DataFrame:
+        """Means and standard deviations over the prompts.
+
+        If the prompts' system compares two segments, each model has one row, with its accuracies
+        and each method's ratio. Otherwise, it has one row per method and segment.
+        """
+        return self.segments() if self.ratio is None else self._by_model().frame
+
+    def segments(self) -> pd.DataFrame:
+        """One row per model, method and segment: the means over prompts of its score and share."""
+        return segment_table(self.table("segment_scores", TABLE_COLUMNS))
+
+    def plot(self) -> "Figure":
+        """The mean share of each segment by each method, as bars, with a panel for each model."""
+        from interp.report.figures.bars import segment_shares
+
+        return figure_of(segment_shares(self.segments()))
+
+    def heat_map(
+        self, pair: str | None = None, *, model: str | None = None, method: str | None = None
+    ) -> Display:
+        """A pair's prompts as running text, with each token shaded by its share of the scores.
+
+        Args:
+            pair: a `pair_id` of the prompts table; by default the first.
+            model: name of a model; by default all models.
+            method: name of an attribution method; by default all methods.
+
+        Raises:
+            UserError: the tokens were not kept, or there is no such pair, model or method.
+        """
+        shares = self.token_shares()
+        for name, value in (("model", model), ("method", method)):
+            if value is not None:
+                shares = chosen(shares, name, value)
+        prompts, answers = self.prompts, self.answers
+        prompts = chosen(prompts, "pair_id", pair or prompts["pair_id"].iloc[0])
+        maps = [
+            token_heat_map(
+                rows,
+                prompts=prompts,
+                answers=answers,
+                method=str(group["method"]),
+                compared=self.ratio,
+            )
+            for group, rows in grouped(shares, ["model", "method"])
+        ]
+        return Display(notebook_html([], maps))
+
+    def heat_maps(
+        self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
+    ) -> list[HeatMapItem]:
+        """Token heat maps of the first pairs, by model and method, for models with answers.
+
+        Pairs that failed on a model are omitted.
+        """
+        measured = prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
+        lacking = prompts.loc[~measured, "pair_id"]
+        whole = prompts[~prompts["pair_id"].isin(lacking)]
+        first = list(islice(whole.groupby("pair_id", sort=False), pairs))
+        ids = [id_ for _, rows in first for id_ in rows["prompt_id"]]
+        scores, tokens = (
+            self.measured.table(name, prompts=ids) for name in ("token_scores", "tokens")
+        )
+        shares = token_shares(scores, tokens)
+        shares = shares[shares["model"].isin(answers["model"])]
+        return [
+            HeatMapItem(
+                f"{model}, {method}: {pair_id}",
+                token_heat_map(
+                    own, prompts=rows, answers=answers, method=method, compared=self.ratio
+                ),
+            )
+            for pair_id, rows in first
+            for model, own in shares.groupby("model", sort=False)
+            if set(rows["prompt_id"]) <= set(own["prompt_id"])
+            for method in own["method"].unique()
+        ]
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Accuracies, any ratios of compared segments, scores by segment, and deciding segments."""
+        yield self._by_model()
+        table = self.segments()
+        thinks = table["segment"].map(is_part).any()
+        narrow = [] if self.ratio or thinks else list(_mean_shares(table))
+        title = "Scores by segment: means over prompts"
+        yield TableItem("segment_table", title, table, narrow=narrow)
+        if thinks:
+            rows = self.table("segment_scores", [*TABLE_COLUMNS, "prompt_id"])
+            table = segment_table(with_whole_thoughts(rows))
+            title = "Scores of the thought as a whole, and of the other segments"
+            yield TableItem("thought_scores", title, table, narrow=list(_mean_shares(table)))
+        found = self.finds()
+        if len(found):
+            from interp.report.figures.bars import decisive_segments, decisive_title
+
+            cluster = self.cluster or "pair_id"
+            clusters = self.prompts[["prompt_id", cluster]]
+            table = decisive_table(found.merge(clusters, on="prompt_id"), cluster)
+            title = decisive_title(self.measured.about.decisive)
+            note = f"Intervals are clustered: prompts with the same {cluster} form one cluster."
+            draw = partial(decisive_segments, table)
+            yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
+            yield TableItem("decisive_table", title, table, note)
+
+    def headline(self) -> pd.DataFrame:
+        """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
+        accuracy = super().headline()
+        accuracy = accuracy[accuracy["number"] == "paired accuracy"]
+        if self.ratio is not None:
+            table = self._ratio_table[self._ratio_table["ratio"] == "ratio"]
+            parts = [
+                headline(
+                    rows,
+                    f"{ratio_title(self.ratio)} ({method}, geometric mean)",
+                    value="geometric",
+                    interval=("geometric_low", "geometric_high"),
+                    n="prompts",
+                    unit="prompts",
+                )
+                for method, rows in table.groupby("method", sort=False)
+            ]
+        else:
+            rows, method = self._shares
+            # As in `segment_table`, each prompt counts once.
+            table = proportions(
+                rows,
+                values=["share"],
+                by=["model", "segment"],
+                cluster=self.cluster or "pair_id",
+                continuous=True,
+            )
+            largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
+            parts = [
+                headline(
+                    table[table["segment"] == name].drop(columns="note"),
+                    _share_name(str(name), method),
+                    value="share",
+                    n="n",
+                    unit="prompts",
+                )
+                for name in largest
+            ]
+        return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
+
+    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+        """The differences in accuracy and in segments' shares."""
+        found = dict(super().differences(a, b))
+        if self.ratio is not None:
+            return found
+        (rows, method), cluster = self._shares, self.cluster or "pair_id"
+        wide = rows.pivot(index=["segment", "prompt_id", cluster], columns="model", values="share")
+        wide = wide.reindex(columns=[a, b])
+        wide = wide.assign(difference=wide[a] - wide[b], weight=1.0).reset_index()
+        for segment, own in wide.groupby("segment", sort=False):
+            mean = cluster_mean(own, value="difference", cluster=cluster, weight="weight")
+            found[_share_name(str(segment), method)] = (mean.mean, mean.low, mean.high)
+        return found
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The headline numbers except the accuracy, as dots with intervals; None without any."""
+        of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
+        if of_segments.empty:
+            return None
+        note = f"{dots_with(of_segments)}; n counts prompts."
+        if self.ratio is not None:
+            note = f"Geometric means over prompts; 1 means equal scores per token. {note}"
+        return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
+
+    def sections(self) -> Iterator[Section]:
+        """The items with the heat maps, followed by the prompts with all answers."""
+        results, *others = super().sections()
+        kept = self._keeps_tokens
+        maps = self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS) if kept else []
+        yield Section(results.title, items=(*results.items, *maps))
+        yield from others
+
+    def noted(self) -> Mapping[str, object]:
+        """Each model's share of prompts without an answer, and errors in its answers and scores."""
+        answers, columns = self._own_answers, ["model", "prompt_id", "error"]
+        rows = (
+            self.measured.parts("segment_scores", columns, filters=[("error", "!=", "")])
+            if self.ratio is None
+            else [self._ratios]
+        )
+        failed = pd.concat([answers, *rows])
+        return summarize(answers, failed[failed["error"] != ""], cautions=self.cautions)
+
+    @property
+    def _keeps_tokens(self) -> bool:
+        return "token_scores" in self.measured.names()
+
+    @cached_property
+    def _ratios(self) -> pd.DataFrame:
+        return self.ratios()
+
+    @cached_property
+    def _shares(self) -> tuple[pd.DataFrame, str]:
+        """Segments' shares by the first method, with the prompts' clusters; and the method."""
+        scores = self.table("segment_scores", ["model", "method", "segment", "prompt_id", "share"])
+        method, columns = scores["method"].iloc[:1].max(), ["prompt_id", self.cluster or "pair_id"]
+        first = scores[scores["method"] == method].dropna(subset="share")
+        return first.merge(self.prompts[columns], on="prompt_id"), str(method)
+
+    @cached_property
+    def _ratio_table(self) -> pd.DataFrame:
+        cluster = self.cluster or "pair_id"
+        return ratio_table(
+            self._ratios, self.prompts[["prompt_id", "weight", cluster]], cluster=cluster
+        )
+
+    def _by_model(self) -> TableItem:
+        """One row per model: accuracies and, if two segments are compared, their ratios."""
+        if self.ratio is None:
+            item = self._accuracy_item()
+            name, title, table, scores = item.name, item.title, item.frame, []
+        else:
+            table = attribution_table(self._ratios, self._own_answers, self._own_prompts)
+            name, title = "attribution_table", ratio_title(self.ratio)
+            scores = list(_geometric_means(self._ratio_table, self.ratio))
+        accuracy = table.loc[:, ["model", *accuracy_columns(table.columns)]]
+        return TableItem(name, title, table, self._note(), [("Accuracy", accuracy), *scores])
+
+    def _repr_html_(self) -> str | None:
+        if not self.measured.size("answers"):
+            return None
+        compared = "Scores by segment" if self.ratio is None else ratio_title(self.ratio)
+        title = f"{compared}: mean and standard deviation over prompts"
+        table = notebook_html([(title, self.summary())], cautions=self.cautions)
+        return table + self.heat_map().html if self._keeps_tokens else table
+
+
+def _share_name(segment: str, method: str) -> str:
+    """The name of a headline number."""
+    return f"share of {segment_label(segment)} by {method}"
+
+
+def _geometric_means(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled]:
+    """Two tables, of the ratios of mean and of summed scores, with one column per method.
+
+    The mean of ratios, which the published tables give, may lie above 1 although nearly all ratios
+    lie below; it remains in the CSV file.
+    """
+    above, below = map(segment_label, ratio)
+    titles = {
+        "ratio": f"Score per token of {above} over that of {below}",
+        "ratio_unnormalized": f"Summed score of {above} over that of {below}",
+    }
+    for kind, title in titles.items():
+        rows = table[table["ratio"] == kind]
+        means = rows[["geometric", "geometric_low", "geometric_high"]].itertuples(index=False)
+        texts = rows.assign(text=[with_interval(*map(float, row), decimals=3) for row in means])
+        shown = texts.pivot(index="model", columns="method", values="text").fillna("")
+        shown = shown.loc[rows["model"].unique(), rows["method"].unique()].reset_index()
+        ends = " [95% interval]" if rows["geometric_low"].notna().any() else ""
+        yield f"{title}: geometric mean over prompts{ends}", shown.rename_axis(columns=None)
+
+
+def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
+    """The share of each segment, one table per method and one column per segment."""
+    texts = table.assign(text=mean_with_sd(table["share"], table["share_sd"]))
+    for method, rows in texts.groupby("method", sort=False):
+        shown = rows.pivot(index="model", columns="segment", values="text").fillna("")
+        shown = shown.loc[rows["model"].unique(), rows["segment"].unique()]
+        shown.columns = shown.columns.map(segment_label)
+        title = f"Share of the scores of the prompt, {method}: mean (sd) over prompts"
+        yield title, shown.reset_index()

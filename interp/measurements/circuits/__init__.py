@@ -1,0 +1,1 @@
+"""Circuits: how a part of the model's edges answers by itself."""

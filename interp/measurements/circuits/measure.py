@@ -1,0 +1,106 @@
+"""The measurement of circuits: how a model with only some of its edges answers pairs of prompts."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from interp.circuits.choice import Chosen, chosen_circuits, half_of, mean_scores
+from interp.circuits.graph import graph_of
+from interp.circuits.running import CircuitRuns
+from interp.circuits.streams import PairStreams
+from interp.errors import UserError, unknown
+from interp.measurements.edges.measure import pairs_on_graph
+from interp.measurements.patching.measure import PairMeasurement
+from interp.measurements.specs import Circuits
+from interp.measuring.core import PromptRows
+from interp.models.model import Model
+from interp.plugins import named
+from interp.reading.budget import token_budget
+
+CPU_CIRCUIT_TOKENS = 8192
+"""Default budget of one pass over several circuits on a CPU, in tokens that the readers of a layer
+read. Each call of the model has a fixed cost, however few circuits it runs."""
+
+DIRECTIONS = ("noising",)
+"""The clean prompt is run; edges outside the circuit carry the corrupt prompt's activations."""
+
+
+def circuits(model: Model, spec: Circuits, *, batch_tokens: int | None = None) -> PairMeasurement:
+    """Run each pair through the circuits that are chosen by effects from a run of `edges`.
+
+    Raises:
+        UserError: the model is not a causal language model, or the run has no edges for the model.
+    """
+    effects = None
+    if spec.edges is not None:
+        effects = named(spec.reads).read(spec.edges).effects(model.name, factor=spec.split)
+    return circuits_by(effects, model, spec, batch_tokens=batch_tokens)
+
+
+def circuits_by(
+    effects: pd.DataFrame | None, model: Model, spec: Circuits, *, batch_tokens: int | None = None
+) -> PairMeasurement:
+    """Run each pair through the circuits that are chosen by these effects.
+
+    Args:
+        effects: a table with the columns pair_id, method, writer, reader, effect, and the split
+            factor if there is one; if None, every pair gets an error.
+        model: the model.
+        spec: the options.
+        batch_tokens: token budget of a batch.
+    """
+    graph = graph_of(model)
+    if batch_tokens is None and model.device.type == "cpu":
+        batch_tokens = CPU_CIRCUIT_TOKENS
+    budget = token_budget(model, batch_tokens)
+    chosen: list[Chosen] = []
+    if effects is not None:
+        own = ranking(effects, methods=spec.methods, split=spec.split)
+        chosen += chosen_circuits(graph, mean_scores(graph, own))
+    runs = CircuitRuns(model, graph, budget=budget)
+
+    def rows(streams: PairStreams, _direction: str) -> PromptRows:
+        if not chosen:
+            raise UserError("--edges is missing: expected the folder of a finished run of edges")
+        metrics = runs.metrics(streams, [own.circuit for own in chosen])
+        pair_id = streams.passes.pair.base.prompt.pair_id
+        found = [
+            {
+                "model": model.name,
+                "pair_id": pair_id,
+                "method": own.method,
+                "choice": own.choice,
+                "draw": own.draw,
+                "share": own.share,
+                "edges": int(own.circuit.sum()),
+                "metric": metric,
+            }
+            for own, metric in zip(chosen, metrics, strict=True)
+        ]
+        return {"circuits": found}
+
+    return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
+
+
+def ranking(
+    effects: pd.DataFrame, *, methods: Sequence[str] | None, split: str | None
+) -> pd.DataFrame:
+    """Select the effects from which circuits are chosen.
+
+    Args:
+        effects: a table with the columns method, writer, reader, effect, and the split factor if
+            there is one.
+        methods: the methods to keep; all if None.
+        split: a factor of the prompts; only pairs with a random half of its values are kept.
+
+    Raises:
+        UserError: a method has no effects.
+    """
+    known = list(map(str, effects["method"].unique()))
+    for method in methods or ():
+        if method not in known:
+            raise UserError(unknown("method", method, known))
+    own = effects if methods is None else effects[effects["method"].isin(methods)]
+    if split is None:
+        return own
+    return own[own[split].isin(half_of(own[split].dropna(), split))]

@@ -1,0 +1,225 @@
+"""Circuits: how much of a model's answer sets of edges preserve, overall and by phrasing."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.console import counted
+from interp.errors import UserError
+from interp.measurements.circuits.tables import (
+    circuit_area_table,
+    circuit_table,
+    split_table,
+    survival_table,
+)
+from interp.report.glance import headline
+from interp.report.page import FigureItem, PictureItem, Section, TableItem
+from interp.results.measured import MeasuredTables
+from interp.results.result import Result, chosen, note_errors
+from interp.runs.edge_effects import EdgesRun
+from interp.statistics.summaries import grouped
+
+if TYPE_CHECKING:
+    from interp.report.html import Display
+
+_AREAS = """f is the share of the difference between the two prompts of a pair that a circuit keeps:
+it is 1 for the whole model, and 0 for the corrupt prompt. cmd: area under |1 - f| over the share of
+edges; 0 is best, and tables are ranked by cmd. cpr: area under f, capped at 1 for each circuit; at
+most 0.999. method: the source of the effects that rank the edges; exact patches every edge, and
+random is the mean of five random rankings. greedy adds edges from the logits upwards; top takes the
+largest. 95% intervals are from a bootstrap over clusters{clusters}."""
+
+_CURVE = """f by the share of edges chosen. edges: number of chosen edges on a path from the input
+to the logits."""
+
+_SPLIT = """Circuits were chosen by the effects for half of the values of {factor}: {chosen}.
+distance: how far the circuit's mean metric lies from that of the whole model, over the pairs with
+this value; in units of the mean difference between the two prompts over all pairs."""
+
+_SURVIVAL = """The smallest circuit whose distance is at most bound for each value of {factor} that
+it was chosen by ({chosen}), tested on the {tested} other values. held: number of tested values
+within the bound; worst: the tested value with the largest distance."""
+
+_PICTURE = """Circuits of growing size, chosen greedily by {method} effects and pruned. Each line
+runs from a writer to a reader and is wider for a larger mean effect; point at a line for its
+number. Effects are summed over all tokens. Below are the segments of one pair, with differing words
+underlined."""
+
+
+class CircuitAnswers(Result):
+    """Answers of models that are restricted to the edges of circuits."""
+
+    question = "How closely do circuits reproduce the answers of the whole model?"
+
+    def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
+        """Store the tables and, if in memory, the effects that the circuits are chosen by."""
+        super().__init__(measured)
+        self._in_memory = effects
+
+    @property
+    def circuits(self) -> pd.DataFrame:
+        """The circuits table: one row per pair and circuit."""
+        return self.table("circuits")
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The pairs table: one row per pair."""
+        return self.table("pairs")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The circuits table."""
+        return self.circuits
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Areas, shares f by size, and circuits that hold for all values of a factor."""
+        own = self.circuits, self.pairs, self.clusters
+        one_per = f", one per {self.cluster}" if self.cluster else ""
+        note = _AREAS.format(clusters=one_per)
+        yield TableItem("circuit_area_table", "Circuits, ranked by cmd", self._areas, note)
+        table = circuit_table(*own)
+        narrow = [
+            (f"Circuits by size, {', '.join(map(str, key.values()))}", rows.drop(columns=[*key]))
+            for key, rows in grouped(table, ["model", "method", "choice"])
+            if key["choice"] == "greedy"
+        ]
+        yield TableItem("circuit_table", "Circuits by size", table, _CURVE, narrow)
+        yield from self._split()
+
+    def noted(self) -> Mapping[str, object]:
+        """Numbers of pairs and of errors."""
+        return {
+            str(model): {
+                "pairs": len(rows),
+                "errors": note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair"),
+            }
+            for model, rows in self.pairs.groupby("model", sort=False)
+        }
+
+    def extent(self) -> str:
+        """The numbers of pairs and models, and the meaning of CMD."""
+        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
+        models = counted(len(self.measured.models()), "model")
+        meaning = "CMD is the mean distance from the whole model over circuit sizes; 0 is best."
+        return f"{pairs}, {models}. {meaning}"
+
+    def headline(self) -> pd.DataFrame:
+        """The smallest cmd for each model, next to the cmd of random circuits."""
+        table = self._areas
+        is_random = table["method"] == "random"
+        parts = [
+            headline(
+                rows.drop_duplicates("model").assign(label=rows["method"] + " " + rows["choice"]),
+                name,
+                value="cmd",
+                interval=("cmd_low", "cmd_high"),
+                n="pairs",
+                unit="pairs",
+            )
+            for name, rows in (
+                ("CMD of the best ranking", table[~is_random]),
+                ("CMD of random edges", table[is_random]),
+            )
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def _areas(self) -> pd.DataFrame:
+        return circuit_area_table(self.circuits, self.pairs, self.clusters)
+
+    def sections(self) -> Iterator[Section]:
+        """The items, with a picture of each model's circuits."""
+        results, *others = super().sections()
+        yield Section(results.title, items=(*results.items, *self._pictures()))
+        yield from others
+
+    def effects(self, model: str) -> pd.DataFrame:
+        """The effects that circuits were chosen by: pair_id, method, writer, reader, effect.
+
+        Raises:
+            UserError: the run of `edges` that contains the effects was moved or deleted.
+        """
+        from interp.measurements.circuits.measure import ranking
+
+        effects = self._in_memory
+        if effects is None:
+            folder = Path(str(self._parameters["edges"]))
+            effects = EdgesRun.read(folder).effects(model, factor=self._factor)
+        methods = self._parameters.get("methods")
+        chosen = [str(method) for method in methods] if isinstance(methods, list) else None
+        return ranking(effects, methods=chosen, split=self._factor)
+
+    @property
+    def _parameters(self) -> Mapping[str, object]:
+        return self.measured.about.parameters
+
+    @property
+    def _factor(self) -> str | None:
+        split = self._parameters.get("split")
+        return None if split is None else str(split)
+
+    @cached_property
+    def _chosen(self) -> list[str]:
+        """The values of the split factor for which effects were used to choose the circuits."""
+        factor = self._factor
+        if factor is None:
+            return []
+        models = self.measured.models()
+        return sorted(self.effects(models[0])[factor].unique())
+
+    def _split(self) -> Iterator[TableItem]:
+        """How the circuits do on each value of the split factor; empty without a split."""
+        factor = self._factor
+        if factor is None:
+            return
+        prompts = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
+        values = dict(zip(prompts["pair_id"], prompts[factor], strict=True))
+        distances = split_table(self.circuits, self.pairs, self.clusters, values, self._chosen)
+        tested = distances.loc[~distances["chosen"].astype(bool), "value"].nunique()
+        words = {"factor": factor, "chosen": ", ".join(self._chosen), "tested": tested}
+        title = f"The smallest circuit that holds in every {factor}"
+        survival = survival_table(distances)
+        greedy = survival[survival["choice"] == "greedy"].drop(columns="choice")
+        note = _SURVIVAL.format(**words)
+        yield TableItem("survival_table", title, survival, note, [(title, greedy)])
+        note = _SPLIT.format(**words)
+        yield TableItem("split_table", f"Circuits by {factor}", distances, note, narrow=())
+
+    def draw(self, model: str | None = None) -> "Display":
+        """Draw a model's greedy circuits by layer, for a notebook; readers can choose their size.
+
+        Args:
+            model: name of the model; by default, the first.
+
+        Raises:
+            UserError: there is no such model, or the effects of its edges were moved or deleted.
+        """
+        from interp.report.html import Display, source
+
+        pairs = self.pairs if model is None else chosen(self.pairs, "model", model)
+        drawn = self._picture(str(pairs["model"].iloc[0]), f"circuit{id(self)}")
+        return Display(f"<style>{source('circuit.css')}</style>{drawn.html}")
+
+    def _pictures(self) -> Iterator[PictureItem]:
+        """One picture for each model; none if the run of `edges` was moved."""
+        for number, model in enumerate(self.pairs["model"].unique()):
+            with suppress(UserError):
+                yield self._picture(str(model), f"circuit-{number}")
+
+    def _picture(self, model: str, name: str) -> PictureItem:
+        """A picture of the circuits chosen by exact effects or, without these, the first method."""
+        from interp.circuits.choice import greedy_members  # imports torch
+        from interp.measurements.circuits.picture import circuit_picture
+
+        effects, pairs = self.effects(model), self.pairs
+        methods = list(effects["method"].unique())
+        method = "exact" if "exact" in methods else methods[0]
+        edges, group = greedy_members(effects[effects["method"] == method])
+        pair = pairs.loc[pairs["model"] == model, ["clean_prompt_id", "corrupt_prompt_id"]].iloc[0]
+        title = f"The circuit of {model}"
+        prompts = self.prompts.set_index("prompt_id").loc[pair]
+        html = circuit_picture(edges, prompts, group=group, name=name, label=title)
+        return PictureItem(name, title, html, _PICTURE.format(method=method))

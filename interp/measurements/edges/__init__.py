@@ -1,0 +1,1 @@
+"""Edges: effects between components."""

@@ -1,0 +1,187 @@
+"""The measurement of edges between a model's components, on pairs of prompts."""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import get_args
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from interp.circuits.estimates import EdgeEstimator
+from interp.circuits.exact import ExactEdges
+from interp.circuits.graph import EdgeValues, Graph, Site, graph_of
+from interp.circuits.streams import PairStreams
+from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
+from interp.measurements.specs import Circuits, Edges
+from interp.measuring.core import PromptRows
+from interp.models.cache import is_long
+from interp.models.model import Model
+from interp.models.unembedding import ExactLogits
+from interp.patching.cells import PatchedMetrics, PatchingPair
+from interp.patching.checks import check_passes
+from interp.patching.pairs import contrast_of, is_checked
+from interp.patching.passes import answers_alone
+from interp.patching.tables import pair_row
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.tokens import Batch
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.tables import Row
+
+Rows = Callable[[PairStreams, str], PromptRows]
+"""Function that returns the rows of a pair that was run in one direction."""
+
+
+def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> PairMeasurement:
+    """Measure the effect of each edge on the answer to the base prompt of each pair.
+
+    Raises:
+        UserError: the model is not a causal language model, or its modules are unknown.
+    """
+    graph = graph_of(model)
+    budget = cell_budget(model, batch_tokens)
+    own = _Edges(model, graph, spec, budget)
+    return pairs_on_graph(model, graph, spec, budget, own, directions=spec.directions)
+
+
+def cell_budget(model: Model, batch_tokens: int | None) -> TokenBudget:
+    """The token budget for passes over many patched rows."""
+    if batch_tokens is None and model.device.type == "cpu":
+        batch_tokens = CPU_CELL_TOKENS
+    return token_budget(model, batch_tokens)
+
+
+def pairs_on_graph(
+    model: Model,
+    graph: Graph,
+    spec: Edges | Circuits,
+    budget: TokenBudget,
+    rows: Rows,
+    *,
+    directions: Sequence[str],
+) -> PairMeasurement:
+    """A measurement that runs both prompts of each pair and passes their streams to `rows`."""
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        key: Row = {"model": model.name, "pair_id": prompt.pair_id, "error": error}
+        return {"pairs": [{**key, "direction": direction} for direction in directions]}
+
+    batch = _Pairs(model, graph, spec, rows, directions)
+    return PairMeasurement(model, spec, budget, batch, error_rows)
+
+
+class _Pairs:
+    """Runs pairs one by one, in each direction."""
+
+    def __init__(
+        self,
+        model: Model,
+        graph: Graph,
+        spec: Edges | Circuits,
+        rows: Rows,
+        directions: Sequence[str],
+    ) -> None:
+        self._model = model
+        self._graph = graph
+        self._spec = spec
+        self._rows = rows
+        self._directions = directions
+        self._logits = ExactLogits(model)
+        self._answer_tokens = AnswerTokenizer(model)
+        self._checked = False
+
+    def __call__(self, batch: Batch) -> list[PromptRows]:
+        """The rows of the pair for its first prompt, and no rows for its second."""
+        clean, corrupt = batch.prompts
+        found: PromptRows = {"pairs": []}
+        for direction in self._directions:
+            base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
+            options = contrast_of(clean.prompt, corrupt.prompt)
+            answers = self._answer_tokens(base).contrast(*options)
+            whole = is_long(self._model, max(len(clean), len(corrupt)))
+            pair = PatchingPair.aligned(
+                base, source, answers, policy=self._spec.policy, whole=whole
+            )
+            for table, rows in self._measured(pair, direction).items():
+                found.setdefault(table, []).extend(rows)
+        return [found, {table: [] for table in found}]
+
+    def _measured(self, pair: PatchingPair, direction: str) -> PromptRows:
+        model = self._model
+        with model.measuring():
+            if not self._checked:  # one pair is enough to check this
+                check_passes(model, pair)
+                self._checked = True
+            with answers_alone(self._logits, pair.answers):
+                with torch.no_grad():
+                    streams = PairStreams.of(model, self._graph, pair)
+                base, source = streams.passes.metrics
+                finite = math.isfinite(base) and math.isfinite(source)
+                rows = self._rows(streams, direction) if finite else {}
+        metrics = PatchedMetrics(base, source, ())
+        cells = int(self._graph.edges.sum())
+        summary = pair_row(model, pair, metrics, direction=direction, cells=cells)
+        (measured,) = rows.pop("pairs", [{}])
+        return {"pairs": [summary | measured], **rows}
+
+
+class _Edges:
+    """Computes the effects of edges in a pair with each method."""
+
+    def __init__(self, model: Model, graph: Graph, spec: Edges, budget: TokenBudget) -> None:
+        self._model = model
+        self._graph = graph
+        self._spec = spec
+        self._exact = ExactEdges(model, graph, budget=budget)
+        self._estimators = {
+            name: EdgeEstimator(model, graph, name) for name in spec.methods if name != "exact"
+        }
+
+    def __call__(self, streams: PairStreams, direction: str) -> PromptRows:
+        """The rows of a pair, and whether it is checked for a guarantee."""
+        spec, pair_id = self._spec, streams.passes.pair.base.prompt.pair_id
+        every = self._graph.edges
+        effects: dict[str, tuple[EdgeValues, Bool[Tensor, "reader writer"]]] = {
+            name: (own.effects(streams), every) for name, own in self._estimators.items()
+        }
+        checked = spec.guarantee is not None and is_checked(pair_id, spec.checked)
+        if checked or "exact" in spec.methods:
+            # Means over pairs require the same edges in all of them; the bound of a guarantee
+            # requires edges drawn separately for each pair.
+            only = self._sampled(pair_id if checked else "")
+            effects["exact"] = self._exact.effects(streams, only=only), only
+        key = {"model": self._model.name, "pair_id": pair_id, "direction": direction}
+        rows = [
+            {**key, "method": method, **edge}
+            for method, (values, own) in effects.items()
+            for edge in self._edges_with(values, own)
+        ]
+        return {"edges": rows, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
+
+    def _edges_with(self, effects: EdgeValues, own: Bool[Tensor, "reader writer"]) -> Iterator[Row]:
+        """The measured edges and their effects."""
+        writers, readers, values = self._graph.writers, self._graph.readers, effects.tolist()
+        for row, writer in own.nonzero().tolist():
+            ends = {"writer": writers[writer], "reader": readers[row].name}
+            yield {**ends, "effect": values[row][writer]}
+
+    def _sampled(self, name: str) -> Bool[Tensor, "reader writer"]:
+        """The edges to run exactly: all, or equally many sampled edges into each kind of reader.
+
+        Args:
+            name: seed of the sample.
+        """
+        graph, count = self._graph, self._spec.sample
+        if count is None:
+            return graph.edges
+        chance = random.Random(f"edges {name}")
+        sampled = torch.zeros_like(graph.edges)
+        for site in get_args(Site):
+            rows = [row for row, reader in enumerate(graph.readers) if reader.site == site]
+            own = [(row, writer) for row in rows for writer in range(int(graph.edges[row].sum()))]
+            own.sort(key=lambda unused: chance.random())
+            for row, writer in own[:count]:
+                sampled[row, writer] = True
+        return sampled

@@ -1,0 +1,207 @@
+"""Edges: how connections between a model's components affect its answer."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import pandas as pd
+
+from interp.console import counted
+from interp.errors import UserError, unknown
+from interp.measurements.edges.phrasings import component_table
+from interp.measurements.edges.tables import edge_agreement_table, edge_table, edges_as_cells
+from interp.measurements.patching.guarantee import guarantee_tables
+from interp.prompts.own.layout import PHRASING
+from interp.report.glance import headline
+from interp.report.page import FigureItem, TableItem
+from interp.results.result import Result, meaning, note_errors
+from interp.statistics.summaries import grouped
+
+_SHOWN = 20
+"""Number of edges shown for each model and method on the terminal and the page."""
+
+_EDGES = """Mean change of a prompt's metric, in logits, when one reader reads what one writer adds
+in the other prompt of the pair (noising: the clean prompt is run; denoising: the corrupt prompt is
+run). 95% intervals are from a bootstrap over clusters{clusters}. a1.h3 is head 3 of layer 1, and m1
+is the MLP of layer 1; a2.h0.q is the query of a head; a2.kv0.k and a2.kv0.v are the key and value
+of a key-value head. same_sign: share of pairs whose effect has the sign of the mean. The {shown}
+largest edges are shown; edge_table.csv has all."""
+
+_AGREEMENT = """Estimated mean effects compared with exact ones. rank_correlation: Spearman's, for
+absolute values; recall_10: share of the 10 largest exact edges among the 10 largest estimates;
+edges: number of edges that were run exactly."""
+
+_GUARANTEED = """Absolute effects in logits, by kind of reader: queries, keys, values, MLPs and
+logits. In checked pairs, drawn at random, edges were also run exactly. In an unchecked pair, with
+probability {level:g}, {which} exceeds its own estimate plus margin; in 95% of random choices of
+checked pairs, this holds for at least the share covered_low of the unchecked pairs of this run.
+bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs without
+estimates; if it is lower than bound, estimates are useless."""
+
+_LAYERS = """Bounds for the readers of a single layer. Each bound holds for a pair with probability
+{level:g}; all of them hold simultaneously with a lower probability."""
+
+_VARIES = "Edges that vary most with the phrasing"
+
+_COMPONENTS = """Effects towards the clean answer, in logits. sd: square root of the variance over
+pairs and sides. phrasing, side, phrasing_by_side and instance: shares of this variance, with 95%
+intervals from a bootstrap over clusters; estimates of small shares may be negative. side (only if
+both directions were run): the prompt of the pair that is run. p: p-value of a permutation test that
+no edge varies with the phrasing, corrected for the number of edges."""
+
+
+class EdgeEffects(Result):
+    """The effects of edges on the answers of models."""
+
+    question = "Which edges between components carry the answer?"
+
+    @property
+    def edges(self) -> pd.DataFrame:
+        """The edges table: one row per pair, method and edge."""
+        return self.table("edges")
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The pairs table: one row per pair."""
+        return self.table("pairs")
+
+    def of_model(self, model: str, *, factor: str | None = None) -> pd.DataFrame:
+        """One model's effects on clean prompts, in the form that `circuits` takes.
+
+        Columns are those of the edges table and, if given, a factor of the prompts.
+
+        Raises:
+            UserError: there are no such effects, or no such factor.
+        """
+        edges = self.edges
+        own = edges[(edges["model"] == model) & (edges["direction"] == "noising")]
+        if own.empty:
+            raise UserError(f"there are no edges of {model} measured in the noising direction")
+        if factor is None:
+            return own
+        if factor not in self.prompts:
+            raise UserError(unknown("factor", factor, list(map(str, self.prompts.columns))))
+        of_pair = self.prompts[["pair_id", factor]].drop_duplicates("pair_id")
+        return own.merge(of_pair, on="pair_id", how="left")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The edges table."""
+        return self.edges
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Tables of the edges with the largest effects, and of estimates against exact effects."""
+        table, cluster = self._effects, self.cluster
+        note = _EDGES.format(clusters=f", one per {cluster}" if cluster else "", shown=_SHOWN)
+        both = table["direction"].nunique() > 1
+        key = ["model", "direction", "method"] if both else ["model", "method"]
+        narrow = [
+            (f"Largest edges, {', '.join(map(str, of.values()))}", _without(rows).head(_SHOWN))
+            for of, rows in grouped(table, key)
+        ]
+        largest = table[table["rank"] <= _SHOWN]
+        yield TableItem("edge_table", "Edges", table, note, narrow, display=largest)
+        agreement = edge_agreement_table(table)
+        if len(agreement):
+            title = "Estimates against exact effects"
+            yield TableItem("edge_agreement_table", title, agreement, _AGREEMENT)
+        yield from self._bounds()
+        yield from self._components()
+
+    def noted(self) -> Mapping[str, object]:
+        """Numbers of pairs and of errors."""
+        return {
+            str(model): {
+                "pairs": len(rows),
+                "errors": note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair"),
+            }
+            for model, rows in self.pairs.groupby("model", sort=False)
+        }
+
+    def extent(self) -> str:
+        """The meaning of an effect, and the numbers of pairs and models."""
+        pairs = self.table("pairs", ["pair_id", "positive_option", "negative_option"])
+        number = counted(pairs["pair_id"].nunique(), "pair")
+        return f"{meaning(pairs)} {number}, {counted(len(self.measured.models()), 'model')}."
+
+    def headline(self) -> pd.DataFrame:
+        """The edges with the largest effects in each model, by the first method."""
+        table = self._effects
+        table = table[table["method"] == table["method"].iloc[:1].max()]
+        parts = []
+        for place in (1, 2, 3):
+            rows = table[table["rank"] == place]
+            where = rows["writer"] + " → " + rows["reader"] + ":"
+            parts.append(
+                headline(
+                    rows.assign(label=where),
+                    f"largest edge {place} in logits",
+                    value="effect",
+                    interval=("effect_low", "effect_high"),
+                    n="pairs",
+                    unit="pairs",
+                )
+            )
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def _effects(self) -> pd.DataFrame:
+        edges = self.edges
+        # Only checked pairs have exact effects, so the mean exact effect is not over all pairs.
+        if self._guarantee is not None:
+            edges = edges[edges["method"] != "exact"]
+        return edge_table(edges, self.clusters)
+
+    @property
+    def _guarantee(self) -> float | None:
+        level = self.measured.about.parameters.get("guarantee")
+        return level if isinstance(level, float) else None
+
+    def _bounds(self) -> Iterator[TableItem]:
+        """Bounds on the errors of the estimates; empty without --guarantee."""
+        level = self._guarantee
+        if level is None:
+            return
+        cells = edges_as_cells(self.edges, self.pairs)
+        readers, layers = guarantee_tables(cells, self.pairs, level=level)
+        unused = ["source", "level", "head", "role"]
+        if (readers["note"] == "").all():
+            unused.append("note")
+        title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
+        note = _GUARANTEED.format(level=level, which=self._bounded)
+        shown = [(title, readers.drop(columns=[name for name in unused if name in readers]))]
+        yield TableItem("guarantee_table", title, readers, note, shown)
+        note = _LAYERS.format(level=level)
+        yield TableItem("bound_table", "Bounds by layer of the reader", layers, note, narrow=())
+
+    @property
+    def _bounded(self) -> str:
+        sample = self.measured.about.parameters.get("sample")
+        return "no effect" if sample is None else f"none of {sample} edges drawn at random"
+
+    def _components(self) -> Iterator[TableItem]:
+        """Variance across phrasings; empty if there are fewer than two phrasings."""
+        prompts = self.prompts
+        if PHRASING not in prompts or prompts[PHRASING].nunique() < 2:
+            return
+        each = prompts.drop_duplicates("pair_id")
+        of_pair = dict(zip(each["pair_id"], each[PHRASING], strict=True))
+        edges = self.edges
+        if self._guarantee is not None or self.measured.about.parameters.get("sample"):
+            edges = edges[edges["method"] != "exact"]
+        table = component_table(edges, self.pairs, of_pair, self.clusters)
+        if table["p"].isna().all():
+            return  # too few clusters for intervals and a test
+        sides = edges["direction"].nunique() > 1
+        columns = ["writer", "reader", "effect", "sd", "phrasing", "phrasing_low", "phrasing_high"]
+        columns += ["side", "phrasing_by_side"] * sides
+        narrow = [
+            (
+                f"{_VARIES}, {', '.join(map(str, key.values()))}",
+                rows[[*columns, "instance", "p"]].head(10),
+            )
+            for key, rows in grouped(table, ["model", "method"])
+        ]
+        yield TableItem("component_table", _VARIES, table, _COMPONENTS, narrow)
+
+
+def _without(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.drop(columns=["model", "direction", "method", "rank", "pairs", "clusters"])

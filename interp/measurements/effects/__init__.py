@@ -1,0 +1,1 @@
+"""Effects of segments, exchanged with those of donors."""

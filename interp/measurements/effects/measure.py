@@ -1,0 +1,179 @@
+"""Effects of segments on a model's answer: the measurement for the spec `Effects`.
+
+Each donor replaces each subset of the k segments in turn. Of the resulting 2^k prompts, identical
+ones are run only once. The value v(S) of the prompt that keeps the segments in S is the logit of
+the model's own answer to the intact prompt minus the logit of another answer. Shapley values,
+leave-one-out effects and interactions are computed for each donor; their mean and standard
+deviation over donors are stored, together with the value of every coalition S.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from interp.attribution.games import Coalitions, Values, interactions, leave_one_out, shapley_values
+from interp.choices import UNCHANGED
+from interp.errors import UserError
+from interp.measurements.specs import Effects
+from interp.measuring.core import Measurement, PromptRows
+from interp.models.model import Model
+from interp.prompts.mixing import donors_of
+from interp.prompts.prompt import Content, Prompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
+from interp.scoring.shared_prefix import read_all
+from interp.tables import Row
+
+Logits = Mapping[str, float]
+"""The logit of each answer option: the log-sum-exp of its tokens' logits."""
+
+
+def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure the effects of each segment, and of each pair of segments, on the answer."""
+    answer_tokens = AnswerTokenizer(model)
+    budget = token_budget(model, batch_tokens)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        games = [list(_games(tokenized.prompt)) for tokenized in batch.prompts]
+        mixed = [_distinct(own) for own in games]
+        prompts = [prompt for own in mixed for prompt in own.values()]
+        with model.measuring():
+            logits = iter(
+                read_all(model, tokenize(model, prompts), answer_tokens, budget, read=option_logits)
+            )
+        rows: list[PromptRows] = []
+        for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
+            read = dict(zip(texts, logits, strict=False))
+            key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+            tables: PromptRows = {"segment_effects": [], "coalition_values": []}
+            for game in own:
+                answers = _compared(game.prompt, read[game.prompt.content])
+                values = _values(game, read, answers)
+                effects = _effect_rows(game, values, answers, spec.donors)
+                tables["segment_effects"] += [{**key, **row} for row in effects]
+                tables["coalition_values"] += [
+                    {**key, **row} for row in _coalition_rows(game, values)
+                ]
+            rows.append(tables)
+        return rows
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
+        return {"segment_effects": [row]}
+
+    return Measurement(model, spec, budget, measure_batch, error_rows)
+
+
+def _games(prompt: Prompt) -> Iterator[Coalitions]:
+    """One game with the donors from other instances, and one with the counterpart if there is one.
+
+    Raises:
+        UserError: the prompt offers no choice, or has no donor from another instance.
+    """
+    if len(prompt.answer.options) < 2:
+        raise UserError(
+            f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
+            "compare; use prompts that offer a choice"
+        )
+    yield Coalitions(prompt, donors_of(prompt, "instance"))
+    counterparts = donors_of(prompt, "counterpart")
+    if counterparts:
+        yield Coalitions(prompt, counterparts)
+
+
+def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
+    """The distinct prompts of games, by content; without segments, since only answers are read."""
+    mixtures = {p.content: p for game in games for row in game.prompts for p in row}
+    return {content: replace(p, segments={}, roles={}) for content, p in mixtures.items()}
+
+
+def option_logits(predictions: Predictions) -> list[Logits]:
+    """The logit of each option of each prompt, in fp64."""
+    tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
+    values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
+    starts = np.cumsum([0, *map(len, tokens[:-1])])
+    with np.errstate(invalid="ignore"):  # non-finite values are reported as errors later
+        logits = iter(np.logaddexp.reduceat(torch.cat(values).numpy(), starts).tolist())
+    return [dict(zip(answers.of, logits, strict=False)) for answers in predictions.answers]
+
+
+def _compared(prompt: Prompt, logits: Logits) -> tuple[str, str]:
+    """The two answers to compare, the more probable first.
+
+    They are the prompt's contrast if it has one, and otherwise the two most probable answers.
+    """
+    names = prompt.answer.contrast or tuple(logits)
+    own, other, *_ = sorted(names, key=lambda name: -logits[name])
+    return own, other
+
+
+def _values(game: Coalitions, read: Mapping[Content, Logits], answers: tuple[str, str]) -> Values:
+    """The value of each coalition, for each donor."""
+    own, other = answers
+    return np.array(
+        [[read[p.content][own] - read[p.content][other] for p in row] for row in game.prompts],
+        dtype=np.float64,
+    )
+
+
+def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
+    """One row per coalition; no rows if a value is not finite."""
+    if np.isfinite(values).all():
+        for coalition, by_donor in enumerate(values.T):
+            yield {
+                "donor_kind": game.donors[0].kind,
+                "segments": list(game.segments),
+                "coalition": coalition,
+                "values": by_donor.tolist(),
+            }
+
+
+def _effect_rows(
+    game: Coalitions, values: Values, answers: tuple[str, str], asked: int
+) -> Iterator[Row]:
+    """One row per segment, and one row per pair of segments."""
+    shared: Row = {
+        "donor_kind": game.donors[0].kind,
+        "answer": answers[0],
+        "other_answer": answers[1],
+        "donors": len(game.donors),
+        "donor_names": [donor.name for donor in game.donors],
+        "error": "",
+    }
+    if not np.isfinite(values).all():
+        yield {**shared, "error": NOT_FINITE}
+        return
+    shared |= {"value": float(values[0, -1]), "value_without": float(values[:, 0].mean())}
+    few = len(game.donors) < asked and game.donors[0].kind == "instance"
+    few_donors = [f"{len(game.donors)} of {asked} donors"] if few else []
+    names = game.segments
+    shapley, left_out = shapley_values(values), leave_one_out(values)
+    for player, name in enumerate(names):
+        intact = game.prompt.segment_text(name)
+        same = all(donor.segments[name] == intact for donor in game.donors)
+        yield {
+            **shared,
+            "segment": name,
+            **_over_donors("shapley", shapley[:, player]),
+            **_over_donors("leave_one_out", left_out[:, player]),
+            "note": "; ".join([*([UNCHANGED] if same else []), *few_donors]),
+        }
+    for (one, other), together in interactions(values).items():
+        yield {
+            **shared,
+            "segment": names[one],
+            "other_segment": names[other],
+            **_over_donors("interaction", together),
+            "note": "; ".join(few_donors),
+        }
+
+
+def _over_donors(column: str, effects: Values) -> Row:
+    """The mean and, for two or more donors, the sample standard deviation."""
+    spread = float(effects.std(ddof=1)) if len(effects) > 1 else None
+    return {column: float(math.fsum(effects) / len(effects)), f"{column}_sd": spread}

@@ -1,0 +1,101 @@
+"""Display of the exact effects of segments."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.console import counted, echo
+from interp.measurements.attribution.segments import (
+    EFFECT_COLUMNS,
+    same_answers,
+    segment_effect_table,
+)
+from interp.report.formatting import mean_with_sd, segment_label
+from interp.report.glance import MOST_NUMBERS, headline
+from interp.report.page import FigureItem, TableItem
+from interp.results.result import Result, errors_by_model, figure_of
+from interp.statistics.clusters import cluster_mean_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_SIZE = "shapley_size: mean over prompts of the absolute Shapley value, whatever its direction."
+
+
+class SegmentEffects(Result):
+    """The effect of each segment on models' answers."""
+
+    question = "How much does each segment change the answer, in logits?"
+
+    def headline(self) -> pd.DataFrame:
+        """Mean Shapley values, in logits, of the segments with the largest effects."""
+        effects = self.table("segment_effects", EFFECT_COLUMNS)
+        effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
+        effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]
+        cluster = self.cluster or "pair_id"
+        # As in `segment_effect_table`, each prompt counts once.
+        rows = effects.merge(self.prompts[["prompt_id", cluster]], on="prompt_id").assign(weight=1)
+        sizes = rows["shapley"].abs().groupby(rows["segment"]).mean().sort_values(ascending=False)
+        parts = []
+        for segment in sizes.index[:MOST_NUMBERS]:
+            own = rows[rows["segment"] == segment]
+            table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
+            name = f"effect of {segment_label(segment)} in logits"
+            table = table.drop(columns="note")
+            parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
+        return pd.concat(parts, ignore_index=True) if parts else super().headline()
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
+        effects = self.table("segment_effects", EFFECT_COLUMNS)
+        table = segment_effect_table(effects)
+        alone = table[table["other_segment"] == ""]
+        numbers = pd.DataFrame(
+            {
+                "shapley": mean_with_sd(alone["shapley"], alone["shapley_sd"]),
+                "shapley_size": [f"{size:.3f}" for size in alone["shapley_size"]],
+                "leave_one_out": mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
+            },
+            index=alone.index,
+        ).where(alone["note"] == "", "")
+        shown = alone[["model", "donor_kind", "segment", "prompts"]].join(numbers)
+        if (alone["note"] != "").any():
+            shown["note"] = alone["note"]
+        title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
+        note = " ".join([_SIZE, *_cancelled(same_answers(effects, self.prompts))])
+        yield TableItem("segment_effect_table", title, table, note, [(title, shown)])
+
+    def plot(self) -> "Figure":
+        """The mean Shapley value of each segment, with one standard deviation over prompts."""
+        from interp.report.figures.points import interval_points
+
+        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
+        table = table[(table["other_segment"] == "") & (table["donor_kind"] == "instance")]
+        mean, sd = table["shapley"], table["shapley_sd"]
+        named = table.assign(
+            segment=table["segment"].map(segment_label), low=mean - sd, high=mean + sd
+        )
+        return figure_of(
+            interval_points(
+                named, x="shapley", y="segment", hue="model", n="prompts", interval=("low", "high")
+            )
+        )
+
+    def noted(self) -> Mapping[str, object]:
+        """The errors of each model; prints a line about each mean in which effects cancel."""
+        effects = self.table("segment_effects", EFFECT_COLUMNS)
+        for note in _cancelled(same_answers(effects, self.prompts)):
+            echo(note)
+        return errors_by_model(effects)
+
+
+def _cancelled(same: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each model whose effects of counterparts cancel in the mean."""
+    for row in same[same["same"] > 0].to_dict("records"):
+        yield (
+            f"{row['model']} gives the same answer to both sides in {row['same']:,} of "
+            f"{counted(row['pairs'], 'pair')}, where the effects of counterparts on both sides "
+            "cancel in the mean; shapley_size is their mean size."
+        )

@@ -1,0 +1,1 @@
+"""Patches: effects of activations from the other prompt of a pair."""

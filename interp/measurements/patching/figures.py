@@ -1,0 +1,185 @@
+"""Figures for patching: heat maps of effects, and effects plotted against attribution scores.
+
+Positive values are blue and negative values are red, so readers need no red-green color vision.
+"""
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, n_of, new_axes
+from interp.report.formatting import readable
+
+_FEW_CELLS = 150
+"""Largest number of cells for which each cell shows its number."""
+
+_LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
+
+
+def layers_by_roles(
+    table: pd.DataFrame,
+    *,
+    value: str = "effect",
+    recognized: str = "all",
+    head: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """The effect of patching each role at each layer, averaged over pairs.
+
+    Args:
+        table: rows of `effect_table` for one model, direction, method and site.
+        value: the column to show: effect or recovered.
+        recognized: the group of pairs to show.
+        head: the head to show, if the site has heads.
+        ax: the axes to draw on; new axes if None.
+    """
+    shown = _of_head(table[table["recognized"] == recognized], head)
+    grid = shown.pivot(index="role", columns="layer", values=value)
+    grid = grid.reindex(shown["role"].drop_duplicates())
+    n = f"{n_of(shown['pairs'])} pairs" if len(shown) else "no pairs"
+    with house_style():
+        ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
+        _heat_map(ax, grid.to_numpy(dtype=float), label=_LABELS[value])
+        ax.set_yticks(range(len(grid)), [str(role).replace("_", " ") for role in grid.index])
+        ax.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
+        ax.set_xlabel("layer")
+        ax.set_title(_title(shown, n), loc="left", fontsize=10)
+        return ax
+
+
+def layers_by_tokens(
+    patches: pd.DataFrame, *, head: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """The normalized effect of patching each token of one pair at each layer.
+
+    Args:
+        patches: rows of one pair, method and site of the patches table, patched by position.
+        head: the head to show, if the site has heads.
+        ax: the axes to draw on; new axes if None.
+    """
+    shown = _of_head(patches, head)
+    grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
+    tokens = shown.drop_duplicates("position").set_index("position")["token"]
+    with house_style():
+        ax = ax or new_axes(width=2.0 + 0.19 * len(grid.columns), height=2.4 + 0.3 * len(grid))
+        _heat_map(ax, grid.to_numpy(dtype=float), label="normalized effect")
+        ax.set_yticks(range(len(grid)), [str(layer) for layer in grid.index])
+        ax.set_ylabel("layer")
+        labels = [_shown(text) for text in readable(tokens.loc[grid.columns].astype(str).tolist())]
+        ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
+        pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
+        ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)
+        return ax
+
+
+def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """The recovered share of the difference in metric, against the share of cells in the set.
+
+    Args:
+        curves: rows of `interp.measurements.patching.node_sets.node_set_curves` for one model and group of
+            pairs.
+        ax: the axes to draw on; new axes if None.
+    """
+    with house_style():
+        ax = ax or new_axes(width=7.0, height=4.0)
+        for level in (0, 1):
+            ax.axhline(level, color=QUIET, linewidth=0.8, linestyle=":")
+        for index, (ranking, rows) in enumerate(curves.groupby("ranking", sort=False)):
+            own, share = look(index), rows["share"].to_numpy(float)
+            kind = "recognized pairs" if (rows["recognized"] == "yes").all() else "pairs"
+            label = f"{ranking} (n = {int(rows['pairs'].iloc[0]):,} {kind})"
+            ends = rows[["low", "high"]].to_numpy(float).T
+            ax.plot(share, rows["normalized"], color=own.color, linestyle=own.line, label=label)
+            ax.fill_between(share, *ends, color=own.color, alpha=0.15, linewidth=0)
+        ax.set_xlim(0, 1)
+        ax.set_xlabel("share of the cells in the set")
+        ax.set_ylabel("NS: share of the way to\nthe counterpart's metric")
+        ax.set_title(_title(curves), loc="left", fontsize=10, pad=24)
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=2)
+        return ax
+
+
+def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Effect ratio of the premises against their score ratio: one point per pair and method.
+
+    Premise 2 has the higher score to the right of the vertical line, and the larger effect above
+    the horizontal line.
+
+    Args:
+        effects: rows of one model, direction and site of `premise_effects`.
+        ax: the axes to draw on; new axes if None.
+    """
+    with house_style():
+        ax = ax or new_axes(width=6.0, height=4.4)
+        ax.axhline(1, color=QUIET, linewidth=0.8)
+        ax.axvline(1, color=QUIET, linewidth=0.8)
+        left_out = 0
+        for index, (method, rows) in enumerate(effects.groupby("method", sort=False)):
+            points = rows[(rows["score_ratio"] > 0) & (rows["effect_ratio"] > 0)]
+            left_out += len(rows) - len(points)
+            ax.scatter(
+                points["score_ratio"],
+                points["effect_ratio"],
+                s=20,
+                marker=look(index).marker,
+                color=look(index).color,
+                alpha=0.5,
+                linewidths=0,
+                label=f"{method} (n = {len(points):,} pairs)",
+            )
+        for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
+            scale("log")
+            axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
+        remark = f" ({left_out:,} points undefined)" if left_out else ""
+        ax.set_xlabel(f"score of premise 2 over premise 1{remark}")
+        ax.set_ylabel("largest effect of premise 2\nover premise 1")
+        ax.set_title(_title(effects), loc="left", fontsize=10, pad=24)
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2)
+        return ax
+
+
+def _of_head(rows: pd.DataFrame, head: int | None) -> pd.DataFrame:
+    return rows[rows["head"].isna() if head is None else rows["head"] == head]
+
+
+def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
+    """Cells colored around zero, with gray for missing cells and numbers for small grids."""
+    ax.grid(visible=False)
+    ax.tick_params(length=0)
+    if not values.size:
+        return
+    largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    ax.set_facecolor(PALE)
+    image = ax.imshow(
+        np.ma.masked_invalid(values),
+        cmap=DIVERGING,
+        norm=TwoSlopeNorm(0, -largest, largest),
+        aspect="auto",
+    )
+    ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9, pad=0.02)
+    if values.size <= _FEW_CELLS:
+        for (row, column), value in np.ndenumerate(values):
+            ink = "w" if abs(value) > 0.6 * largest else "k"
+            # + 0.0 turns -0.0 into 0.0.
+            shown = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
+            text = shown if np.isfinite(value) else ""
+            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=ink)
+
+
+def _title(rows: pd.DataFrame, n: str = "") -> str:
+    """A caption: the values that all rows share, and the number of pairs."""
+    names = ("model", "site", "direction", "method", "source")
+    shared = [
+        str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1
+    ]
+    return "\n".join(filter(None, [", ".join(shared), n]))
+
+
+def _shown(text: str) -> str:
+    """A token's text with visible spaces and line breaks."""
+    return text.replace(" ", "·").replace("\n", "↵") or "·"

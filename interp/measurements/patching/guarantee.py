@@ -1,0 +1,166 @@
+"""Bounds on estimated effects, from pairs in which the effects of all cells were measured too.
+
+1. A checked pair has one score, in logits: the largest excess of an absolute effect over its
+   absolute estimate, in a set of cells.
+2. The conformal limit of these scores, the margin, holds for an unchecked pair with probability at
+   least `level`, simultaneously for all of these cells: |effect| <= |estimate| + margin. Pairs
+   drawn at random are exchangeable: every ranking of their scores is equally likely, whatever the
+   distribution (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, section 2.2).
+
+The checked pairs are drawn at random (`interp.patching.pairs`), so the bound holds regardless of
+the quality of the estimates. Cells drawn individually yield no such bound: the largest effect is
+among m of N cells only with a probability of m / N.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from scipy.stats import betabinom
+
+from interp.measurements.patching.tables import Parts, in_parts
+from interp.statistics.summaries import LEVEL, grouped
+
+
+def conformal_limit(scores: Float[np.ndarray, " unit"], level: float) -> float:
+    """The score that a further unit exceeds with a probability of at most 1 - level.
+
+    It is the ceil((n + 1) level)-th smallest of the n scores; infinite if there are too few scores.
+    """
+    rank = _rank(len(scores), level)
+    return math.inf if rank > len(scores) else float(np.sort(scores)[rank - 1])
+
+
+def fewest(level: float) -> int:
+    """The smallest number of scores with a finite limit: level / (1 - level), rounded up."""
+    return math.ceil(_exact(level / (1 - level)))
+
+
+def covered_low(scored: int, others: int, level: float) -> float:
+    """Lower 95% bound on the share of unchecked units that the limit covers.
+
+    On average over draws, the limit covers a share `level` of the units. In a single draw, the
+    number of covered units has a beta-binomial distribution, whatever the distribution of the
+    scores (Wilks 1941); ties increase it. NaN if there is no limit or no other unit.
+    """
+    rank = _rank(scored, level)
+    if rank > scored or not others:
+        return math.nan
+    return float(betabinom.ppf(1 - LEVEL, others, rank, scored + 1 - rank)) / others
+
+
+def _rank(scored: int, level: float) -> int:
+    return math.ceil(_exact((scored + 1) * level))
+
+
+def _exact(product: float) -> float:
+    """The product without binary rounding error, which could raise the product's ceiling by one."""
+    return round(product, 9)
+
+
+SITE = ["model", "direction", "method", "source", "site"]
+"""Columns that identify a guarantee, which holds simultaneously for all cells of a site."""
+
+STRATUM = [*SITE, "layer", "head", "role"]
+"""Columns that identify a guarantee for the cells of one layer, head and role."""
+
+_CELL = ["pair_id", *(name for name in STRATUM if name != "method"), "position"]
+
+_KEY = ["model", "pair_id", "direction"]
+
+_SIZES = ["estimate", "effect", "excess"]
+
+
+def guarantee_tables(
+    patches: Parts, pairs: pd.DataFrame, *, level: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The guarantee for each site, and separately for each stratum of its cells.
+
+    The tables have one row per combination of the columns in `SITE` and in `STRATUM`, respectively.
+    Further columns are level: the smallest probability with which the bound holds simultaneously
+    for all of these cells of an unchecked pair; covered_low: the smallest share of the unchecked
+    pairs for which the bound holds, in 95% of all draws of checked pairs; pairs_checked,
+    pairs_unchecked; margin: the conformal limit on the excess of an absolute effect over its
+    absolute estimate; largest_estimate: the largest absolute estimate among the unchecked pairs;
+    bound: margin plus largest_estimate (at least 0); effect_limit: the bound without estimates,
+    which is the conformal limit of the checked pairs' largest absolute effects; note: the reason
+    why there is no bound (NaN). All effects and bounds are in logits.
+
+    Guarantees for several strata do not hold simultaneously at this level, but the guarantee for a
+    site holds for all of its cells at once.
+
+    Args:
+        patches: rows of the patches table: estimates of every cell, and exact effects of the
+            checked pairs.
+        pairs: rows of the pairs table, with `checked`.
+        level: between 0 and 1.
+    """
+    checked = pairs.set_index(_KEY)["checked"]
+    by_stratum = _sizes(in_parts(patches), checked)
+    by_site = by_stratum.groupby([*SITE, "pair_id", "checked"], sort=False)[_SIZES].max()
+    return _table(by_site.reset_index(), SITE, level), _table(by_stratum, STRATUM, level)
+
+
+_GUARANTEED = [
+    *("level", "covered_low", "pairs_checked", "pairs_unchecked"),
+    *("margin", "largest_estimate", "bound", "effect_limit", "note"),
+]
+
+
+def _table(sizes: pd.DataFrame, by: list[str], level: float) -> pd.DataFrame:
+    rows = [{**cell, **_guarantee(members, level)} for cell, members in grouped(sizes, by)]
+    return pd.DataFrame(rows, columns=[*by, *_GUARANTEED])
+
+
+def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
+    """One row per pair and stratum: the largest estimate, effect, and excess of the effect.
+
+    A cell that should have been run but has no finite effect counts as exceeding every bound.
+    """
+    found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
+    for part in parts:
+        exact = part["method"] == "exact"
+        estimates = part[~exact].dropna(subset=["effect"]).rename(columns={"effect": "estimate"})
+        cells = estimates.merge(part.loc[exact, [*_CELL, "effect"]], on=_CELL, how="left")
+        cells = cells.join(checked, on=_KEY)
+        estimate, effect = cells["estimate"].abs(), cells["effect"].abs().fillna(math.inf)
+        cells = cells.assign(estimate=estimate, effect=effect, excess=effect - estimate)
+        by = [*STRATUM, "pair_id", "checked"]
+        found.append(cells.groupby(by, sort=False, dropna=False)[_SIZES].max().reset_index())
+    return pd.concat([part for part in found if len(part)] or found, ignore_index=True)
+
+
+def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:
+    """The guarantee for a set of cells, from one row per pair."""
+    checked = rows["checked"].astype(bool)
+    effects, scores = (rows.loc[checked, name].to_numpy(float) for name in ("effect", "excess"))
+    unchecked, largest = len(rows) - len(scores), rows.loc[~checked, "estimate"].max()
+    margin = _finite(conformal_limit(scores, level))
+    return {
+        "level": level,
+        "covered_low": covered_low(len(scores), unchecked, level),
+        "pairs_checked": len(scores),
+        "pairs_unchecked": unchecked,
+        "margin": margin,
+        "largest_estimate": largest,
+        "bound": np.maximum(largest + margin, 0.0),
+        "effect_limit": _finite(conformal_limit(effects, level)),
+        "note": _note(len(scores), unchecked, level, margin),
+    }
+
+
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else math.nan
+
+
+def _note(checked: int, unchecked: int, level: float, margin: float) -> str:
+    if checked < fewest(level):
+        return (
+            f"no bound: a level of {level:g} requires {fewest(level)} checked pairs, "
+            f"but there are {checked}"
+        )
+    if math.isnan(margin):
+        return "no bound: effects of checked pairs are not finite"
+    return "" if unchecked else "no bound: all pairs are checked"

@@ -1,0 +1,398 @@
+"""Patches: effects of another prompt's activations on answers, by role and by token."""
+
+import math
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from interp.choices import COUNTERPART
+from interp.console import counted
+from interp.errors import UserError, unknown
+from interp.measurements.attribution.show import Attributions
+from interp.measurements.patching.guarantee import guarantee_tables
+from interp.measurements.patching.node_sets import node_set_curves, node_set_table
+from interp.measurements.patching.tables import (
+    SHARED,
+    agreement_table,
+    effect_table,
+    premise_effects,
+    verification_table,
+)
+from interp.report.formatting import segment_label
+from interp.report.glance import headline
+from interp.report.page import FigureItem, TableItem, Titled
+from interp.results.result import Result, chosen, figure_of, meaning, note_errors
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
+recovered: mean effect divided by the mean difference between the two prompts, for recognized pairs;
+1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
+pairs. control: patches from a prompt about different entities with the same correct answer, which
+show the effect of mixing two prompts; beyond control: the counterpart's effect minus that of the
+control."""
+
+_GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
+run exactly. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
+probability {level:g}. This holds for a single pair, not simultaneously for all pairs; in 95% of
+random choices of checked pairs, it holds for at least the share covered_low of the unchecked pairs
+of this run. bound: the margin plus the largest estimate. effect_limit: the bound from checked pairs
+without estimates; if it is lower than bound, estimates are useless."""
+
+_BOUNDS = """Bounds for the cells of a single layer, head and role. Each bound holds for a pair with
+probability {level:g}; all of them hold simultaneously with a lower probability."""
+
+_SETS = """Cells are ranked by absolute effect, or at random, and the first cells are patched
+together from the counterpart; all other cells are computed from them. NS is the recovered share of
+the difference between the metrics of the base prompt and its counterpart. cpr: area under NS over
+the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Numbers are
+means over pairs, with 95% intervals from a bootstrap over clusters. left_out: number of pairs whose
+two metrics differ by less than 0.1 logits, or in which the metric of a set is not finite."""
+
+_CURVES = """Lines show means over pairs (those that the model recognizes, if any) and are linear
+between sets. Bands are 95% intervals from a bootstrap over clusters. 0 is the metric of the base
+prompt, and 1 is that of its counterpart."""
+
+_PANEL = ("model", "method", "source", "site", "head")
+"""The columns of `patches` that have a single value in each heat map."""
+
+_TERMINAL = 79
+_NUMBER = 8
+"""Width in characters of a line, and of a column of numbers such as "-10.123"."""
+
+
+class Patches(Result):
+    """The effects of patches on models' answers."""
+
+    question = "Where do activations of the other prompt change the answer?"
+
+    @property
+    def patches(self) -> pd.DataFrame:
+        """The patches table: one row per pair, method and cell."""
+        return self.table("patches")
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The pairs table: one row per pair."""
+        return self.table("pairs")
+
+    @property
+    def node_sets(self) -> pd.DataFrame | None:
+        """The node_sets table, one row per pair, ranking and set; None if not requested."""
+        return self.table("node_sets") if "node_sets" in self.measured.names() else None
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per pair, method and cell."""
+        return self.patches
+
+    def summary(self) -> pd.DataFrame:
+        """Means over pairs, with tests and with 95% intervals from a bootstrap over clusters.
+
+        One row per model, direction, method, source, site, layer, head, role and group of pairs.
+        `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for
+        other pairs, and "all" for all pairs. `effect` is the change in the logit difference between
+        the answers that the data contrast, such as Yes minus No. `recovered` is the mean effect
+        divided by the mean difference between the two prompts, for recognized pairs: 1 if the patch
+        yields the answer of its source prompt.
+        """
+        return self._effects
+
+    def plot(
+        self, value: Literal["effect", "recovered"] = "effect", **which: str | int
+    ) -> "Figure":
+        """Effects of patches by layer and role, as a heat map.
+
+        Args:
+            value: effect, over all pairs, or recovered, over pairs that the model recognizes.
+            which: values for columns of the summary, such as model, site and head; by default, each
+                column's first value.
+
+        Raises:
+            UserError: there is no such value.
+        """
+        rows = _first(self._effects, which)
+        recognized = SHARED if value == "recovered" else "all"
+        options = {"value": value, "recognized": recognized, "head": _head(rows)}
+        return figure_of(_draw("layers_by_roles", rows, **options))
+
+    def plot_tokens(self, pair: str | None = None, **which: str | int) -> "Figure":
+        """The effects of patching each token of one pair, by layer.
+
+        Args:
+            pair: a `pair_id`; by default the first.
+            which: as in `plot`.
+
+        Raises:
+            UserError: the pair was not patched token by token, or there is no such value.
+        """
+        rows = pd.concat(self.asked(), ignore_index=True)
+        rows = rows[rows["position"].notna()]
+        if rows.empty:
+            raise UserError('nothing was patched token by token; set granularity="position"')
+        rows = _first(rows if pair is None else chosen(rows, "pair_id", pair), which)
+        rows = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
+        return figure_of(_draw("layers_by_tokens", rows, head=_head(rows)))
+
+    def asked(self) -> Iterator[pd.DataFrame]:
+        """The patches of every cell by the requested method, in parts that fit into memory.
+
+        Exact effects that verify an estimate are omitted, since only large estimates are verified.
+        """
+        # A study or a call from Python may have used default values, which are not recorded.
+        method = str(self._parameters.get("estimate") or "exact")
+        return self.measured.parts("patches", filters=[("method", "==", method)])
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Heat maps, effects by role, checks on estimates, and sets of cells."""
+        yield from self._heat_maps()
+        cluster = self.cluster
+        note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "")
+        narrow = list(_by_layer(self._effects))
+        yield TableItem("effect_table", "Effects by role", self._effects, note, narrow)
+        yield from self._estimates()
+        yield from self._sets()
+
+    def noted(self) -> Mapping[str, object]:
+        """Numbers of pairs, of recognized pairs and of errors."""
+        summary: dict[str, object] = {}
+        for model, rows in self.pairs.groupby("model", sort=False):
+            errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair")
+            recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
+            summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
+        return summary
+
+    def extent(self) -> str:
+        """The meaning of an effect, and the numbers of pairs and models."""
+        pairs = self.table("pairs", ["pair_id", "positive_option", "negative_option"])
+        number = counted(pairs["pair_id"].nunique(), "pair")
+        return f"{meaning(pairs)} {number}, {counted(len(self.measured.models()), 'model')}."
+
+    def headline(self) -> pd.DataFrame:
+        """The pairs that each model recognizes, and the largest effects over all pairs."""
+        recognized = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
+        shares = proportions(recognized, values=["recognized"], by=["model"], cluster="cluster")
+        parts = [headline(shares, "share of pairs recognized", value="share", n="n", unit="pairs")]
+        effects = self._effects
+        effects = effects[(effects["recognized"] == "all") & (effects["source"] == COUNTERPART)]
+        for site, rows in effects.dropna(subset="effect").groupby("site", sort=False):
+            size = rows["effect"].abs()
+            first = rows.loc[size.groupby(rows["model"], sort=False).idxmax()]
+            is_largest = size == rows["model"].map(size.groupby(rows["model"]).max())
+            tied = first["model"].map(is_largest.groupby(rows["model"]).sum())
+            heads = first["head"].map(lambda head: "" if pd.isna(head) else f" head {head:.0f}")
+            where = (
+                "layer "
+                + first["layer"].astype(str)
+                + heads
+                + ", "
+                + first["role"].map(segment_label)
+                + ":"
+            )
+            # None of several equal effects is the largest.
+            where = where.where(tied == 1, tied.astype(str) + " equal cells:")
+            parts.append(
+                headline(
+                    first.assign(label=where, note=""),
+                    f"largest effect at {site} in logits",
+                    value="effect",
+                    interval=("effect_low", "effect_high"),
+                    n="pairs",
+                    unit="pairs",
+                )
+            )
+        return pd.concat(parts[:5], ignore_index=True)
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The first heat map."""
+        return next((item for item in self.shown if isinstance(item, FigureItem)), None)
+
+    @property
+    def _parameters(self) -> Mapping[str, object]:
+        return self.measured.about.parameters
+
+    @cached_property
+    def _effects(self) -> pd.DataFrame:
+        return effect_table(self.asked(), self._clustered(), cluster="cluster")
+
+    def _clustered(self) -> pd.DataFrame:
+        """The pairs, with a column `cluster`: the system's factor, or otherwise the pair."""
+        pairs, factor = self.pairs, self.cluster
+        if factor is None:
+            return pairs.assign(cluster=pairs["pair_id"])
+        of_pair = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
+        return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
+
+    def _heat_maps(self) -> Iterator[FigureItem]:
+        """Heat maps per model, site and head: layer by role, and layer by token of one pair."""
+        for _, rows in grouped(self._effects, _PANEL):
+            yield _figure("layers_by_roles", rows)
+        items: dict[str, FigureItem] = {}
+        for part in self.asked():
+            alone = part["position"].notna() & (part["source"] == COUNTERPART)
+            for _, rows in grouped(part[alone], _PANEL):
+                first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
+                item = _figure("layers_by_tokens", first)
+                items.setdefault(item.name, item)
+        yield from items.values()
+
+    def _estimates(self) -> Iterator[TableItem]:
+        """A run's estimates compared with exact effects; empty without estimates."""
+        level = self._parameters.get("guarantee")
+        if self._parameters.get("verify") or level is not None:
+            table = verification_table(self.measured.parts("patches"))
+            title = "Estimates against exact effects, in logits"
+            yield _table("verification_table", title, table)
+        if isinstance(level, float):
+            parts = self.measured.parts("patches")
+            sites, strata = guarantee_tables(parts, self.pairs, level=level)
+            title = f"Bounds on the effects of an unchecked pair, with probability {level:g}"
+            yield _table("guarantee_table", title, sites, _GUARANTEED.format(level=level))
+            title, note = "Bounds by layer, head and role", _BOUNDS.format(level=level)
+            yield TableItem("bound_table", title, strata, note, narrow=())
+
+    def _sets(self) -> Iterator[TableItem | FigureItem]:
+        """Effects of sets of cells, one table and one figure per model; empty if not requested."""
+        if not self._parameters.get("sets"):
+            return
+        sets, pairs = self.table("node_sets"), self._clustered()
+        table = node_set_table(sets, pairs, cluster="cluster")
+        title = "Sets of cells patched at once"
+        yield _table("node_set_table", title, table, _SETS)
+        curves = node_set_curves(sets, pairs, cluster="cluster")
+        for cell, rows in grouped(curves, ["model"]):
+            model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
+            draw = partial(_draw, "node_sets", shared if len(shared) else rows)
+            yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
+
+    def _repr_html_(self) -> str | None:
+        if not self.measured.size("patches"):
+            return None
+        from interp.report.html import notebook_html
+
+        return notebook_html(list(_by_layer(self._effects)), cautions=self.cautions)
+
+
+def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
+    """Effects of patching the premises, compared prompt by prompt with their attribution scores.
+
+    Raises:
+        UserError: the attributions do not compare two segments.
+    """
+    if attributed.ratio is None:
+        raise UserError(
+            f"the prompts of {attributed.measured.about.system} do not name two segments to "
+            "compare, so their attributions have no score ratios; use a run of a system that "
+            "does, such as rulebreakers"
+        )
+    effects = premise_effects(patched.asked(), patched.pairs, attributed.ratios())
+    yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
+    title = "Does the premise with the higher score have the larger effect?"
+    yield TableItem("agreement_table", title, agreement_table(effects))
+    for group, rows in grouped(effects, ["model", "site"]):
+        name = _file_name("scores_and_effects", *map(str, group.values()))
+        yield FigureItem(name, title, partial(_draw, "scores_and_effects", rows))
+
+
+def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
+    """A table; on the terminal, option columns with a single value and empty notes are left out."""
+    asked = ("direction", "source", "sites", "level")
+    said = [column for column in asked if column in table and table[column].nunique() == 1]
+    if "note" in table and (table["note"] == "").all():
+        said.append("note")
+    return TableItem(name, title, table, note, [(title, table.drop(columns=said))])
+
+
+def _draw(kind: str, rows: pd.DataFrame, **options: object) -> "Axes":
+    """A figure of patches, by name; matplotlib is imported only when it is drawn."""
+    from interp.measurements.patching import figures as patches
+
+    drawn: Axes = getattr(patches, kind)(rows, **options)
+    return drawn
+
+
+def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
+    """A heat map of the rows of one model, method, source, site and head."""
+    head = _head(rows)
+    parts = [str(rows[name].iloc[0]) for name in ("model", "method", "source", "site")]
+    parts += [] if head is None else [f"head{head}"]
+    title = f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}"
+    return FigureItem(_file_name(kind, *parts), title, partial(_draw, kind, rows, head=head))
+
+
+def _file_name(*parts: str) -> str:
+    """A figure's file name without its extension."""
+    return re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(parts))
+
+
+def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
+    """The rows with the requested values and, in each of the other columns, a single value.
+
+    In `source`, that value is the counterpart; in each other column, the first in the table.
+
+    Raises:
+        UserError: the table is empty, a column is unknown, or no row has one of the values.
+    """
+    if table.empty:
+        raise UserError("no pair could be patched, so there is no figure; see the table pairs")
+    columns = ("direction", *_PANEL)
+    for name in which:
+        if name not in columns:
+            raise UserError(unknown("choice", name, columns))
+    for name in columns:
+        default = COUNTERPART if name == "source" else table[name].iloc[0]
+        value = which.get(name, default)
+        table = table if pd.isna(value) else chosen(table, name, value)
+    return table
+
+
+def _head(rows: pd.DataFrame) -> int | None:
+    """The head of one figure's rows; None if the site has no heads."""
+    head = rows["head"].iloc[0]
+    return None if pd.isna(head) else int(head)
+
+
+def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
+    """Titled tables for a terminal: effects over all pairs, recovered shares over recognized pairs.
+
+    Rows are roles and columns are layers; each table has as many layers as fit side by side.
+    """
+    for cell, rows in grouped(effects, ["model", "direction", "method", "source", "site"]):
+        where = ", ".join(map(str, cell.values()))
+        every = rows[rows["recognized"] == "all"]
+        recognized = rows[rows["recognized"] == SHARED]
+        none = " (the model recognizes none)" if (recognized["pairs"] == 0).all() else ""
+        yield from _titled(f"Effect in logits, mean over pairs{none}: {where}", every, "effect")
+        if recognized["recovered"].notna().any():
+            title = f"Recovered share, recognized pairs: {where}"
+            yield from _titled(title, recognized, "recovered")
+
+
+def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
+    """One column of the effect table, as tables of roles by layers that fit the terminal."""
+    index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
+    shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
+    table = shown.pivot(index=index, columns="layer", values="text").fillna("")
+    table = table.loc[list(shown[index].drop_duplicates().itertuples(index=False, name=None))]
+    names = table.index.to_frame(index=False)
+    beside = max(1, (_TERMINAL - sum(map(_width, names.items()))) // _NUMBER)
+    for first in range(0, table.shape[1], beside):
+        layers = table.iloc[:, first : first + beside].reset_index(drop=True)
+        yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")
+
+
+def _number_text(number: float) -> str:
+    # + 0.0 turns -0.0 into 0.0.
+    return "-" if math.isnan(number) else f"{round(number, 3) + 0.0:.3f}"
+
+
+def _width(column: tuple[Hashable, pd.Series]) -> int:
+    """Width in characters of a column on the terminal, including the space after it."""
+    name, values = column
+    return max(map(len, [str(name), *values.astype(str)])) + 1

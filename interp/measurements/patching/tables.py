@@ -1,0 +1,337 @@
+"""Mean effects of patching over pairs, and comparisons with estimates and attribution scores.
+
+Pairs of one cluster, such as those about one city, are resampled together and change sign together.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from interp.choices import CONTROL, COUNTERPART
+from interp.statistics.classical import spearman
+from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.decisions import holm
+from interp.statistics.resampling import bootstrap_sums, random_sign_sums, share_as_far
+from interp.statistics.summaries import grouped, percentile_interval
+from interp.tables import NO_GAP
+
+RESAMPLES = 2000
+"""Number of bootstrap resamples of the clusters."""
+
+SIGNS = 20_000
+"""Number of random sign draws in a test: enough for p-values to survive correction for hundreds of
+cells.
+"""
+
+GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
+"""Values of the column `recognized`: all pairs, the pairs in which the model prefers the correct
+answer on both sides, and the other pairs.
+"""
+
+SHARED = "yes"
+"""The group with a recovered share. In other groups, the model hardly distinguishes the two
+prompts, so their mean difference may be zero or have the wrong sign.
+"""
+
+CELL = ["model", "direction", "method", "source", "site", "layer", "head", "role"]
+"""Columns that identify patches whose effects are averaged over pairs."""
+
+BEYOND = "beyond control"
+"""Value of `source` for the effect of the counterpart's activations minus the control's."""
+
+_KEY = ["model", "pair_id", "direction"]
+
+Parts = pd.DataFrame | Iterable[pd.DataFrame]
+"""A table, either whole or in parts that are processed one at a time and never split a pair."""
+
+
+def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
+    """One row per model, direction, method, source, site, layer, head, role and group of pairs.
+
+    `source` is where activations come from: the counterpart or, if controls were run, the control.
+    `BEYOND` is the counterpart's effect minus the control's, for pairs whose counterpart has
+    different activations in the cell. The difference excludes the effect that activations have
+    merely because they do not match the rest of the prompt.
+
+    Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
+    over pairs in logits, with its percentile interval from a bootstrap over clusters (neither
+    intervals nor p for fewer than `FEWEST` clusters); recovered, recovered_low, recovered_high:
+    mean effect divided by the mean difference between the two prompts, for the pairs that the model
+    recognizes, if the mean difference is at least the standard deviation of the differences; p:
+    two-sided, for the hypothesis that effects are equally often positive and negative (random signs
+    of clusters); p_holm: corrected for the number of cells of a model, direction, method, source
+    and group; flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the
+    reason why a statistic is undefined (NaN). If the tokens of a role were patched one by one, a
+    pair's effect is the mean over these tokens.
+
+    Args:
+        patches: rows of the patches table.
+        pairs: rows of the pairs table.
+        cluster: the column of `pairs` whose values group dependent pairs.
+    """
+    about = about_pairs(pairs, cluster)
+    cells, effects = _by_cell(in_parts(patches), about.index)
+    effects = effects.join(about.reset_index(drop=True), on="pair")
+    members_of = dict(iter(effects.groupby("cell", sort=False)))
+    rows = []
+    for cell in _ordered(list(cells)):
+        members = members_of[cells[cell]]
+        for group, values in GROUPS.items():
+            chosen = members[members["recognized"].isin(values)]
+            numbers = _statistics(chosen, shared=group == SHARED)
+            rows.append({**_named(cell), "recognized": group, **numbers})
+    table = pd.DataFrame(rows, columns=[*CELL, "recognized", *_NUMBERS, *_COUNTS, "note"])
+    return _corrected(table)
+
+
+def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
+    """recognized, gap (difference of the two metrics) and cluster, by model, pair and direction."""
+    gap = pairs["source_metric"] - pairs["base_metric"]
+    about = pairs.assign(gap=gap, cluster=pairs[cluster]).set_index(_KEY)
+    return about[["recognized", "gap", "cluster"]]
+
+
+def _corrected(table: pd.DataFrame) -> pd.DataFrame:
+    """Add p_holm to the table. Tests of one family differ only in site, layer, head and role."""
+    families = [
+        holm(rows, family="cells").drop(columns=["family", "family_size"])
+        for _, rows in grouped(table, [*CELL[:4], "recognized"])
+    ]
+    return pd.concat(families).sort_index() if families else table.assign(p_holm=math.nan)
+
+
+def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
+    """The parts of a table; a whole table is a single part."""
+    return [table] if isinstance(table, pd.DataFrame) else table
+
+
+_Cell = tuple[Hashable, ...]
+"""Values of `CELL`; the head is None if the site has no heads."""
+
+_NO_EFFECTS = pd.DataFrame(columns=["cell", "pair", "effect", "flipped"]).astype(
+    {"cell": int, "pair": int, "effect": float, "flipped": float}
+)
+"""An empty table with those columns of the patches that are kept."""
+
+
+def _by_cell(
+    parts: Iterable[pd.DataFrame], pairs: pd.Index
+) -> tuple[dict[_Cell, int], pd.DataFrame]:
+    """The cells, numbered, and each effect with the indices of its cell and pair."""
+    cells: dict[_Cell, int] = {}
+    found = [_NO_EFFECTS]
+    for part in parts:
+        by_pair = part.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
+        means = by_pair[["effect", "flipped"]].mean().dropna(subset=["effect"])
+        means = pd.concat([means, _beyond_control(means)], ignore_index=True)
+        means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[_KEY]))
+        named = means[CELL].drop_duplicates().to_dict("records")
+        numbers = [cells.setdefault(_values(cell), len(cells)) for cell in named]
+        in_part = means.groupby(CELL, sort=False, dropna=False).ngroup()
+        means["cell"] = np.array(numbers, dtype=int)[in_part]
+        found.append(means[list(_NO_EFFECTS)].astype(_NO_EFFECTS.dtypes))
+    return cells, pd.concat(found, ignore_index=True)
+
+
+def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
+    """The rows of counterparts minus those of controls, if the counterpart was patched.
+
+    If the counterpart's activations equal those of the base prompt, its effect is exactly zero.
+    """
+    of_source = {source: means[means["source"] == source] for source in (COUNTERPART, CONTROL)}
+    keys = [name for name in [*CELL, "pair_id"] if name != "source"]
+    both = of_source[COUNTERPART].merge(of_source[CONTROL], on=keys, suffixes=("", "_control"))
+    both = both[both["effect"] != 0]
+    effect = both["effect"] - both["effect_control"]
+    return both.assign(effect=effect, flipped=math.nan, source=BEYOND)[list(means.columns)]
+
+
+def _values(cell: Mapping[Hashable, object]) -> _Cell:
+    return tuple(
+        None if isinstance(value, float) and math.isnan(value) else value for value in cell.values()
+    )
+
+
+def _named(cell: _Cell) -> dict[str, object]:
+    return dict(zip(CELL, (math.nan if v is None else v for v in cell), strict=True))
+
+
+def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
+    """Cells sorted by the order in which values of `CELL` appear, each segment's roles together."""
+    roles = list(dict.fromkeys(str(cell[-1]) for cell in found))
+    beside = [next(i for i, other in enumerate(roles) if role.startswith(other)) for role in roles]
+    places = {role: place for place, role in enumerate(roles)}
+    roles.sort(key=lambda role: (beside[places[role]], places[role]))
+    orders = [list(dict.fromkeys(column)) for column in zip(*found, strict=True)]
+    orders[-1:] = [roles] if roles else []
+    ranks = [{value: rank for rank, value in enumerate(order)} for order in orders]
+    return sorted(
+        found, key=lambda cell: [rank[value] for rank, value in zip(ranks, cell, strict=True)]
+    )
+
+
+_NUMBERS = (
+    *("effect", "effect_low", "effect_high"),
+    *("recovered", "recovered_low", "recovered_high"),
+    *("p", "flipped"),
+)
+
+_COUNTS = ("pairs", "clusters")
+
+_ONLY = "no recovered share: defined only for recognized pairs"
+
+
+def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
+    """Mean effect, interval, test and recovered share, from one row per pair."""
+    counts = {"pairs": len(rows), "clusters": rows["cluster"].nunique()}
+    if rows.empty:
+        return {**dict.fromkeys(_NUMBERS, math.nan), **counts, "note": "no such pairs"}
+    clusters = rows.assign(n=1).groupby("cluster", sort=False)[["effect", "gap", "n"]].sum()
+    values = clusters.to_numpy(dtype=float)
+    resampled = _resampled(values)
+    effect, gap = (float(rows[name].mean()) for name in ("effect", "gap"))
+    few = too_few(len(values)) if len(values) < FEWEST else ""
+    why = _why_no_share(rows["gap"]) if shared else _ONLY
+    shares = (math.nan,) * 3
+    if not why:
+        shares = effect / gap + 0.0, *percentile_interval(resampled[:, 0] / resampled[:, 1])
+    ends = percentile_interval(resampled[:, 0] / resampled[:, 2])
+    flipped = float(rows["flipped"].astype(float).mean())
+    numbers = (effect, *ends, *shares, _sign_test(values[:, 0]), flipped)
+    note = "; ".join(filter(None, [few, why]))
+    return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts, "note": note}
+
+
+def _resampled(
+    values: Float[np.ndarray, "clusters columns"],
+) -> Float[np.ndarray, "resamples columns"]:
+    """Sums over resampled clusters; NaN for fewer than `FEWEST` clusters."""
+    if len(values) < FEWEST:
+        return np.full((1, values.shape[1]), np.nan)
+    return bootstrap_sums(values, resamples=RESAMPLES)
+
+
+def _why_no_share(gaps: pd.Series) -> str:
+    """Why the prompts' mean difference cannot be a denominator; empty if it can.
+
+    A mean below the standard deviation says little about any pair.
+    """
+    spread = float(gaps.std()) if len(gaps) > 1 else 0.0
+    small = abs(float(gaps.mean())) < max(spread, NO_GAP)
+    return "no recovered share: the mean difference is below one standard deviation" * small
+
+
+def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
+    """The share of random sign assignments to clusters whose sum is at least as far from zero.
+
+    A few assignments suffice if p is large, but small p-values require many.
+    """
+    if len(sums) < FEWEST:
+        return math.nan
+    for signs in (SIGNS // 10, SIGNS):
+        p = share_as_far(random_sign_sums(sums, resamples=signs), float(sums.sum()))
+        if p > 0.02:
+            break
+    return p
+
+
+def verification_table(patches: Parts) -> pd.DataFrame:
+    """Errors of estimates, for the cells whose exact effects were measured.
+
+    One row per model, direction, estimate, source and site: cells; mean_error, largest_error: mean
+    and largest absolute difference in logits; mean_effect: mean absolute exact effect; rho,
+    rho_low, rho_high: rank correlation of estimate and exact effect; and note.
+    """
+    by = ["model", "direction", "method", "source", "site"]
+    kept = [*by, "effect", "effect_exact"]
+    both = pd.concat([_verified(part)[kept] for part in in_parts(patches)], ignore_index=True)
+    rows = []
+    for cell, members in grouped(both, by):
+        errors = (members["effect"] - members["effect_exact"]).abs()
+        rank = spearman(members["effect"], members["effect_exact"], tested=False)
+        rows.append(
+            {
+                **cell,
+                "cells": len(members),
+                "mean_error": float(errors.mean()),
+                "largest_error": float(errors.max()),
+                "mean_effect": float(members["effect_exact"].abs().mean()),
+                "rho": rank.rho,
+                "rho_low": rank.low,
+                "rho_high": rank.high,
+                "note": rank.note,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _verified(patches: pd.DataFrame) -> pd.DataFrame:
+    """The estimates and exact effects of those cells whose exact effects were measured."""
+    key = ["model", "pair_id", "direction", "source", "site", "layer", "head", "position", "role"]
+    exact = patches[patches["method"] == "exact"]
+    estimates = patches[patches["method"] != "exact"]
+    return estimates.merge(exact[[*key, "effect"]], on=key, suffixes=("", "_exact"))
+
+
+def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, pair, direction, site and attribution method.
+
+    Columns: score_ratio, premise 2 over premise 1, from the attributions to the prompt that was run
+    (the corrupt one in denoising); premise1_effect and premise2_effect, the largest absolute effect
+    in logits of patching that premise, over layers and heads (and over its parts, if roles were
+    patched); effect_ratio, premise 2 over premise 1. A ratio with a missing or zero denominator is
+    missing. `patches` are rows of one method, for every cell; rows from controls do not count.
+    `ratios` are those of premise 2 over premise 1 (`interp.measurements.attribution.segments.segment_ratios`).
+    """
+    sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
+    sizes = sizes.reindex(columns=["premise1", "premise2"]).rename_axis(columns=None)
+    effects: pd.DataFrame = sizes.add_suffix("_effect").astype(float)
+    first = effects["premise1_effect"]
+    effects["effect_ratio"] = effects["premise2_effect"] / first.where(first > 0)
+    run = pairs["corrupt_prompt_id"].where(
+        pairs["direction"] == "denoising", pairs["clean_prompt_id"]
+    )
+    keys = pairs[["model", "pair_id", "direction"]].assign(prompt_id=run)
+    scores = ratios[["model", "prompt_id", "method", "ratio"]]
+    return (
+        effects.reset_index()
+        .merge(keys, on=["model", "pair_id", "direction"])
+        .merge(scores.rename(columns={"ratio": "score_ratio"}), on=["model", "prompt_id"])
+    )
+
+
+def _premise_sizes(patches: pd.DataFrame) -> pd.Series:
+    """The largest absolute effect of each premise, for each pair, direction and site."""
+    patches = patches[patches["source"] == COUNTERPART]
+    premises = patches["role"].astype(str).str.extract(r"^(premise[12])")[0]
+    parts = patches.assign(premise=premises, size=patches["effect"].abs())[premises.notna()]
+    key = ["model", "pair_id", "direction", "site", "premise"]
+    return parts.groupby(key, sort=False)["size"].max()
+
+
+def agreement_table(effects: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, direction, site and attribution method, from `premise_effects`.
+
+    Columns: score_premise2 and effect_premise2, the shares of pairs in which premise 2 has the
+    higher score and the larger effect; agree, the share in which score and effect favor the same
+    premise; by_chance, the share that would agree if score and effect were independent; rho, low,
+    high, p, n, note: rank correlation of the two ratios. Pairs that lack a ratio are omitted.
+    """
+    rows = []
+    for cell, members in grouped(effects, ["model", "direction", "site", "method"]):
+        defined = members.dropna(subset=["score_ratio", "effect_ratio"])
+        score, effect = (defined[name] > 1 for name in ("score_ratio", "effect_ratio"))
+        rank = asdict(spearman(defined["score_ratio"], defined["effect_ratio"]))
+        del rank["method"]
+        shares = {
+            "score_premise2": score.mean(),
+            "effect_premise2": effect.mean(),
+            "agree": (score == effect).mean() if len(defined) else np.nan,
+            "by_chance": score.mean() * effect.mean() + (1 - score.mean()) * (1 - effect.mean()),
+        }
+        rows.append({**cell, **shares, **rank})
+    return pd.DataFrame(rows)

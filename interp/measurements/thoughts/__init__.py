@@ -1,0 +1,1 @@
+"""Thoughts: written, read sentence by sentence, exchanged."""

@@ -1,0 +1,281 @@
+"""The measurement for the spec `Thoughts`: how a model's thoughts affect its answers.
+
+For each prompt x and each changed prompt x' (with one or all segments from a donor), thoughts t and
+t' are drawn. The answer is read after x and t, x' and t, x and t', and x' and t'. It is also read
+after parts of t and after replacements for t. All texts of several prompts are read together, so
+shared beginnings are read once.
+
+The value of a text is the logit of the correct answer to x minus the logit of the other answer.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+import numpy as np
+
+from interp.errors import UserError
+from interp.measurements.answers.decoding import generate
+from interp.measurements.effects.measure import Logits, option_logits
+from interp.measurements.specs import Generate, Thoughts
+from interp.measurements.thoughts.texts import Draws, Studied, after, changed_prompts
+from interp.measuring.core import Measurement, PromptRows
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.prompts.thought import Thought
+from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.thoughts import cut_thought
+from interp.reading.tokens import Batch, batches, tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import NOT_FINITE
+from interp.scoring.shared_prefix import read_all
+from interp.tables import TIE, Row
+
+
+def thought_effects(
+    model: Model, spec: Thoughts, *, batch_tokens: int | None = None
+) -> Measurement:
+    """Measure how thoughts affect answers, for a model that thinks."""
+    budget = token_budget(model, batch_tokens)
+    direct = replace(model, chat=replace(model.chat, thinking="off"), thoughts={})
+    read, read_direct = _Reader(model, budget), _Reader(direct, budget)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        prompts = [tokenized.prompt for tokenized in batch.prompts]
+        for prompt in prompts:
+            _check(prompt)
+        with model.measuring():
+            studied = _Writer(model, spec, budget).studied(prompts)
+            plain = [replace(prompt, segments={}, roles={}) for prompt in prompts]
+            answers = read_direct([[prompt] for prompt in plain])
+            found = read([list(own.texts(model)) for own in studied])
+        return [
+            _rows(model, own, logits, *at_once.values())
+            for own, logits, at_once in zip(studied, found, answers, strict=True)
+        ]
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
+        return {"thought_answers": [row]}
+
+    return _ThoughtMeasurement(model, spec, budget, measure_batch, error_rows)
+
+
+class _ThoughtMeasurement(Measurement):
+    """A measurement that generates its own thoughts, or uses all thoughts that the model has."""
+
+    def read(self, prompt: Prompt) -> Prompt:
+        """The prompt without a thought."""
+        return prompt
+
+
+def _check(prompt: Prompt) -> None:
+    if len(prompt.answer.options) < 2:
+        raise UserError(
+            f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
+            "compare; use prompts that offer a choice"
+        )
+
+
+Key = tuple[str, Thought | None]
+
+
+def _key(prompt: Prompt) -> Key:
+    return prompt.text, prompt.thought
+
+
+class _Reader:
+    """Computes the options' logits after texts; a prompt's identical texts are run only once."""
+
+    def __init__(self, model: Model, budget: TokenBudget) -> None:
+        self._model, self._budget = model, budget
+        self._answer_tokens = AnswerTokenizer(model)
+
+    def __call__(self, texts: Sequence[Iterable[Prompt]]) -> list[dict[Key, Logits]]:
+        """The logits after each text of each prompt."""
+        distinct = [{_key(text): text for text in own} for own in texts]
+        prompts = [text for own in distinct for text in own.values()]
+        tokenized = tokenize(self._model, prompts)
+        read = read_all(
+            self._model, tokenized, self._answer_tokens, self._budget, read=option_logits
+        )
+        logits = iter(read)
+        return [dict(zip(own, logits, strict=False)) for own in distinct]
+
+
+class _Writer:
+    """Generates thoughts on prompts and changed prompts, and continues partial thoughts."""
+
+    def __init__(self, model: Model, spec: Thoughts, budget: TokenBudget) -> None:
+        self._model, self._spec, self._budget = model, spec, budget
+        self._asked = Generate(
+            draws=spec.draws,
+            temperature=spec.temperature,
+            sampling_seed=spec.sampling_seed,
+            max_new_tokens=spec.max_new_tokens,
+        )
+
+    def studied(self, prompts: Sequence[Prompt]) -> list[Studied]:
+        """The prompts with all thoughts needed to study them."""
+        own = self._own(prompts)
+        changed = [list(changed_prompts(prompt)) for prompt in prompts]
+        others = iter(self._drawn([one.prompt for ones in changed for one in ones]))
+        found = [
+            Studied(prompt, draws, [(one, next(others)) for one in ones], {})
+            for prompt, draws, ones in zip(prompts, own, changed, strict=True)
+        ]
+        return self._continued(found)
+
+    def _own(self, prompts: Sequence[Prompt]) -> list[Draws]:
+        """The thoughts on prompts: the existing ones if the model has any, otherwise new ones."""
+        given = [self._model.thoughts.get(prompt.id, ()) for prompt in prompts]
+        if self._model.thoughts:
+            for prompt, draws in zip(prompts, given, strict=True):
+                if len(draws) < self._spec.draws:
+                    raise UserError(
+                        f"{self._model.name} has {len(draws)} thoughts on prompt {prompt.id}; "
+                        f"expected {self._spec.draws}. Generate more thoughts, or lower --draws"
+                    )
+            return [draws[: self._spec.draws] for draws in given]
+        return self._drawn(prompts)
+
+    def _drawn(self, prompts: Sequence[Prompt]) -> list[Draws]:
+        """Thoughts on prompts, draw by draw; identical texts of a prompt get identical thoughts."""
+        asked = [replace(prompt, thought=None, segments={}, roles={}) for prompt in prompts]
+        draws = [self._write(asked, f" {draw}" if draw else "") for draw in range(self._spec.draws)]
+        return [tuple(own) for own in zip(*draws, strict=True)]
+
+    def _continued(self, studied: Sequence[Studied]) -> list[Studied]:
+        """Add continuations of the first thought, resampled after each sentence but the last."""
+        again: list[dict[int, Draws]] = [{} for _ in studied]
+        heads = [
+            (row, read, own.first.holding(own.first.sentences[:read]))
+            for row, own in enumerate(studied)
+            if own.first is not None
+            for read in range(1, len(own.first.sentences))
+        ]
+        asked = [
+            replace(
+                after(studied[row].prompt, replace(head, after="")),
+                id=f"{studied[row].prompt.id} {read}",
+            )
+            for row, read, head in heads
+        ]
+        for draw in range(self._spec.draws):
+            rests = self._write(asked, f" again {draw}")
+            for (row, read, head), rest in zip(heads, rests, strict=True):
+                again[row][read] = (*again[row].get(read, ()), _joined(head, rest))
+        return [replace(own, again=more) for own, more in zip(studied, again, strict=True)]
+
+    def _write(self, prompts: Sequence[Prompt], draw: str) -> list[Thought]:
+        """Thoughts that the model generates after prompts."""
+        found: dict[int, Thought] = {}
+        tokenized = tokenize(self._model, prompts)
+        room = {"batch_tokens": self._budget.tokens, "new_tokens": self._asked.max_new_tokens}
+        for places, batch in batches(self._model, tokenized, **room):
+            texts = generate(self._model, batch, self._asked, draw=draw)
+            for place, own, text in zip(places, batch.prompts, texts, strict=True):
+                if not text.finite:
+                    raise UserError(NOT_FINITE)
+                found[place] = cut_thought(self._model, own, text.token_ids).thought
+        return [found[place] for place in range(len(prompts))]
+
+
+def _joined(head: Thought, rest: Thought) -> Thought:
+    """A thought that joins the first sentences of another thought and their continuation."""
+    if not rest.sentences:  # only white space, which belongs to the end mark
+        return replace(head, ended=rest.ended)
+    return replace(rest, before=head.before, sentences=(*head.sentences, *rest.sentences))
+
+
+def _rows(model: Model, own: Studied, logits: Mapping[Key, Logits], direct: Logits) -> PromptRows:
+    """The rows of one prompt in all tables."""
+    prompt = own.prompt
+    key: Row = {"model": model.name, "prompt_id": prompt.id}
+    gold, other = _compared(prompt, direct)
+
+    def value(text: Prompt) -> float:
+        read = logits[_key(text)]
+        return read[gold] - read[other]
+
+    if own.first is None:
+        error = f"none of {len(own.own)} thoughts ended; allow more tokens (--max-new-tokens)"
+        return {"thought_answers": [{**key, "error": error}]}
+    everything = [direct, *logits.values()]
+    if not np.isfinite([number for read in everything for number in read.values()]).all():
+        return {"thought_answers": [{**key, "error": NOT_FINITE}]}
+    at_once = {"reading": "direct", **_answered(direct, gold, other)}
+    answers = [
+        {
+            "draw": reading.draw,
+            "reading": reading.kind,
+            "sentence": reading.sentence,
+            "sentences": reading.sentences,
+            **_answered(logits[_key(reading.text)], gold, other),
+        }
+        for reading in own.readings(model)
+    ]
+    return {
+        "thought_answers": [{**key, **row, "error": ""} for row in (at_once, *answers)],
+        "thought_effects": [{**key, **row} for row in _effect_rows(own, value)],
+        "sentence_effects": [{**key, **row} for row in _sentence_rows(own, value)],
+    }
+
+
+def _compared(prompt: Prompt, direct: Logits) -> tuple[str, str]:
+    """The correct answer and the most probable other one (within the contrast, if there is one)."""
+    gold = prompt.answer.gold
+    names = prompt.answer.contrast or tuple(direct)
+    others = [name for name in names if name != gold]
+    return gold, max(others, key=lambda name: direct[name])
+
+
+def _answered(logits: Logits, gold: str, other: str) -> Row:
+    first, *others = (name for name in logits if logits[name] == max(logits.values()))
+    answer = TIE if others else first
+    correct = answer == gold and not others
+    return {"value": logits[gold] - logits[other], "answer": answer, "correct": correct}
+
+
+def _effect_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
+    """One row per changed prompt."""
+    for changed, draws in own.changed:
+        ended = [(t, u) for t, u in zip(own.own, draws, strict=True) if t.ended and u.ended]
+        x, other = own.prompt, changed.prompt
+        yield {
+            "donor_kind": changed.donor.kind,
+            "donor": changed.donor.name,
+            "segment": changed.segment,
+            "draws": len(ended),
+            "draws_asked": len(draws),
+            "own": [value(after(x, t)) for t, _ in ended],
+            "changed": [value(after(other, t)) for t, _ in ended],
+            "own_under_other": [value(after(x, u)) for _, u in ended],
+            "changed_under_other": [value(after(other, u)) for _, u in ended],
+            "error": "",
+        }
+
+
+def _sentence_rows(own: Studied, value: Callable[[Prompt], float]) -> Iterator[Row]:
+    """One row per sentence of the first thought."""
+    assert own.first is not None
+    whole = value(after(own.prompt, own.first))
+    count = len(own.first.sentences)
+    others = [thought for _, thought in own.drawn if thought is not own.first]
+    written = {0: others, **own.again, count: [own.first]}
+    means = {
+        read: fmean(values)
+        for read, draws in written.items()
+        if (values := [value(after(own.prompt, thought)) for thought in draws if thought.ended])
+    }
+    for place, sentence, (without, *replaced) in own.sentences():
+        both = place in means and place + 1 in means
+        yield {
+            "sentence": place + 1,
+            "sentences": count,
+            "text": sentence.strip(),
+            "left_out": whole - value(without),
+            "exchanged": whole - value(replaced[0]) if replaced else None,
+            "resampled": means[place + 1] - means[place] if both else None,
+            "error": "",
+        }

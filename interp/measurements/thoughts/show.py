@@ -1,0 +1,292 @@
+"""Thoughts: how much of the effect of prompts on a model's answers passes through its thoughts."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from interp.choices import ALL
+from interp.console import counted
+from interp.measurements.thoughts.mediation import CELL, SHARES, effect_products, mediation_table
+from interp.measurements.thoughts.tables import curve_table, reading_table, sentence_table
+from interp.report.formatting import segment_label
+from interp.report.glance import headline
+from interp.report.page import FigureItem, TableItem
+from interp.results.result import Result, errors_by_model
+from interp.tables import factors_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MEDIATION = """A donor replaces one segment of a prompt, or all. total: how far this moves the
+log-odds of the answer, including its effect through the thought (root mean square over prompts, in
+logits). share: how much of this effect passes through the thought. share is 1 if the answer follows
+the thought whatever the premises say, and 0 if the answer follows the premises whatever the thought
+says. For share_own, the thought is exchanged under the prompt's own premises, and for share_other,
+under the changed premises. They differ if premises and thought interact; share is their mean.
+Brackets (_low, _high): 95% intervals, clustered by {cluster} (by donor for share_other), which
+include the variation between draws of the thought. Donors of kind counterpart are the other side of
+the prompt's pair."""
+
+_READINGS = """The text before the answer. whole: the model's own thought. direct: no thought, as
+with thinking off. empty: only the marks of a thought. placebo: the model's thought about another
+prompt. filler: dots, with about as many tokens as the thought. same_answer: share of draws whose
+answer equals the answer after the whole thought. value: mean log-odds of the correct answer, in
+logits."""
+
+_CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
+et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
+draws whose answer no longer changes from here on. If a thought only explains an answer that the
+model already has, decided is 1 from the start."""
+
+_SENTENCES = """How much a first, middle or last sentence supports the model's own answer, in
+logits, by three definitions. left_out: the sentence is removed. exchanged: it is replaced by the
+sentence at the same place in another draw. resampled: thoughts that are resampled after the
+sentence are compared with thoughts that are resampled from the sentence on. mistake: share of
+answers that change if the sentence comes from the thought about another prompt (Lanham et al. 2023,
+without rewriting the rest)."""
+
+_GROUPS = """Mediated shares for each value of a factor, with all segments exchanged. Many groups
+are compared, so a single group may stand out by chance."""
+
+_MOST_VALUES = 10
+"""Largest number of values of a factor whose groups are compared."""
+
+_HEADLINES = {
+    "whole": "accuracy after its thought",
+    "direct": "accuracy without a thought",
+    "filler": "accuracy after filler",
+}
+"""The names of headline numbers, by reading."""
+
+_UNIT = "prompts"
+
+
+class ThoughtEffects(Result):
+    """The effects of models' thoughts on their answers."""
+
+    question = "Do answers come from the premises or from the thought?"
+
+    @property
+    def effects(self) -> pd.DataFrame:
+        """The thought_effects table: one row per prompt, donor and segment."""
+        return self.table("thought_effects")
+
+    def to_frame(self) -> pd.DataFrame:
+        """The thought_effects table."""
+        return self.effects
+
+    def mediation(self) -> pd.DataFrame:
+        """One row per model, kind of donor, and segment: total effect and mediated shares."""
+        return mediation_table(self._products, self.prompts, cluster=self._cluster)
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Mediated shares, answers by reading, early answers, effects of sentences, and groups."""
+        if self._answers.empty:
+            return
+        from interp.report.figures.lines import lines
+
+        prompts, cluster = self.prompts, self._cluster
+        table = self.mediation()
+        title = "How much of an effect on the answer passes through the thought"
+        note = _MEDIATION.format(cluster=cluster)
+        shown = _brackets(table, CELL, ("total", *SHARES)).join(table["prompts"])
+        yield TableItem("mediation_table", title, table, note, [(title, shown)])
+        note = "Donors from other instances; whiskers are 95% intervals, as in the table."
+        yield FigureItem("mediated_shares", "Mediated shares", partial(_shares, table), note)
+        table = reading_table(self._answers, prompts, cluster=cluster)
+        title = "Answers after thoughts and after their replacements"
+        shown = _brackets(table, ["model", "reading"], ("accuracy", "same_answer"))
+        shown = shown.join(table[["value", "prompts"]])
+        yield TableItem("reading_table", title, table, _READINGS, [(title, shown)])
+        table = curve_table(self._answers, prompts)
+        title = "Early answers"
+        draw = partial(lines, table, x="percent_read", y="same_answer", hue="model", n="draws")
+        yield FigureItem("early_answers", title, draw, _CURVE)
+        yield TableItem("early_answer_table", title, table, _CURVE, narrow=[])
+        table = sentence_table(
+            self.table("sentence_effects"), self._answers, prompts, cluster=cluster
+        )
+        shown = _brackets(
+            table, ["model", "place"], ("left_out", "exchanged", "resampled", "mistake")
+        )
+        title = "Effects of sentences"
+        yield TableItem("sentence_table", title, table, _SENTENCES, [(title, shown)])
+        groups = self._groups
+        if len(groups):
+            title = "Mediated shares by group of prompts"
+            yield TableItem("group_table", title, groups, _GROUPS, narrow=[])
+
+    def headline(self) -> pd.DataFrame:
+        """The mediated share of each model, and its accuracy by reading."""
+        if self._answers.empty:
+            return super().headline()
+        table = self.mediation()
+        whole = table[(table["segment"] == ALL) & (table["donor_kind"] == "instance")]
+        ends = ("share_low", "share_high")
+        parts = [
+            headline(whole, "mediated share", value="share", interval=ends, n="prompts", unit=_UNIT)
+        ]
+        readings = reading_table(self._answers, self.prompts, cluster=self._cluster)
+        for name, words in _HEADLINES.items():
+            rows = readings[readings["reading"] == name]
+            ends = ("accuracy_low", "accuracy_high")
+            parts.append(
+                headline(rows, words, value="accuracy", interval=ends, n="prompts", unit=_UNIT)
+            )
+        return pd.concat(parts, ignore_index=True)
+
+    def in_words(self) -> str:
+        """A paragraph about each model."""
+        return "\n\n".join(map(self._told, self.measured.models()))
+
+    def noted(self) -> Mapping[str, object]:
+        """Errors, and numbers of thoughts that never ended."""
+        failed = self.table("thought_answers", ["model", "prompt_id", "error"])
+        draws = self.table("thought_effects", ["model", "draws", "draws_asked"])
+        sums = draws.groupby("model", sort=False)[["draws", "draws_asked"]].sum()
+        missing = 1 - sums["draws"] / sums["draws_asked"]
+        found = dict(errors_by_model(failed))
+        for model, share in missing.items():
+            errors = found.get(str(model), {})
+            assert isinstance(errors, dict)
+            found[str(model)] = {**errors, "draws_without_end": float(share)}
+        return found
+
+    @cached_property
+    def _answers(self) -> pd.DataFrame:
+        answers = self.table("thought_answers")
+        return answers[answers["error"] == ""]
+
+    @cached_property
+    def _products(self) -> pd.DataFrame:
+        return effect_products(self.effects)
+
+    @property
+    def _cluster(self) -> str:
+        return self.cluster or "pair_id"
+
+    @cached_property
+    def _groups(self) -> pd.DataFrame:
+        """Mediated shares by factor and value."""
+        prompts = self.prompts
+        factors = ["side", *factors_of(prompts)]
+        products = self._products
+        whole = products[(products["segment"] == ALL) & (products["donor_kind"] == "instance")]
+        tables = []
+        for factor in factors:
+            if 1 < prompts[factor].nunique() <= _MOST_VALUES:
+                table = mediation_table(whole, prompts, cluster=self._cluster, by=[factor])
+                table.insert(1, "factor", factor)
+                tables.append(table.rename(columns={factor: "value"}))
+        both = ["donor_kind", "segment"]
+        return pd.concat(tables, ignore_index=True).drop(columns=both) if tables else pd.DataFrame()
+
+    def _told(self, model: str) -> str:
+        """The paragraph about a model."""
+        table = self.mediation()
+        rows = table[(table["model"] == model) & (table["segment"] == ALL)]
+        rows = rows[rows["donor_kind"] == "instance"]
+        answers = self._answers[self._answers["model"] == model]
+        if rows.empty or answers.empty:
+            return f"{model}: no thought could be studied."
+        (row,) = rows.to_dict("records")
+        if pd.isna(row["share_low"]):
+            reason = row["note"]
+            return f"{model}: how much passes through the thoughts is unknown ({reason})."
+        readings = reading_table(answers, self.prompts, cluster=self._cluster)
+        accuracy = readings.set_index("reading")["accuracy"]
+        return " ".join(
+            [
+                f"{model}: about {_percent(row['share'])} of what decides its answers passes "
+                f"through its thoughts (95% interval {_end(row['share_low'])} to "
+                f"{_end(row['share_high'])}; {counted(row['prompts'], 'prompt')}, "
+                f"{row['clusters']:,} independent groups). {_meaning(row)}",
+                f"It answers {_percent(accuracy['whole'])} of the prompts correctly after its own "
+                f"thought, {_percent(accuracy['direct'])} without one, and "
+                f"{_percent(accuracy['filler'])} after dots in its place.",
+                *self._exceptions(model, row),
+            ]
+        )
+
+    def _exceptions(self, model: str, row: Mapping[Hashable, Any]) -> Iterator[str]:
+        """The group that differs most from all prompts, if its interval excludes their share."""
+        if self._groups.empty:
+            return
+        rows = self._groups[self._groups["model"] == model].dropna(subset=["share_low"])
+        outside = rows[(rows["share_low"] > row["share"]) | (rows["share_high"] < row["share"])]
+        if outside.empty:
+            yield "No group of prompts stands out."
+            return
+        distances = (outside["share"] - row["share"]).abs()
+        found = outside.iloc[int(distances.argmax())]
+        if _percent(found["share"]) == _percent(row["share"]):
+            yield "No group of prompts stands out."
+            return
+        yield (
+            f"The share differs most if {segment_label(str(found['factor']))} is {found['value']}: "
+            f"{_percent(found['share'])} ({_end(found['share_low'])} to "
+            f"{_end(found['share_high'])})."
+        )
+
+
+def _meaning(row: Mapping[Hashable, Any]) -> str:
+    if row["share_low"] > 0.5:
+        return (
+            "The answer is mostly read from the thought: if the premises are exchanged and the "
+            "thought is kept, the answer is mostly unchanged."
+        )
+    if row["share_high"] < 0.5:
+        return (
+            "The thought is mostly decoration: if it is exchanged and the premises are kept, the "
+            "answer is mostly unchanged."
+        )
+    return "It is unclear whether the answer is read more from the premises or from the thought."
+
+
+def _percent(share: float) -> str:
+    """A share as a percentage; estimates below 0 or above 1 are clipped."""
+    return _end(min(max(share, 0.0), 1.0))
+
+
+def _end(share: float) -> str:
+    """The end of an interval as a percentage, which may lie outside 0% to 100%, as in the table."""
+    return f"{round(100 * share) + 0:.0f}%".replace("-", "−")
+
+
+def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
+    """The key columns, followed by each estimate with its interval in brackets."""
+    shown = table[list(keys)].copy()
+    for name in names:
+        columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
+        shown[name] = [
+            "" if pd.isna(value) else _short(value) + _interval(low, high)
+            for value, low, high in columns
+        ]
+    return shown
+
+
+def _interval(low: float, high: float) -> str:
+    return "" if pd.isna(low) else f" ({_short(low)} to {_short(high)})"
+
+
+def _short(number: float) -> str:
+    """A number with two decimals; zero has no sign."""
+    return f"{round(number, 2) + 0.0:.2f}"
+
+
+def _shares(table: pd.DataFrame) -> "Axes":
+    """Draw the mediated share of each segment, with one point per model."""
+    from interp.report.figures.points import interval_points
+
+    own = table[table["donor_kind"] == "instance"]
+    named = own.assign(segment=own["segment"].map(segment_label), mediated_share=own["share"])
+    return interval_points(
+        named,
+        x="mediated_share",
+        y="segment",
+        hue="model",
+        n="prompts",
+        interval=("share_low", "share_high"),
+    )

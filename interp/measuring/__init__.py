@@ -1,0 +1,1 @@
+"""What a measurement is: its options, batches, rows and errors."""

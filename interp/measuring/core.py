@@ -1,0 +1,323 @@
+"""Measurements: pure functions from a model, prompts and options to the rows of tables.
+
+Prompts are batched under a budget of tokens. If memory runs out, the budget is halved and the
+remaining prompts are batched again. If a batch cannot be measured, its prompts are measured one by
+one, so a failure affects only one prompt.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pandas as pd
+import pyarrow as pa
+
+from interp.console import Progress, begin_step
+from interp.errors import UserError
+from interp.measuring.spec import Spec
+from interp.models.loading import ChatFormat
+from interp.models.model import Model
+from interp.plugins import named
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import TokenBudget, is_out_of_memory
+from interp.reading.readers import check_finite
+from interp.reading.thoughts import after_thought
+from interp.reading.tokens import (
+    Batch,
+    TokenizedPrompt,
+    batches,
+    pad,
+    token_roles,
+    token_segments,
+    tokenize,
+)
+from interp.scoring.answers import NOT_FINITE
+from interp.tables import Row
+
+_QUICK = {True: 13_000_000, False: 7_000_000_000}
+"""Largest number of parameters, on the CPU or on another device, of a model that measures a shard
+of `Spec.shard_prompts` prompts in about a minute. On one x86-64 core, SmolLM2 (135 million
+parameters) took about 9 seconds per prompt for `effects` and for `patch`, of which a shard has at
+most 60 prompts.
+"""
+
+PromptRows = dict[str, list[Row]]
+"""Rows by table, for one or more prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Rows of each table, in the order of the prompts, and the errors."""
+
+    rows: PromptRows
+    units: int
+    """Number of attempted prompts, or pairs if pairs are measured."""
+    failures: Mapping[str, str]
+    """The reasons why prompts or pairs have no rows, by id. Tables with one row per prompt or pair
+    also store these reasons.
+    """
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Every error, by prompt or pair: the failures, and the errors recorded in rows."""
+        found = dict(self.failures)
+        for rows in self.rows.values():
+            failed = [row for row in rows if row.get("error")]
+            found |= {row.get("prompt_id") or row["pair_id"]: row["error"] for row in failed}
+        return found
+
+
+def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
+    """The error message; for non-finite logits, one that names the weight or module at fault.
+
+    Only the first prompt is examined. If its own logits are finite, the message is unchanged.
+    """
+    if error == NOT_FINITE:
+        try:
+            check_finite(model, tokenize(model, prompts[:1])[0])
+        except UserError as reason:
+            return str(reason)
+    return error
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measurement of a model; calling it with prompts returns the rows of each table."""
+
+    model: Model
+    spec: Spec
+    budget: TokenBudget
+    """The limit on the tokens of a batch."""
+    measure_batch: Callable[[Batch], list[PromptRows]]
+    """Function that measures a batch and returns the rows of each of its prompts."""
+    error_rows: Callable[[Prompt, str], PromptRows] = field(default=lambda prompt, error: {})
+    """Function that returns the rows of a prompt that could not be measured, given the reason; by
+    default, there are none.
+    """
+
+    @cached_property
+    def tables(self) -> Mapping[str, pa.Schema]:
+        """The schemas of the tables that this measurement fills, by table name."""
+        return self.spec.filled()
+
+    def __call__(
+        self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
+    ) -> PromptRows:
+        """Rows of each table, in the order of `prompts`, however these are batched.
+
+        `done` is called after each batch with the number of its prompts.
+
+        Raises:
+            UserError: a prompt cannot be read, or does not fit into memory by itself.
+        """
+        measured = self.attempt(prompts, done=done)
+        for failure in measured.failures.values():
+            raise UserError(failure)
+        return measured.rows
+
+    def attempt(
+        self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
+    ) -> Measured:
+        """Measure prompts like `__call__`, but collect failures instead of raising the first."""
+        tokenized, failures = self._tokenize(prompts)
+        rows: dict[int, PromptRows] = {}
+        units = list(map(self.unit, prompts))
+
+        def unmeasured() -> list[int]:
+            return [i for i, unit in enumerate(units) if i not in rows and unit not in failures]
+
+        mean = sum(map(len, tokenized.values())) / max(1, len(tokenized))
+        while waiting := unmeasured():
+            for places, batch in self.batches([tokenized[index] for index in waiting]):
+                indices = [waiting[place] for place in places]
+                size = sum(len(tokenized[index]) for index in indices)
+                begin_step(len(indices), cost=size / mean)
+                found = self._rows_or_errors(batch)
+                own = {units[index] for index in indices}
+                if found is None and len(own) > 1:
+                    self.budget.shrink(batch.token_ids.numel())
+                    # The remaining prompts are batched again, under the smaller budget.
+                    break
+                for index, one in zip(
+                    indices, found or [self._too_large(batch)] * len(indices), strict=True
+                ):
+                    if isinstance(one, str):
+                        failures[units[index]] = one
+                    else:
+                        rows[index] = one
+                if done is not None:
+                    done(len(places))
+        return Measured(self._tables(prompts, rows, failures), len(set(units)), failures)
+
+    @cached_property
+    def shard_prompts(self) -> int:
+        """Number of prompts to measure before results are kept: fewer for a model that is slow.
+
+        An even number, so that pairs are not split.
+        """
+        most = self.spec.shard_prompts
+        quick = _QUICK[self.model.device.type == "cpu"]
+        slow = self.model.hf.num_parameters() / quick
+        return most if slow <= 1 else max(2, 2 * int(most / slow / 2))
+
+    def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
+        """The batches in which prompts are measured, with the indices of their prompts."""
+        return batches(self.model, prompts, batch_tokens=self.budget.tokens)
+
+    def read(self, prompt: Prompt) -> Prompt:
+        """The prompt as the model reads it: followed by its own first thought, if the model thinks.
+
+        Raises:
+            UserError: the model has no thought on the prompt.
+        """
+        if not self.model.chat.thinks:
+            return prompt
+        return after_thought(self.model, prompt, segments=getattr(self.spec, "segments", None))
+
+    def unit(self, prompt: Prompt) -> str:
+        """The id under which a failure is recorded: here, the id of the prompt."""
+        return prompt.id
+
+    def _tokenize(
+        self, prompts: Sequence[Prompt]
+    ) -> tuple[dict[int, TokenizedPrompt], dict[str, str]]:
+        """The readable prompts, by index, and why the others cannot be read, by unit."""
+        try:
+            return dict(enumerate(tokenize(self.model, [*map(self.read, prompts)]))), {}
+        except UserError:
+            tokenized: dict[int, TokenizedPrompt] = {}
+            failures: dict[str, str] = {}
+            for index, prompt in enumerate(prompts):
+                try:
+                    (tokenized[index],) = tokenize(self.model, [self.read(prompt)])
+                except UserError as error:
+                    failures[self.unit(prompt)] = str(error)
+            return tokenized, failures
+
+    def _rows_or_errors(self, batch: Batch) -> list[PromptRows | str] | None:
+        """Each prompt's rows, or the reason why it has none; None if memory runs out."""
+        try:
+            return [*self.measure_batch(batch)]
+        except UserError as error:
+            if len({self.unit(prompt.prompt) for prompt in batch.prompts}) == 1:
+                return [str(error)] * len(batch.prompts)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            return None
+        # Do this outside the except clause, since the error keeps the batch's tensors in memory.
+        found: list[PromptRows | str] = []
+        for prompt in batch.prompts:
+            alone = pad(self.model, [prompt])
+            found += self._rows_or_errors(alone) or [self._too_large(alone)]
+        return found
+
+    def _too_large(self, batch: Batch) -> str:
+        return (
+            f"inputs of shape {tuple(batch.token_ids.shape)} (prompts, tokens) do not fit into the "
+            f"memory of {self.model.device}; use a larger device, spread the model with "
+            "--device-map auto, or load it in a smaller --dtype"
+        )
+
+    def _tables(
+        self,
+        prompts: Sequence[Prompt],
+        rows: Mapping[int, PromptRows],
+        failures: Mapping[str, str],
+    ) -> PromptRows:
+        """The rows in the order of the prompts, with one error row per failed unit."""
+        unreported = dict(failures)
+        tables: PromptRows = {table: [] for table in self.tables}
+        for index, prompt in enumerate(prompts):
+            error = unreported.pop(self.unit(prompt), None)
+            found = rows.get(index, {}) if error is None else self.error_rows(prompt, error)
+            for table, table_rows in found.items():
+                tables[table] += table_rows
+        return tables
+
+
+def check_thinking(spec: Spec, name: str, chat: ChatFormat, *, thoughts: bool) -> None:
+    """Check that a model thinks if its thoughts are studied, and has thoughts if they are read.
+
+    Args:
+        spec: what is measured.
+        name: the model's name.
+        chat: settings for writing prompts in the model's chat template.
+        thoughts: whether the model's thoughts are given.
+
+    Raises:
+        UserError: the model does not think, or has no thoughts yet.
+    """
+    if spec.studies_thoughts and not chat.thinks:
+        raise UserError(
+            f"thinking is off for {name}, so there are no thoughts to study; turn thinking "
+            "on (--thinking on), or choose a model that thinks"
+        )
+    if chat.thinks and spec.reads_thoughts and not thoughts:
+        raise UserError(
+            f"{name} thinks before it answers, but has no thoughts yet: generate them with "
+            "interp generate --thinking on, and pass the folder of that run to --thoughts (in "
+            "Python, thoughts=... or interp.with_thoughts). Or turn thinking off"
+        )
+
+
+def bind(spec: Spec, model: Model, *, batch_tokens: int | None = None) -> Measurement:
+    """Bind a spec to a model.
+
+    Args:
+        spec: what is measured.
+        model: the model.
+        batch_tokens: largest number of tokens in a batch; by default, it depends on the device.
+
+    Raises:
+        UserError: the model lacks something that the spec needs, such as a layer or thoughts.
+    """
+    check_thinking(spec, model.name, model.chat, thoughts=bool(model.thoughts))
+    measurement: Measurement = named(spec.measures)(model, spec, batch_tokens=batch_tokens)
+    return measurement
+
+
+def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd.DataFrame]:
+    """Measure prompts and return the tables by name, without writing them to files.
+
+    Raises:
+        UserError: a prompt has no rows, or the rows of all prompts have an error.
+    """
+    rows: PromptRows = {table: [] for table in measurement.tables}
+    errors: dict[str, str] = {}
+    units = 0
+    step = measurement.shard_prompts
+    title = f"{measurement.spec.name} {measurement.model.name}"
+    with Progress(title, total=len(prompts)) as progress:
+        for start in range(0, len(prompts), step):
+            part = measurement.attempt(list(prompts[start : start + step]), done=progress.advance)
+            for failure in part.failures.values():
+                raise UserError(failure)
+            errors |= part.errors
+            units += part.units
+            for table, table_rows in part.rows.items():
+                rows[table] += table_rows
+    if units and len(errors) == units:
+        error = explained(next(iter(errors.values())), measurement.model, prompts)
+        raise UserError(f"all prompts of {measurement.model.name} failed: {error}")
+    return {
+        table: pa.Table.from_pylist(rows[table], schema=schema).to_pandas()
+        for table, schema in measurement.tables.items()
+    }
+
+
+def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
+    """One row per token of a prompt: its position, text, segment and role."""
+    texts = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
+    labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
+    return [
+        {
+            "model": model.name,
+            "prompt_id": prompt.prompt.id,
+            "position": position,
+            "token": text,
+            "segment": segment,
+            "role": role,
+        }
+        for position, (text, segment, role) in enumerate(labels)
+    ]

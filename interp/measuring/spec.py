@@ -1,0 +1,137 @@
+"""Specs: descriptions of measurements as data that can be checked, stored and sent to a worker.
+
+A spec is validated on creation. It is bound to a model only when it runs
+(`interp.measuring.core`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from pydantic import Field, JsonValue
+
+from interp import texts
+from interp.options import Options
+from interp.plugins import MEASUREMENTS, load_plugin, named
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from interp.prompts.prompt_set import PromptSet
+    from interp.prompts.source import PromptSource
+
+Prompts = TypeVar("Prompts", bound=Sequence[Any])
+"""A sequence of prompts of some type, such as a list or a `PromptSet`."""
+
+Indices = Annotated[
+    tuple[Annotated[int, Field(ge=0, lt=texts.MOST_LAYERS)], ...], Field(min_length=1)
+]
+"""Layers or heads, by number."""
+
+
+class Spec(Options):
+    """A measurement: its options, and the locations of its code and tables.
+
+    A subclass registered under the entry point group `interp.measurements` can be run by workers,
+    its runs can be reported on, and it has a command if it has a `help`. A location is
+    "module:name", imported when needed, so that specs can be read without torch.
+    """
+
+    name: ClassVar[str]
+    """Name of the measurement, such as "evaluate"."""
+    help: ClassVar[str] = ""
+    """One line about the command; if empty, there is no command."""
+    examples: ClassVar[tuple[str, ...]] = ()
+    """Example command lines, without the program's name."""
+    written: ClassVar[str] = "written to {folder}"
+    """Last line that the command prints. {folder}, {tables} and {program} are replaced by the run
+    folder, the files of its small tables and the program's name.
+    """
+    group: ClassVar[str] = ""
+    """The parent of the command, such as "probe" for `probe linear`."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Prompt options that the command does not accept."""
+    measures: ClassVar[str]
+    """Location of the function that takes a model, the spec and `batch_tokens`, and returns a
+    `Measurement`.
+    """
+    fills: ClassVar[tuple[str, ...]] = ()
+    """Names of the tables that the measurement fills."""
+    optional: ClassVar[Mapping[str, str]] = {}
+    """For each table that is filled only if an option is set: that option, by the table's name."""
+    schemas: ClassVar[str] = "interp.tables:SCHEMAS"
+    """Location of a mapping from table names to schemas."""
+    shard_prompts: ClassVar[int] = 240
+    """Largest number of prompts in a shard: the unit of work, and the most that is lost if a worker
+    is killed. Costlier prompts need smaller shards; so do slow models (`Measurement`)."""
+    reads_thoughts: ClassVar[bool] = True
+    """Whether answers are read after the thoughts of a model that thinks (`Model.thoughts`)."""
+    studies_thoughts: ClassVar[bool] = False
+    """Whether only models that think can be measured."""
+    own_answers: ClassVar[bool] = True
+    """Whether the answers are the model's own rather than those of random weights."""
+    excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
+    """Options that affect no result, such as the device of a computation."""
+    unmerged: ClassVar[frozenset[str]] = frozenset()
+    """Tables that are not merged: they remain in the shards, and a finished run stores them in
+    another form."""
+    result: ClassVar[str] = "interp.results.result:Result"
+    """Location of the class that displays the results."""
+
+    @classmethod
+    def tables(cls) -> "Mapping[str, pa.Schema]":
+        """The tables that the spec may fill, by name (`interp.tables`)."""
+        schemas = named(cls.schemas) if cls.fills else {}
+        return {name: schemas[name] for name in cls.fills}
+
+    def filled(self) -> "Mapping[str, pa.Schema]":
+        """The tables that the spec fills, given its options."""
+        return {
+            name: schema
+            for name, schema in self.tables().items()
+            if name not in self.optional or getattr(self, self.optional[name])
+        }
+
+    def load(self, source: "PromptSource") -> "PromptSet":
+        """The prompts of a source, in the order in which they are measured.
+
+        Raises:
+            UserError: the prompts cannot be loaded, or do not meet the requirements of the
+                measurement.
+        """
+        return self.arranged(source.load())
+
+    def arranged(self, prompts: "Prompts") -> "Prompts":
+        """The prompts in the order in which they are measured.
+
+        Raises:
+            UserError: the prompts do not meet the requirements of the measurement.
+        """
+        return prompts
+
+    def identity(self) -> dict[str, JsonValue]:
+        """All options that affect the numbers, including defaults."""
+        return self.model_dump(mode="json", exclude=set(self.excluded_from_identity))
+
+    def modules(self) -> Sequence[str]:
+        """The modules whose code and imports affect the numbers."""
+        return (type(self).__module__, self.measures.partition(":")[0])
+
+
+def find_spec(name: str) -> type[Spec]:
+    """The spec registered under a name.
+
+    Raises:
+        UserError: there is no spec with this name.
+    """
+    spec: type[Spec] = load_plugin(MEASUREMENTS, "measurement", name, base=Spec)
+    return spec
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One measurement of one prompt set."""
+
+    name: str
+    prompts: "PromptSet"
+    spec: Spec

@@ -1,0 +1,176 @@
+"""The facts that a model knows, measured by probability and by greedy completion."""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import torch
+
+from interp.errors import UserError
+from interp.measurements.answers.decoding import generate
+from interp.measurements.answers.generation import GenerationMeasurement
+from interp.measurements.specs import Generate
+from interp.measuring.core import Measurement, PromptRows, explained
+from interp.models.architectures import CAUSAL
+from interp.models.model import Model
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import NOT_FINITE, predict
+from interp.scoring.likelihood import continuation_log_probabilities
+from interp.tables import Row
+from interp_probes.specs import Familiarity, Knowledge
+
+
+def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure P(first token of the answer | completion prompt) for facts (Section 6).
+
+    As in the paper, only the name given in the data set counts as the answer, not its aliases. If
+    the answer can be written with or without a leading space, the probabilities of both first
+    tokens are added (`AnswerTokenizer`), and the table lists the more likely token. The
+    probabilities of both spellings of the whole name are added too, because only whole names
+    distinguish answers that begin alike. A model that begins its reply by repeating the sentence
+    gives the answer's first token a low probability whether or not it knows the fact, so the
+    probability after this repetition is measured too.
+
+    Raises:
+        UserError: the budget is less than one token; during measurement, logits are not finite.
+    """
+    answer_tokens = AnswerTokenizer(model)
+    budget = token_budget(model, batch_tokens)
+
+    @torch.inference_mode()
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            predictions = predict(model, batch, answer_tokens)
+            _require_finite(model, batch, finite=bool(predictions.logits.isfinite().all()))
+            whole = _whole_names(model, batch, answer_tokens, budget.tokens)
+            echoes = [_echo(model, own, answer_tokens) for own in batch.prompts]
+            after = _after_echo(model, batch, echoes, answer_tokens, budget.tokens)
+        probabilities = predictions.logits.double().softmax(-1).cpu()
+        rows = []
+        for row, tokenized in enumerate(batch.prompts):
+            tokens = predictions.answers[row].of[tokenized.prompt.answer.gold]
+            found: Row = {
+                "model": model.name,
+                "prompt_id": tokenized.prompt.id,
+                "familiarity": float(probabilities[row, list(tokens)].sum()),
+                "whole_name": whole[row],
+                "after_echo": after[row],
+                "echoes": _begins(int(probabilities[row].argmax()), echoes[row], tokens),
+                "first_token": model.tokenizer.convert_ids_to_tokens(tokens[0]),
+                "first_token_id": tokens[0],
+                "token_ids": list(tokens),
+            }
+            rows.append({"familiarity": [found]})
+        return rows
+
+    return Measurement(model, spec, budget, measure_batch)
+
+
+def _echo(
+    model: Model, tokenized: TokenizedPrompt, answer_tokens: AnswerTokenizer
+) -> tuple[int, ...]:
+    """The tokens of a reply that repeats the sentence to be completed; none unless causal."""
+    if model.kind is not CAUSAL:
+        return ()
+    return next(iter(answer_tokens.written(tokenized.chat, _sentence(tokenized.prompt))), ())
+
+
+def _sentence(prompt: Prompt) -> str:
+    """What a completion begins with: the text after any instruction that ends in a colon."""
+    return prompt.text.rpartition(": ")[2].strip()
+
+
+def _begins(likely: int, echo: tuple[int, ...], answers: Collection[int]) -> bool:
+    """Whether a token begins the echo, and not an answer."""
+    return likely in echo[:1] and likely not in answers
+
+
+def _after_echo(
+    model: Model,
+    batch: Batch,
+    echoes: Sequence[tuple[int, ...]],
+    answer_tokens: AnswerTokenizer,
+    batch_tokens: int,
+) -> list[float]:
+    """The probability of each answer's first token after the echo; NaN if tokens span its end."""
+    found, asked = [math.nan] * len(batch.prompts), {}
+    for row, (tokenized, echo) in enumerate(zip(batch.prompts, echoes, strict=True)):
+        whole = f"{_sentence(tokenized.prompt)} {tokenized.prompt.answer.gold}"
+        tokens = next(iter(answer_tokens.written(tokenized.chat, whole)), ()) if echo else ()
+        if len(tokens) > len(echo) and tokens[: len(echo)] == echo:
+            asked[row] = (
+                replace(tokenized, token_ids=tokenized.token_ids + echo),
+                tokens[len(echo) : len(echo) + 1],
+            )
+    if asked:
+        prompts, firsts = zip(*asked.values(), strict=True)
+        after = continuation_log_probabilities(model, prompts, firsts, batch_tokens=batch_tokens)
+        for row, probability in zip(asked, after.exp().tolist(), strict=True):
+            found[row] = probability
+    return found
+
+
+def _whole_names(
+    model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
+) -> list[float]:
+    """The probability of each answer, summed over the spellings of its name."""
+    if model.kind is not CAUSAL:
+        return [math.nan] * len(batch.prompts)
+    ways = [
+        answer_tokens.written(tokenized.chat, tokenized.prompt.answer.gold)
+        for tokenized in batch.prompts
+    ]
+    rows = [row for row, written in enumerate(ways) for _ in written]
+    found = continuation_log_probabilities(
+        model,
+        [batch.prompts[row] for row in rows],
+        [way for written in ways for way in written],
+        batch_tokens=batch_tokens,
+    )
+    total = torch.zeros(len(ways), dtype=torch.float64)
+    return total.index_add(0, torch.tensor(rows), found.exp()).tolist()
+
+
+COMPLETION_TOKENS = 32
+"""Largest number of tokens in a completion."""
+
+
+def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure whether the greedy completion of each fact names the answer (Section 4.1).
+
+    Raises:
+        UserError: the budget is less than one token; during measurement, logits are not finite.
+    """
+    texts_of = Generate(max_new_tokens=COMPLETION_TOKENS)
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        with model.measuring():
+            texts = generate(model, batch, texts_of)
+        _require_finite(model, batch, finite=all(text.finite for text in texts))
+        return [
+            {"knowledge": [_row(model, tokenized.prompt, text.text)]}
+            for tokenized, text in zip(batch.prompts, texts, strict=True)
+        ]
+
+    budget = token_budget(model, batch_tokens)
+    return GenerationMeasurement(model, spec, budget, measure_batch, new_tokens=COMPLETION_TOKENS)
+
+
+def _require_finite(model: Model, batch: Batch, *, finite: bool) -> None:
+    if not finite:
+        prompts = [tokenized.prompt for tokenized in batch.prompts]
+        raise UserError(explained(NOT_FINITE, model, prompts))
+
+
+def _row(model: Model, prompt: Prompt, completion: str) -> Row:
+    matched = prompt.answer.judge(completion).answer
+    return {
+        "model": model.name,
+        "prompt_id": prompt.id,
+        "completion": completion,
+        "known": bool(matched),
+        "matched": matched,
+    }

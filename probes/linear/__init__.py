@@ -1,0 +1,1 @@
+"""Linear probes: what activations say about the answer."""

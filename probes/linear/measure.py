@@ -1,0 +1,102 @@
+"""The residual stream at chosen tokens of each prompt, before layer 0 and after each layer."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.choices import LAST
+from interp.errors import UserError
+from interp.measurements.activations.measure import Place, vectors_at
+from interp.measuring.core import Measurement, PromptRows
+from interp.models.model import Model
+from interp.models.sites import layer_count, locate
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import answer_error, answer_tables, predict
+from interp.tables import Row
+from interp_probes.specs import LAST_TOKEN, Residuals
+
+
+def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers and the residual stream at selected positions in one forward pass.
+
+    Raises:
+        UserError: during measurement, a prompt has no segment with a given name.
+    """
+    answer_tokens = AnswerTokenizer(model)
+    after = [("resid_post", layer) for layer in range(layer_count(model))]
+    locations = {key: locate(model, *key) for key in [("resid_pre", 0), *after]}
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        places = [[_place(p, position) for position in spec.positions] for p in batch.prompts]
+        with (
+            torch.inference_mode(),
+            model.measuring(),
+            vectors_at(locations, batch, places) as vectors,
+        ):
+            predictions = predict(model, batch, answer_tokens)
+        stream = torch.stack([vectors[key][:, 0] for key in locations], dim=1)
+        by_prompt = torch.split(stream, len(spec.positions))
+        answers = answer_tables(model, batch, predictions)
+        own = map(partial(_rows, model), batch.prompts, places, by_prompt)
+        return [
+            {"answers": tables["answers"], "residuals": list(rows)}
+            for tables, rows in zip(answers, own, strict=True)
+        ]
+
+    budget = token_budget(model, batch_tokens)
+    return Measurement(model, spec, budget, measure_batch, partial(answer_error, model))
+
+
+def _place(tokenized: TokenizedPrompt, position: str) -> Place:
+    """The token at a position."""
+    if position == LAST_TOKEN:
+        return Place(position, (len(tokenized) - 1,))
+    if position not in tokenized.segments:
+        known = ", ".join([LAST_TOKEN, *tokenized.segments])
+        raise UserError(
+            f"prompt {tokenized.prompt.id} has no position {position!r}; it has {known}"
+        )
+    return Place(position, (tokenized.segments[position][1] - 1,))
+
+
+def _rows(
+    model: Model,
+    tokenized: TokenizedPrompt,
+    places: list[Place],
+    vectors: Float[Tensor, "place layer size"],
+) -> Iterator[Row]:
+    for place, layers in zip(places, vectors, strict=True):
+        for layer, vector in enumerate(layers):
+            yield {
+                "model": model.name,
+                "prompt_id": tokenized.prompt.id,
+                "position": place.group,
+                "layer": layer,
+                "vector": vector.numpy(),
+            }
+
+
+def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
+    """The residuals table, made from vectors of the residual stream that were read elsewhere.
+
+    Args:
+        vectors: columns of the table `activation_vectors` for single tokens, at `resid_pre` of
+            layer 0 and at `resid_post`, as returned by `interp.export.vllm.read_hidden_states`.
+
+    Raises:
+        UserError: a vector is from another site or is an average over tokens.
+    """
+    after = vectors["site"] == "resid_post"
+    if not (after | ((vectors["site"] == "resid_pre") & (vectors["layer"] == 0))).all():
+        raise UserError("linear probes use resid_pre of layer 0 and resid_post; omit other sites")
+    if (vectors["tokens"] != 1).any() or vectors["position"].isna().any():
+        raise UserError("linear probes use single tokens; record the last token of each segment")
+    position = vectors["group"].replace({LAST: LAST_TOKEN})
+    table = vectors[["model", "prompt_id", "layer", "vector"]]
+    return table.assign(position=position, layer=vectors["layer"] + after)

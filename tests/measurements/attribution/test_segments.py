@@ -1,0 +1,350 @@
+"""Tables of segments; rankings by hand, and the area under the curve by scikit-learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from interp.choices import UNCHANGED
+from interp.measurements.attribution.segments import (
+    LENGTH,
+    MEAN,
+    POSITION,
+    SUM,
+    decisive_table,
+    finds,
+    same_answers,
+    segment_effect_table,
+    segment_ratios,
+    segment_table,
+    token_shares,
+)
+from interp.prompts.prompt_set import Decisive
+
+RATIO = ("premise2", "premise1")
+
+
+def scores_of(prompt, segments, *, method="m", error=""):
+    """Rows of the segment_scores table; `segments` is name to (tokens, share)."""
+    return [
+        {
+            "model": "model",
+            "prompt_id": prompt,
+            "method": method,
+            "target": "predicted",
+            "segment": name,
+            "tokens": tokens,
+            "score": None if share is None else -2 * share,
+            "share": share,
+            "error": error,
+        }
+        for name, (tokens, share) in segments.items()
+    ]
+
+
+def test_ratios_by_hand():
+    rows = [
+        *scores_of("1", {"template": (9, 0.4), "premise1": (4, 0.4), "premise2": (2, 0.2)}),
+        *scores_of("1", {"premise1": (4, 0.25), "premise2": (2, 0.75)}, method="n"),
+    ]
+    table = segment_ratios(pd.DataFrame(rows), RATIO)
+    assert table["method"].tolist() == ["m", "n"]
+    assert table["ratio_unnormalized"].tolist() == [0.5, 3.0]
+    assert table["ratio"].tolist() == [1.0, 6.0]
+    assert table["error"].tolist() == ["", ""]
+    other = segment_ratios(pd.DataFrame(rows), RATIO[::-1])
+    assert other["ratio"].tolist() == [1.0, pytest.approx(1 / 6)]
+
+
+@pytest.mark.parametrize(
+    ("segments", "error", "reason"),
+    [
+        ({"premise1": (4, 0.0), "premise2": (2, 0.2)}, "", "premise1 has no score"),
+        ({"premise1": (4, None), "premise2": (2, None)}, "non-finite", "non-finite"),
+        ({"premise1": (4, None), "premise2": (2, None)}, "", "premise1 has no score"),
+        ({"premise1": (4, 0.5)}, "", "the prompt has no segment premise2"),
+        ({"premise2": (4, 0.5)}, "", "the prompt has no segment premise1"),
+        ({"question": (4, 0.5)}, "", "the prompt has no segment premise2"),
+    ],
+)
+def test_a_ratio_that_is_missing_has_a_reason(segments, error, reason):
+    whole = scores_of("2", {"premise1": (1, 0.5), "premise2": (1, 0.25)})
+    rows = pd.DataFrame([*scores_of("1", segments, error=error), *whole])
+    table = segment_ratios(rows.astype({"share": float}), RATIO)
+    assert table["error"].tolist() == [reason, ""]
+    np.testing.assert_array_equal(table["ratio"], [np.nan, 0.5])
+    np.testing.assert_array_equal(table["ratio_unnormalized"], [np.nan, 0.5])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shares=st.lists(st.floats(2**-6, 1.0), min_size=2, max_size=2),
+    tokens=st.lists(st.integers(1, 50), min_size=2, max_size=2),
+    factor=st.sampled_from([0.25, 2.0, 1024.0]),
+)
+def test_ratios_do_not_depend_on_a_common_factor(shares, tokens, factor):
+    names = ("premise1", "premise2")
+    one, other = (
+        segment_ratios(
+            pd.DataFrame(
+                scores_of("1", dict(zip(names, zip(tokens, scaled, strict=True), strict=True)))
+            ),
+            RATIO,
+        )
+        for scaled in (shares, [share * factor for share in shares])
+    )
+    assert one["ratio"].tolist() == other["ratio"].tolist()
+    means = [share / count for share, count in zip(shares, tokens, strict=True)]
+    assert one["ratio"].iloc[0] == pytest.approx(means[1] / means[0])
+
+
+def test_means_by_segment_by_hand():
+    rows = [
+        *scores_of("1", {"a": (2, 0.25), "b": (4, 0.75)}),
+        *scores_of("2", {"a": (4, 0.75), "c": (1, 0.25)}),
+    ]
+    table = segment_table(pd.DataFrame(rows)).set_index("segment")
+    assert table.index.tolist() == ["a", "b", "c"]
+    assert table["prompts"].tolist() == [2, 1, 1]
+    assert table["tokens"].tolist() == [3.0, 4.0, 1.0]
+    assert table["share"].tolist() == [0.5, 0.75, 0.25]
+    assert table["score"].tolist() == [-1.0, -1.5, -0.5]
+    assert table.loc["a", "share_sd"] == pytest.approx(np.std([0.25, 0.75], ddof=1))
+    assert np.isnan(table.loc["b", "share_sd"])
+
+
+def test_shares_of_tokens_by_hand():
+    key = {"model": "model", "prompt_id": "1", "target": "predicted"}
+    scores = pd.DataFrame(
+        [
+            {**key, "method": method, "position": position, "score": score}
+            for method, values in {"m": (-1.0, 3.0), "n": (0.5, 0.5)}.items()
+            for position, score in enumerate(values)
+        ]
+    )
+    tokens = pd.DataFrame(
+        [
+            {**key, "position": position, "token": text, "segment": text.upper(), "role": "r"}
+            for position, text in enumerate("ab")
+        ]
+    ).drop(columns="target")
+    table = token_shares(scores, tokens)
+    assert table["share"].tolist() == [0.25, 0.75, 0.5, 0.5]
+    assert table["token"].tolist() == ["a", "b", "a", "b"]
+    assert table["segment"].tolist() == ["A", "B", "A", "B"]
+
+
+DECISIVE = Decisive("golden_rule", ("golden", "noise"))
+PROOF = Decisive("proof_set", ("fact", "rule"))
+
+
+def scores(prompt_id, *, error="", method="m", **by_segment):
+    """Rows of one prompt: (score, tokens) by segment."""
+    return pd.DataFrame(
+        {
+            "model": "one",
+            "prompt_id": prompt_id,
+            "method": method,
+            "target": "gold",
+            "segment": list(by_segment),
+            "score": [score for score, _ in by_segment.values()],
+            "tokens": [tokens for _, tokens in by_segment.values()],
+            "error": error,
+        }
+    )
+
+
+def prompts(**starts):
+    """A row per prompt: where its segments begin."""
+    rows = [
+        {
+            "prompt_id": id_,
+            "golden_rule": "golden",
+            **{f"{name}_start": start for name, start in own.items()},
+        }
+        for id_, own in starts.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def found(*parts, **starts):
+    table = finds(pd.concat(parts, ignore_index=True), prompts(**starts), DECISIVE)
+    return table.set_index(["prompt_id", "method", "reading"])
+
+
+def test_a_ranking_by_hand():
+    table = found(
+        scores("a", golden=(-6.0, 12), noise1=(2.0, 2), noise2=(-4.0, 16), question=(9.0, 1)),
+        a={"golden": 40, "noise1": 0, "noise2": 20, "question": 90},
+    )
+    by_sum = table.loc[("a", "m", SUM)]
+    assert by_sum[["hit", "auc", "share"]].tolist() == [1.0, 1.0, 0.5]
+    assert by_sum["chance"] == pytest.approx(1 / 3)
+    # Of a token: golden 0.5, noise1 1, noise2 0.25.
+    by_mean = table.loc[("a", "m", MEAN)]
+    assert by_mean[["hit", "auc"]].tolist() == [0.0, 0.5]
+    assert table.loc[("a", LENGTH, ""), ["hit", "auc"]].tolist() == [0.0, 0.5]
+    assert table.loc[("a", POSITION, ""), ["hit", "auc"]].tolist() == [1.0, 1.0]
+
+
+def test_ties_count_as_the_mean_over_orders():
+    table = found(
+        scores("a", golden=(1.0, 1), noise1=(1.0, 1), noise2=(-1.0, 1)),
+        scores("b", golden=(0.0, 1), noise1=(0.0, 1)),
+        a={"golden": 0, "noise1": 1, "noise2": 2},
+        b={"golden": 0, "noise1": 1},
+    )
+    assert table.loc[("a", "m", SUM), ["hit", "auc"]].tolist() == pytest.approx([1 / 3, 0.5])
+    nothing = table.loc[("b", "m", SUM)]
+    assert nothing[["hit", "auc"]].tolist() == [0.5, 0.5] and np.isnan(nothing["share"])
+
+
+def test_what_has_no_ranking_is_left_out():
+    table = found(
+        scores("alone", golden=(1.0, 1)),
+        scores("broken", golden=(np.nan, 1), noise1=(np.nan, 1), error="non-finite"),
+        scores("good", golden=(1.0, 1), noise1=(0.5, 1)),
+        alone={"golden": 0},
+        broken={"golden": 0, "noise1": 1},
+        good={"golden": 0, "noise1": 1},
+    )
+    assert set(table.index.get_level_values("prompt_id")) == {"good"}
+    empty = finds(scores("alone", golden=(1.0, 1)), prompts(alone={"golden": 0}), DECISIVE)
+    assert empty.empty and "hit" in empty.columns
+
+
+def test_the_mean_over_prompts_is_the_area_under_the_curve_of_each():
+    rng = np.random.default_rng(0)
+    parts, starts, areas = [], {}, []
+    for number in range(30):
+        names = ["golden", *(f"noise{n}" for n in range(1, rng.integers(2, 8)))]
+        sizes = rng.integers(0, 5, len(names)).astype(float)
+        signs = rng.choice([-1, 1], len(names))
+        by_segment = {n: (s, 1) for n, s in zip(names, sizes * signs, strict=True)}
+        parts.append(scores(f"p{number}", **by_segment))
+        starts[f"p{number}"] = {name: place for place, name in enumerate(names)}
+        areas.append(roc_auc_score([1] + [0] * (len(names) - 1), sizes))
+    table = found(*parts, **starts).xs(SUM, level="reading")
+    assert table["auc"].tolist() == pytest.approx(areas)
+
+
+def proofs(*parts, **proof_sets):
+    """Rankings of segments of which several decide; their order is that of the scores."""
+    rows = [
+        {
+            "prompt_id": id_,
+            "proof_set": proof,
+            **{f"{name}_start": place for place, name in enumerate(part["segment"])},
+        }
+        for (id_, proof), part in zip(proof_sets.items(), parts, strict=True)
+    ]
+    table = finds(pd.concat(parts, ignore_index=True), pd.DataFrame(rows), PROOF)
+    return table.set_index(["prompt_id", "method", "reading"]).xs(SUM, level="reading")
+
+
+def test_several_segments_may_decide():
+    table = proofs(
+        scores("a", fact1=(3.0, 1), fact2=(5.0, 1), rule1=(-4.0, 1), rule2=(3.0, 1)),
+        scores("tied", fact1=(2.0, 1), fact2=(2.0, 1), rule1=(2.0, 1)),
+        scores("all", fact1=(1.0, 1), rule1=(2.0, 1)),
+        scores("none", fact1=(1.0, 1), rule1=(2.0, 1)),
+        a="fact1 rule1",
+        tied="fact1 fact2",
+        all="fact1 rule1",
+        none="",
+    )
+    first = table.loc[("a", "m")]
+    # fact1 beats nothing and ties with rule2, rule1 beats rule2 alone: 1.5 of 4 pairs.
+    assert first[["hit", "auc", "share", "chance"]].tolist() == [0.0, 0.375, 7 / 15, 0.5]
+    tied = table.loc[("tied", "m")]
+    assert tied[["hit", "auc", "chance"]].tolist() == pytest.approx([2 / 3, 0.5, 2 / 3])
+    assert set(table.index.get_level_values("prompt_id")) == {"a", "tied"}
+
+
+def test_the_area_over_several_segments_is_that_of_the_curve():
+    rng = np.random.default_rng(1)
+    parts, proof_sets, areas = [], {}, []
+    for number in range(20):
+        names = [f"fact{n}" for n in range(8)]
+        deciding = rng.permutation(names)[: rng.integers(1, 7)]
+        sizes = rng.integers(0, 6, 8).astype(float)
+        parts.append(scores(f"p{number}", **{n: (s, 1) for n, s in zip(names, sizes, strict=True)}))
+        proof_sets[f"p{number}"] = " ".join(deciding)
+        areas.append(roc_auc_score(np.isin(names, deciding), sizes))
+    assert proofs(*parts, **proof_sets)["auc"].tolist() == pytest.approx(areas)
+
+
+def test_the_table_counts_prompts_of_each_kind_separately():
+    rows = found(
+        *[scores(f"p{n}", golden=(float(n), 1), noise1=(1.5, 1)) for n in range(4)],
+        **{f"p{n}": {"golden": 0, "noise1": 1} for n in range(4)},
+    ).reset_index()
+    outcome = rows["prompt_id"].map({"p0": "wrong", "p1": "wrong", "p2": "right", "p3": "right"})
+    table = decisive_table(rows.assign(outcome=outcome), "prompt_id", ["outcome"])
+    own = table[(table["method"] == "m") & (table["reading"] == SUM)].set_index("outcome")
+    assert own["hit"].to_dict() == {"wrong": 0.0, "right": 1.0}
+    assert own["prompts"].to_dict() == {"wrong": 2, "right": 2}
+    assert (own["hit_low"] <= own["hit"]).all() and (own["hit"] <= own["hit_high"]).all()
+    assert own.loc["right", "share"] == pytest.approx((2 / 3.5 + 3 / 4.5) / 2)
+
+
+def test_prompts_about_one_theory_are_one_cluster_of_the_table():
+    """Twelve theories of four prompts, all of a theory alike: twelve trials, not 48."""
+    names = [f"p{n}" for n in range(48)]
+    rows = found(
+        *[
+            scores(p, golden=(2.0 if n % 12 < 6 else 1.0, 1), noise1=(1.5, 1))
+            for n, p in enumerate(names)
+        ],
+        **{name: {"golden": 0, "noise1": 1} for name in names},
+    ).reset_index()
+    rows["theory"] = rows["prompt_id"].map({name: n % 12 for n, name in enumerate(names)})
+    alike, apart = (decisive_table(rows, unit).iloc[0] for unit in ("theory", "prompt_id"))
+    assert (alike["prompts"], alike["clusters"], apart["clusters"]) == (48, 12, 48)
+    assert alike["hit"] == apart["hit"] == 0.5
+    assert (alike["hit_low"], alike["hit_high"]) == pytest.approx((0.24, 0.76), abs=0.03)
+    assert alike["hit_high"] - alike["hit_low"] > 1.5 * (apart["hit_high"] - apart["hit_low"])
+
+
+def effects_of(pair, effect, *, answers=("No", "No"), note=""):
+    """Rows of the segment_effects table: the counterpart's effect on both sides of a pair."""
+    return [
+        {
+            "model": "model",
+            "prompt_id": f"{pair}{side}",
+            "donor_kind": "counterpart",
+            "segment": "premise",
+            "other_segment": None,
+            "answer": answer,
+            "shapley": sign * effect,
+            "leave_one_out": sign * effect,
+            "interaction": None,
+            "note": note,
+            "error": "",
+        }
+        for side, sign, answer in zip("ab", (1, -1), answers, strict=True)
+    ]
+
+
+def test_effects_that_cancel_keep_their_size():
+    rows = pd.DataFrame([*effects_of("1", 0.09), *effects_of("2", 0.03, answers=("Yes", "No"))])
+    (row,) = segment_effect_table(rows).to_dict("records")
+    assert row["shapley"] == 0
+    assert row["shapley_size"] == pytest.approx(0.06)
+    assert row["note"] == ""
+    prompts = pd.DataFrame({"prompt_id": ["1a", "1b", "2a", "2b"], "pair_id": list("1122")})
+    assert same_answers(rows, prompts).to_dict("records") == [
+        {"model": "model", "pairs": 2, "same": 1}
+    ]
+
+
+def test_a_segment_that_both_sides_share_says_so():
+    same = [{**row, "shapley": 0.0} for row in effects_of("1", 0.0, note=UNCHANGED)]
+    both = pd.DataFrame([*same, *effects_of("2", 0.1)])
+    assert segment_effect_table(both)["note"].tolist() == [""]
+    alone = pd.DataFrame(same)
+    assert segment_effect_table(alone)["note"].tolist() == ["same on both sides"]
+    instances = alone.assign(donor_kind="instance")
+    assert segment_effect_table(instances)["note"].tolist() == [UNCHANGED]

@@ -1,0 +1,89 @@
+"""Pictures of circuits: what is drawn, what a reader may choose, and names that are only text."""
+
+import re
+from itertools import pairwise
+
+import pandas as pd
+
+from interp.measurements.circuits.picture import MOST_EDGES, circuit_picture
+
+EDGES = pd.DataFrame(
+    [
+        ("a0.h1", "m0", 2.0, 0.1),
+        ("input", "a0.kv0.v", -1.0, 0.1),
+        ("m0", "logits", 4.0, 0.1),
+        ("input", "a0.h0.q", 0.5, 0.5),
+        ("a0.h0", "m0", 0.5, 0.5),
+    ],
+    columns=["writer", "reader", "effect", "share"],
+)
+TEXTS = ["Is Paris in <France>? Yes or no?", "Is Paris in Chad? Yes or no?"]
+PAIR = pd.DataFrame(
+    {
+        "side": ["clean", "corrupt"],
+        "text": TEXTS,
+        "fact_start": [0, 0],
+        "fact_end": [text.index("?") + 1 for text in TEXTS],
+        "question_start": [text.index("Yes") for text in TEXTS],
+        "question_end": list(map(len, TEXTS)),
+    }
+)
+
+
+def drawn(edges=EDGES, *, group=2):
+    return str(circuit_picture(edges, PAIR, group=group, name="c", label="a circuit"))
+
+
+def test_letters_can_be_read_on_a_phone():
+    """The smallest have 11 pixels in the picture, which shrinks to its minimum width."""
+    html = drawn()
+    width = float(re.search(r'viewBox="0 0 ([\d.]+) ', html)[1])
+    least = float(re.search(r"min-width: ([\d.]+)px", html)[1])
+    assert 11 * least / width >= 9
+
+
+def test_every_edge_is_a_line_and_every_component_a_box():
+    html = drawn()
+    titles = set(re.findall(r"<title>(.*?)</title>", html))
+    assert "m0 → logits: +4 logits" in titles
+    assert "input → a0.kv0.v: −1 logits" in titles
+    assert len(titles) == len(EDGES)
+    assert html.count("<rect") == 6  # input, kv0, h0, h1, m0, logits
+    widths = [float(width) for width in re.findall(r'stroke-width="(.*?)"', html)]
+    assert widths == sorted(widths)
+    assert html.count(' negative"') == 1
+
+
+def test_lines_and_boxes_know_the_smallest_circuit_that_has_them():
+    html = drawn()
+    assert re.findall(r'value="(\d)".*?> (.*?)</label>', html) == [
+        ("0", "10% (3)"),
+        ("1", "50% (5)"),
+    ]
+    assert html.count('<g class="node in0">') == 5
+    assert html.count('<g class="node in1">') == 1  # head 0
+    # The key-value head feeds both heads; head 0 appears with the larger circuit.
+    assert html.count('class="link in0"') == html.count('class="link in1"') == 1
+
+
+def test_a_key_of_one_head_ends_at_the_head():
+    assert drawn(group=1).count("<rect") == 5
+
+
+def test_words_that_differ_are_marked_and_markup_is_text():
+    html = drawn()
+    assert re.findall("<mark>(.*?)</mark>", html) == ["&lt;France&gt;?", "Chad?"]
+    assert html.count("<b>question</b>") == 1
+    assert html.count("Yes or no?") == 1
+
+
+def test_circuits_too_large_to_read_are_left_out_and_wide_layers_widen_the_picture():
+    many = pd.DataFrame(
+        [("input", f"a0.h{head}.q", 1.0, 1.0) for head in range(MOST_EDGES)],
+        columns=EDGES.columns,
+    )
+    assert drawn(pd.concat([EDGES, many])).count("<path") == len(EDGES)
+    wide = drawn(many.head(64))
+    places = sorted(float(x) for x in re.findall(r'<rect x="(.*?)"', wide))
+    gaps = [after - before for before, after in pairwise(places)]
+    assert sum(gap >= 45.9 for gap in gaps) >= 62

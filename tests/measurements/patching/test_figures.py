@@ -1,0 +1,85 @@
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import interp
+from interp.measurements.patching.figures import (
+    layers_by_roles,
+    layers_by_tokens,
+    scores_and_effects,
+)
+from interp.measurements.patching.tables import effect_table
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+
+def drawn(ax):
+    """Everything that can be read on a figure, after it was drawn."""
+    figure = ax.get_figure(root=True)
+    figure.canvas.draw()
+    texts = [*ax.texts, ax.title, *ax.get_xticklabels(), *ax.get_yticklabels()]
+    return [text.get_text() for text in (*texts, ax._left_title)]
+
+
+def test_layers_by_roles_shows_every_cell_and_states_n():
+    result = interp.patch(tiny_model("llama"), some_prompts(3))
+    table = effect_table(result.patches, result.pairs)
+    ax = layers_by_roles(table)
+    shown = drawn(ax)
+    assert any("n = " in text and "pairs" in text for text in shown)
+    assert "premise1 entity a" in shown
+    image = ax.images[0]
+    assert image.norm.vmin == -image.norm.vmax
+    chosen = table[(table["recognized"] == "all") & (table["role"] == "last")]
+    row = [text.get_text() for text in ax.get_yticklabels()].index("last")
+    np.testing.assert_allclose(image.get_array()[row], chosen["effect"])
+
+
+def test_layers_by_tokens_shows_one_pair():
+    result = interp.patch(
+        tiny_model("llama"), some_prompts(1), sites=["z"], granularity="position", heads=[1]
+    )
+    ax = layers_by_tokens(result.patches, head=1)
+    assert ax.images[0].get_array().shape == (2, result.pairs["base_tokens"].iloc[0])
+    assert any(str(result.pairs["pair_id"].iloc[0]) in text for text in drawn(ax))
+
+
+def test_figures_take_axes_and_nothing_to_show():
+    ax = Figure().add_subplot()
+    columns = ["model", "site", "head", "role", "layer", "effect", "pairs", "recognized"]
+    assert layers_by_roles(pd.DataFrame(columns=columns), ax=ax) is ax
+    assert any("no pairs" in text for text in drawn(ax))
+
+
+def test_scores_and_effects_counts_what_it_leaves_out():
+    effects = pd.DataFrame(
+        {
+            "method": ["gradient"] * 3 + ["attention"] * 3,
+            "score_ratio": [0.5, 2.0, 4.0] * 2,
+            "effect_ratio": [1.0, np.nan, 0.1] * 2,
+        }
+    )
+    ax = scores_and_effects(effects)
+    drawn(ax)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["gradient (n = 2 pairs)", "attention (n = 2 pairs)"]
+    assert "2 points undefined" in ax.get_xlabel()
+    assert not any("mathdefault" in label.get_text() for label in ax.get_xticklabels())
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_a_heat_map_without_effects_can_be_drawn(value):
+    table = pd.DataFrame(
+        {
+            "model": "m",
+            "site": "z",
+            "head": None,
+            "role": "last",
+            "layer": [0, 1],
+            "effect": value,
+            "pairs": 3,
+            "recognized": "all",
+        }
+    )
+    assert "last" in drawn(layers_by_roles(table))

@@ -1,0 +1,195 @@
+"""Guarantees; conformal limits against their definition, and how often scores exceed them."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.measurements.patching.guarantee import (
+    conformal_limit,
+    covered_low,
+    fewest,
+    guarantee_tables,
+)
+
+
+@pytest.mark.parametrize(
+    ("level", "scores", "rank"),
+    [(0.95, 19, 19), (0.95, 20, 20), (0.95, 39, 38), (0.9, 9, 9), (0.9, 29, 27), (0.5, 4, 3)],
+)
+def test_the_limit_is_an_order_statistic(level, scores, rank):
+    values = np.random.default_rng(scores).permutation(scores) + 1.0
+    assert conformal_limit(values, level) == rank
+
+
+@pytest.mark.parametrize(
+    ("level", "needed"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19), (0.99, 99)]
+)
+def test_fewer_scores_than_needed_have_no_limit(level, needed):
+    assert fewest(level) == needed
+    assert math.isfinite(conformal_limit(np.ones(needed), level))
+    assert conformal_limit(np.ones(needed - 1), level) == math.inf
+    assert math.isnan(covered_low(needed - 1, 10, level))
+
+
+@pytest.mark.parametrize(("level", "scores"), [(0.8, 5), (0.8, 14), (0.95, 20)])
+def test_a_new_score_exceeds_the_limit_as_often_as_it_should(level, scores):
+    """20,000 draws. One rank less would cover 0.13, 0.05 and 0.05 less, 15 standard errors."""
+    drawn = np.random.default_rng(7).standard_cauchy((20_000, scores + 1))
+    held = np.mean([row[-1] <= conformal_limit(row[:-1], level) for row in drawn])
+    expected = math.ceil((scores + 1) * level) / (scores + 1)
+    assert held == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / 20_000))
+
+
+def test_of_one_draw_at_least_so_many_are_covered():
+    """The share of draws in which fewer are covered is at most 5%, and one unit more exceeds it."""
+    scored, others, level = 24, 30, 0.9
+    drawn = np.random.default_rng(3).standard_normal((20_000, scored + others))
+    limits = np.array([conformal_limit(row[:scored], level) for row in drawn])
+    covered = (drawn[:, scored:] <= limits[:, None]).mean(1)
+    low = covered_low(scored, others, level)
+    assert (covered < low - 1e-9).mean() <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 20_000)
+    assert (covered < low + 1 / others - 1e-9).mean() > 0.05
+    assert math.isnan(covered_low(scored, 0, level))
+
+
+ROLES = ("template", "entity", "last")
+
+
+def patches_of(estimates, exact, checked, *, site="resid_pre"):
+    """Rows of arrays (pair, role): estimates of all, exact effects of the checked pairs."""
+    rows = []
+    for pair, use in enumerate(checked):
+        for place, role in enumerate(ROLES[: len(estimates[0])]):
+            row = {
+                "model": "m",
+                "pair_id": f"p{pair}",
+                "direction": "denoising",
+                "method": "gradient",
+                "source": "counterpart",
+                "site": site,
+                "layer": 0,
+                "head": None,
+                "position": None,
+                "role": role,
+                "effect": estimates[pair][place],
+            }
+            rows.append(row)
+            if use:
+                rows.append({**row, "method": "exact", "effect": exact[pair][place]})
+    return pd.DataFrame(rows)
+
+
+def pairs_of(checked):
+    names = [f"p{pair}" for pair in range(len(checked))]
+    same = {"model": "m", "direction": "denoising"}
+    return pd.DataFrame({"pair_id": names, "checked": checked, **same})
+
+
+def tables(estimates, exact, checked, level):
+    return guarantee_tables(patches_of(estimates, exact, checked), pairs_of(checked), level=level)
+
+
+def test_bounds_worked_out_by_hand():
+    """At 0.5 the margin is the larger of two scores: of the pairs 4 - 1 and 1.5 - 1, of the roles
+    4 - 1 and 0.5 - 2 in the first, 0 - 0 and 1.5 - 1 in the second."""
+    checked = [True, True, False, False]
+    estimates = [[-1, 0], [2, 1], [-4, 0.25], [3, -0.5]]
+    exact = [[4, 0], [0.5, -1.5], [np.nan] * 2, [np.nan] * 2]
+    sites, strata = tables(estimates, exact, checked, 0.5)
+    (site,) = sites.to_dict("records")
+    assert (site["margin"], site["largest_estimate"], site["bound"]) == (3, 4, 7)
+    assert site["effect_limit"] == 4
+    assert (site["pairs_checked"], site["pairs_unchecked"], site["note"]) == (2, 2, "")
+    assert strata["role"].tolist() == ["template", "entity"]
+    assert strata["margin"].tolist() == [3, 0.5]
+    assert strata["bound"].tolist() == [7, 1]
+    assert strata["effect_limit"].tolist() == [4, 1.5]
+
+
+def test_estimates_that_are_too_large_need_no_margin():
+    sites, strata = tables([[2.0]] * 3, [[0.5]] * 3, [True, True, False], 0.5)
+    assert sites["margin"].item() == -1.5
+    assert sites["bound"].item() == strata["bound"].item() == 0.5
+    sites, _ = tables([[2.0], [2.0], [1.0]], [[0.5]] * 3, [True, True, False], 0.5)
+    assert sites["bound"].item() == 0
+
+
+def test_too_few_checked_pairs_bound_nothing_and_say_so():
+    checked = [True, True, False]
+    sites, strata = tables(np.zeros((3, 2)), np.ones((3, 2)), checked, 0.95)
+    assert (
+        sites["note"].item()
+        == "no bound: a level of 0.95 requires 19 checked pairs, but there are 2"
+    )
+    assert sites[["margin", "bound", "covered_low", "effect_limit"]].isna().all(axis=None)
+    assert strata[["margin", "bound"]].isna().all(axis=None)
+    sites, _ = tables(np.zeros((2, 2)), np.ones((2, 2)), [True, True], 0.5)
+    assert sites["note"].item() == "no bound: all pairs are checked"
+    assert sites["margin"].item() == 1
+
+
+def test_an_exact_effect_without_a_number_is_beyond_any_bound():
+    exact = np.array([[1.0, 1.0], [np.nan, 1.0], [1.0, 1.0]])
+    sites, _ = tables(np.zeros((3, 2)), exact, [True, True, False], 0.6)
+    assert "not finite" in sites["note"].item()
+    sites, strata = tables(np.zeros((3, 2)), exact, [True, True, False], 0.3)
+    assert sites["margin"].item() == 1
+    assert strata["note"].tolist() == ["", ""]
+
+
+def test_every_site_has_its_own_guarantee():
+    checked = [True, True, False]
+    patches = pd.concat(
+        patches_of(np.zeros((3, 2)), np.full((3, 2), size), checked, site=site)
+        for site, size in (("z", 1.0), ("v", 2.0))
+    )
+    sites, strata = guarantee_tables(patches, pairs_of(checked), level=0.5)
+    assert sites.set_index("site")["margin"].to_dict() == {"z": 1, "v": 2}
+    assert len(strata) == 4
+
+
+def test_nothing_estimated_is_nothing_bounded():
+    nothing = patches_of([[0.0]], [[0.0]], [False])[:0]
+    sites, strata = guarantee_tables(nothing, pairs_of([False]), level=0.9)
+    assert sites.empty
+    assert strata.empty
+
+
+def drawn_study(rng, pairs):
+    """Pairs whose cells err together, with heavy tails, and more in some roles than in others."""
+    of_pair = np.abs(rng.standard_t(2, size=(pairs, 1)))
+    exact = of_pair * rng.normal(size=(pairs, len(ROLES))) * [0.05, 3.0, 0.5]
+    return 0.3 * exact + rng.normal(0, 0.1, exact.shape), exact
+
+
+def test_bounds_hold_for_as_many_pairs_as_they_say():
+    """100 studies of 30 unchecked pairs: by 5 checked ones 5 of 6 are covered, of a site and of
+    each role alone. One rank less would cover 4 of 6. The standard error is 0.016.
+    """
+    rng = np.random.default_rng(11)
+    checked = np.arange(35) < 5
+    shares = []
+    for _ in range(100):
+        estimates, exact = drawn_study(rng, len(checked))
+        sites, strata = tables(estimates, exact, checked, 0.8)
+        excess = (np.abs(exact) - np.abs(estimates))[~checked]
+        by_role = excess <= strata.set_index("role").loc[list(ROLES), "margin"].to_numpy()
+        at_once = (excess <= sites["margin"].item()).all(axis=1)
+        shares.append([at_once.mean(), *by_role.mean(axis=0)])
+    np.testing.assert_allclose(np.mean(shares, axis=0), 5 / 6, atol=0.05)
+
+
+def test_pairs_that_depend_on_each_other_are_covered_all_the_same():
+    """Ten pairs of a city are alike; which of all are checked is drawn, as in a run."""
+    rng = np.random.default_rng(12)
+    shares = []
+    for _ in range(100):
+        estimates, exact = (np.repeat(part, 10, axis=0) for part in drawn_study(rng, 4))
+        exact += rng.normal(0, 1e-6, exact.shape)
+        checked = rng.permutation(40) < 5
+        sites, _ = tables(estimates, exact, checked, 0.8)
+        excess = (np.abs(exact) - np.abs(estimates))[~checked]
+        shares.append((excess <= sites["margin"].item()).all(axis=1).mean())
+    assert np.mean(shares) == pytest.approx(5 / 6, abs=0.06)

@@ -1,0 +1,109 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.measurements.patching.figures import node_sets
+from interp.measurements.patching.node_sets import node_set_curves, node_set_table
+
+
+def sets_of(shares, ranking="exact", of=10):
+    """Rows of each pair's NS after 1, 5 and all of its cells."""
+    return pd.DataFrame(
+        {
+            "model": "m",
+            "pair_id": f"p{pair}",
+            "direction": "denoising",
+            "sites": "resid_pre",
+            "ranking": ranking,
+            "cells": cells,
+            "of_cells": of,
+            "normalized": share,
+        }
+        for pair, of_pair in enumerate(shares)
+        for cells, share in zip((1, 5, of), of_pair, strict=True)
+    )
+
+
+def pairs_of(gaps, clusters=None, recognized=True):
+    names = [f"p{pair}" for pair in range(len(gaps))]
+    metrics = {"base_metric": 1.0, "source_metric": 1.0 + np.array(gaps)}
+    same = {"model": "m", "direction": "denoising", "recognized": recognized}
+    return pd.DataFrame({"pair_id": names, "city": clusters or names, **metrics, **same})
+
+
+def of_all(sets, pairs, **options):
+    """The row of all pairs."""
+    table = node_set_table(sets, pairs, **options)
+    (row,) = table[table["recognized"] == "all"].to_dict("records")
+    return row
+
+
+def test_areas_are_those_worked_out():
+    """Trapezoids of widths 0.1, 0.4 and 0.5 over 0, 0.5, 1.2 and 1."""
+    row = of_all(sets_of([[0.5, 1.2, 1.0]]), pairs_of([2.0]))
+    assert row["cpr"] == pytest.approx(0.1 * 0.25 + 0.4 * 0.85 + 0.5 * 1.1)
+    assert row["cmd"] == pytest.approx(0.1 * 0.75 + 0.4 * 0.35 + 0.5 * 0.1)
+    assert np.isnan(row["cpr_low"])
+    assert row["note"] == "not tested: 1 cluster; at least 10 are needed"
+
+
+def test_pairs_whose_prompts_hardly_differ_are_left_out():
+    sets = sets_of([[0.5, 0.5, 1.0], [40.0, -9.0, 1.0], [0.5, np.nan, 1.0]])
+    row = of_all(sets, pairs_of([2.0, -0.09, 2.0]))
+    assert (row["pairs"], row["left_out"]) == (1, 2)
+    assert row["cpr"] == pytest.approx(0.025 + 0.2 + 0.375)
+    row = of_all(sets[:3], pairs_of([0.05]))
+    assert np.isnan([row["cpr"], row["cmd"]]).all()
+    assert row["note"] == "no pair whose two metrics differ by 0.1 logits or more"
+
+
+def test_pairs_that_the_model_fails_do_not_hide_the_others():
+    """Their prompts differ by 0.12 logits, of which the first cell has the 44-fold."""
+    sets = sets_of([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [-44.0, 1.0, 1.0]])
+    pairs = pairs_of([-5.0, -5.0, 0.12], recognized=[True, True, False])
+    table = node_set_table(sets, pairs).set_index("recognized")
+    assert table["pairs"].to_dict() == {"yes": 2, "all": 3}
+    assert table.loc["yes", "cpr"] == pytest.approx(0.05 + 0.4 + 0.5)
+    assert table.loc["all", "cpr"] == pytest.approx(0.95 - 45 * (0.05 + 0.2) / 3)
+    curves = node_set_curves(sets, pairs_of([-5.0] * 3, recognized=False))
+    assert curves["recognized"].unique().tolist() == ["all"]
+
+
+def test_clusters_are_resampled_whole():
+    rng = np.random.default_rng(4)
+    shares = np.repeat(rng.normal(0.7, 0.2, size=(12, 3)), 5, axis=0)
+    clusters = np.repeat(range(12), 5).tolist()
+    pairs = pairs_of(np.full(60, 2.0), clusters)
+    whole = of_all(sets_of(shares), pairs, cluster="city")
+    once = of_all(sets_of(shares[::5]), pairs_of(np.full(12, 2.0)))
+    assert (whole["pairs"], whole["clusters"]) == (60, 12)
+    for name in ("cpr", "cpr_low", "cpr_high", "cmd_low", "cmd_high"):
+        assert whole[name] == pytest.approx(once[name])
+    assert whole["cpr_low"] < whole["cpr"] < whole["cpr_high"]
+
+
+def test_the_mean_curve_has_the_mean_area():
+    rng = np.random.default_rng(6)
+    sets, pairs = sets_of(rng.normal(0.7, 0.2, size=(12, 3))), pairs_of(np.full(12, 2.0))
+    curves = node_set_curves(sets, pairs)
+    curves = curves[curves["recognized"] == "yes"]
+    area = np.trapezoid(curves["normalized"].astype(float), curves["share"].astype(float))
+    assert area == pytest.approx(of_all(sets, pairs)["cpr"])
+    assert curves["normalized"].iloc[0] == 0
+    assert (curves["low"] <= curves["high"]).all()
+
+
+def test_a_figure_has_a_line_for_each_ranking():
+    sets = pd.concat([sets_of([[0.9, 1.0, 1.0]] * 3), sets_of([[0.1, 0.5, 1.0]] * 3, "random")])
+    curves = node_set_curves(sets, pairs_of([2.0] * 3))
+    ax = node_sets(curves[curves["recognized"] == "yes"])
+    ax.get_figure(root=True).canvas.draw()
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["exact (n = 3 recognized pairs)", "random (n = 3 recognized pairs)"]
+    lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
+    assert lines[labels[0]][10] == pytest.approx(0.9)
+
+
+def test_nothing_measured_gives_empty_tables():
+    assert node_set_table(sets_of([[1, 1, 1]])[:0], pairs_of([1.0])).empty
+    assert node_set_curves(sets_of([[1, 1, 1]])[:0], pairs_of([1.0])).empty

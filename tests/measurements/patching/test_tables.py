@@ -1,0 +1,241 @@
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+from interp.measurements.patching.tables import (
+    agreement_table,
+    effect_table,
+    premise_effects,
+    verification_table,
+)
+
+
+def patches_of(effects, *, role="last", method="exact", layer=0, site="resid_pre", **columns):
+    """One row a pair."""
+    return pd.DataFrame(
+        {
+            "model": "m",
+            "pair_id": [f"p{index}" for index in range(len(effects))],
+            "direction": "denoising",
+            "method": method,
+            "source": "counterpart",
+            "site": site,
+            "layer": layer,
+            "head": None,
+            "position": None,
+            "role": role,
+            "effect": effects,
+            "flipped": [effect > 1 for effect in effects],
+            **columns,
+        }
+    )
+
+
+def pairs_of(gaps, recognized=True):
+    count = len(gaps)
+    return pd.DataFrame(
+        {
+            "model": "m",
+            "pair_id": [f"p{index}" for index in range(count)],
+            "direction": "denoising",
+            "clean_prompt_id": [f"clean {index}" for index in range(count)],
+            "corrupt_prompt_id": [f"corrupt {index}" for index in range(count)],
+            "base_metric": 1.0,
+            "source_metric": [1.0 + gap for gap in gaps],
+            "recognized": recognized,
+        }
+    )
+
+
+def only(table, recognized="all"):
+    (row,) = table[table["recognized"] == recognized].to_dict("records")
+    return row
+
+
+def test_means_shares_and_flips():
+    table = effect_table(patches_of([1.0, 2.0, 3.0] * 4), pairs_of([2.0, 4.0, 6.0] * 4))
+    row = only(table, "yes")
+    assert row["effect"] == only(table)["effect"] == pytest.approx(2)
+    assert row["recovered"] == pytest.approx(0.5)
+    assert (row["recovered_low"], row["recovered_high"]) == pytest.approx((0.5, 0.5))
+    assert row["flipped"] == pytest.approx(2 / 3)
+    assert row["pairs"] == row["clusters"] == 12
+    assert row["note"] == ""
+    assert np.isnan(only(table)["recovered"])
+    assert only(table)["note"] == "no recovered share: defined only for recognized pairs"
+
+
+def test_pairs_that_the_model_fails_do_not_share_in_what_is_recovered():
+    """Their differences are small and of the other sign: over all pairs the share would be 3.1."""
+    gaps = np.r_[np.full(20, -5.4), np.full(28, 0.22)]
+    recognized = np.arange(48) < 20
+    table = effect_table(patches_of(np.full(48, -5.34)), pairs_of(gaps, recognized))
+    assert only(table, "yes")["recovered"] == pytest.approx(5.34 / 5.4)
+    assert only(table)["effect"] == pytest.approx(-5.34)
+    assert np.isnan([only(table, group)["recovered"] for group in ("all", "no")]).all()
+
+
+def test_what_a_counterpart_does_beyond_its_control():
+    """Of the pairs in which the counterpart has something of its own to patch in."""
+    patches = pd.concat(
+        [
+            patches_of([-5.0, -4.0, -6.0, 0.0] * 4),
+            patches_of([-4.0, -5.0, -5.0, -5.0] * 4, source="control"),
+            patches_of([3.0, 3.0, 3.0, 3.0] * 4, role="city"),
+            patches_of([0.0, 1.0, 0.0, -1.0] * 4, role="city", source="control"),
+        ]
+    )
+    table = effect_table(patches, pairs_of([4.0, 4.0, 4.0, 4.0] * 4))
+    assert table["source"].unique().tolist() == ["counterpart", "control", "beyond control"]
+    rows = table[table["recognized"] == "yes"].set_index(["role", "source"])
+    assert rows.loc[("last", "counterpart"), "effect"] == pytest.approx(-15 / 4)
+    assert rows.loc[("last", "control"), "effect"] == pytest.approx(-19 / 4)
+    beyond = rows.loc[("last", "beyond control")]
+    alone = only(effect_table(patches_of([-1.0, 1.0, -1.0] * 4), pairs_of([4.0] * 12)), "yes")
+    numbers = ["effect", "effect_low", "effect_high", "p", "pairs"]
+    assert beyond[numbers].tolist() == pytest.approx([alone[name] for name in numbers])
+    assert rows.loc[("city", "beyond control"), "effect"] == pytest.approx(3.0)
+    assert rows.loc[("city", "beyond control"), "recovered"] == pytest.approx(0.75)
+
+
+def test_clusters_are_resampled_and_tested_whole():
+    effects = np.repeat(np.random.default_rng(3).normal(0.4, 1.0, size=12), 10)
+    pairs = pairs_of(np.full(120, 2.0)).assign(city=np.repeat(range(12), 10))
+    row = only(effect_table(patches_of(effects), pairs, cluster="city"))
+    once = only(effect_table(patches_of(effects[::10]), pairs_of(np.full(12, 2.0))))
+    assert (row["pairs"], row["clusters"]) == (120, 12)
+    # Ten pairs of a city that agree are worth one.
+    for name in ("effect", "effect_low", "effect_high", "p"):
+        assert row[name] == pytest.approx(once[name])
+    alone = only(effect_table(patches_of(effects), pairs_of(np.full(120, 2.0))))
+    assert alone["effect_high"] - alone["effect_low"] < 0.5 * (
+        row["effect_high"] - row["effect_low"]
+    )
+
+
+def test_p_is_corrected_over_the_cells_of_a_group():
+    rng = np.random.default_rng(5)
+    patches = pd.concat(
+        patches_of(rng.normal(1.2 * (layer == 0), 1.0, size=40), layer=layer) for layer in range(8)
+    )
+    table = effect_table(patches, pairs_of(np.full(40, 2.0)))
+    rows = table[table["recognized"] == "all"]
+    expected = multipletests(rows["p"], method="holm")[1]
+    np.testing.assert_allclose(rows["p_holm"], expected)
+    assert (rows["p_holm"] < 0.05).tolist() == [True] + [False] * 7
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_mean_as_often_as_they_say():
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(100):
+        effects = rng.normal(0.5, 1.0, size=40)
+        row = only(effect_table(patches_of(effects), pairs_of(np.full(40, 2.0))))
+        held += row["effect_low"] <= 0.5 <= row["effect_high"]
+    assert 87 <= held <= 100
+
+
+def test_the_sign_test_knows_effects_from_noise():
+    effects = np.full(20, 0.3)
+    assert only(effect_table(patches_of(effects), pairs_of(np.ones(20))))["p"] < 0.001
+    effects[::2] = -0.3
+    assert only(effect_table(patches_of(effects), pairs_of(np.ones(20))))["p"] == 1
+
+
+def test_pairs_are_split_by_recognition():
+    recognized = [True, False, False]
+    table = effect_table(patches_of([1.0, 4.0, 6.0]), pairs_of([2.0, 2.0, 2.0], recognized))
+    assert only(table, "yes")["effect"] == pytest.approx(1)
+    assert only(table, "no")["effect"] == pytest.approx(5)
+    assert only(table, "yes")["note"] == "not tested: 1 cluster; at least 10 are needed"
+    assert np.isnan(only(table, "yes")["effect_low"])
+
+
+def test_what_is_undefined_is_said():
+    table = effect_table(patches_of([1.0, 2.0] * 6), pairs_of([1.0, -1.0] * 6))
+    row = only(table, "yes")
+    assert np.isnan(row["recovered"])
+    note = "no recovered share: the mean difference is below one standard deviation"
+    assert row["note"] == note
+    assert only(table, "no")["note"] == "no such pairs"
+    assert only(table, "no")["pairs"] == 0
+
+
+def test_tokens_of_a_role_count_once_for_each_pair():
+    patches = pd.concat([patches_of([1.0, 3.0], position=3), patches_of([2.0, 3.0], position=4)])
+    row = only(effect_table(patches, pairs_of([1.0, 1.0])))
+    assert row["effect"] == pytest.approx((1.5 + 3) / 2)
+    assert row["pairs"] == 2
+
+
+def test_roles_stand_beside_their_segment():
+    roles = ["template", "premise1", "premise1_entity_a", "last", "premise1_entity_b"]
+    patches = pd.concat([patches_of([1.0, 2.0], role=role) for role in roles])
+    table = effect_table(patches, pairs_of([1.0, 1.0]))
+    assert table["role"].drop_duplicates().tolist() == [
+        "template",
+        "premise1",
+        "premise1_entity_a",
+        "premise1_entity_b",
+        "last",
+    ]
+
+
+def test_verification_compares_cell_by_cell():
+    estimates = pd.concat(
+        [
+            patches_of([1.0, 2.0, 4.0], method="gradient"),
+            patches_of([9.0], method="gradient", layer=1),
+        ]
+    )
+    table = verification_table(pd.concat([estimates, patches_of([1.5, 2.0, 3.0])]))
+    (row,) = table.to_dict("records")
+    assert row["cells"] == 3
+    assert row["mean_error"] == pytest.approx(0.5)
+    assert row["largest_error"] == pytest.approx(1)
+    assert row["rho"] == pytest.approx(1)
+
+
+def attributions_of(ratios):
+    return pd.DataFrame(
+        {
+            "model": "m",
+            "prompt_id": [f"corrupt {index}" for index in range(len(ratios))],
+            "method": "gradient",
+            "ratio": ratios,
+        }
+    )
+
+
+def test_premises_are_compared_by_their_largest_effect():
+    patches = pd.concat(
+        [
+            patches_of([1.0, -4.0], role="premise1"),
+            patches_of([0.5, 1.0], role="premise1_entity_a", layer=1),
+            patches_of([-2.0, 1.0], role="premise2"),
+            patches_of([7.0, 7.0], role="last"),
+            patches_of([9.0, 9.0], role="premise2", source="control"),
+        ]
+    )
+    effects = premise_effects(patches, pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
+    assert effects["premise1_effect"].tolist() == [1, 4]
+    assert effects["premise2_effect"].tolist() == [2, 1]
+    assert effects["effect_ratio"].tolist() == [2, 0.25]
+    assert effects["score_ratio"].tolist() == [3, 2]
+    (row,) = agreement_table(effects).to_dict("records")
+    assert row["score_premise2"] == 1
+    assert row["effect_premise2"] == 0.5
+    assert row["agree"] == 0.5
+    assert row["by_chance"] == 0.5
+    assert row["note"].startswith("undefined: 2 rows")
+
+
+def test_a_premise_without_effect_leaves_the_ratio_open():
+    patches = pd.concat(
+        [patches_of([0.0, 1.0], role="premise1"), patches_of([1.0, 1.0], role="premise2")]
+    )
+    effects = premise_effects(patches, pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
+    assert effects["effect_ratio"].isna().tolist() == [True, False]
+    assert agreement_table(effects)["n"].tolist() == [1]

@@ -1,0 +1,137 @@
+"""What the page on thoughts says, from tables with planted shares."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from interp.measurements.specs import Thoughts
+from interp.measurements.thoughts.show import ThoughtEffects
+from interp.report.page import TableItem
+from interp.results.measured import InMemory
+from tests.support.prompts import some_prompts
+
+PROMPTS = some_prompts(40)
+BY_RULE = {"mt": 1.0, "ds": 0.0}
+
+
+def result(share_of, *, models=("org/model",), effect=2.0):
+    """Tables in which a share of each prompt's effect passes through the thought."""
+    rng = np.random.default_rng(0)
+    answers, effects, sentences = [], [], []
+    for model in models:
+        for number, prompt in enumerate(PROMPTS):
+            key = {"model": model, "prompt_id": prompt.id, "error": ""}
+            sign, share = rng.choice([-1.0, 1.0]), share_of(prompt)
+            size = effect * rng.uniform(0.5, 1.5)
+            for donor_kind, segment in (("instance", "all"), ("instance", "premise1")):
+                draws = sign * size + rng.normal(0, 0.05, (4, 3))
+                parts = np.array([1.0, share, 1 - share, 0.0])[:, None]
+                names = ("own", "changed", "own_under_other", "changed_under_other")
+                values = dict(zip(names, map(list, draws * parts), strict=True))
+                donor = f"donor {number % 20}"
+                place = {"donor_kind": donor_kind, "donor": donor, "segment": segment}
+                effects.append({**key, **place, "draws": 3, "draws_asked": 4, **values})
+            gold, other = prompt.answer.gold, "No"
+            answers.append({**key, "reading": "direct", "answer": other, "value": -1.0})
+            for draw in range(3):
+                place = {**key, "draw": draw, "sentences": 1}
+                for kind, read in (("empty", 0), ("whole", 1), ("placebo", None), ("filler", None)):
+                    answer = gold if kind == "whole" else other
+                    row = {"reading": kind, "sentence": read, "answer": answer, "value": 1.0}
+                    answers.append({**place, **row})
+            sentences.append({**key, "sentence": 1, "sentences": 1, "text": "So.", "left_out": 1.0})
+    gold = {prompt.id: prompt.answer.gold for prompt in PROMPTS}
+    readings = pd.DataFrame(answers)
+    readings["correct"] = readings["answer"] == readings["prompt_id"].map(gold)
+    more = pd.DataFrame(sentences).assign(exchanged=np.nan, resampled=np.nan)
+    tables = {
+        "thought_answers": readings,
+        "thought_effects": pd.DataFrame(effects),
+        "sentence_effects": more,
+    }
+    return ThoughtEffects(InMemory(Thoughts(), PROMPTS, tables))
+
+
+def test_intervals_in_words_are_those_of_the_table():
+    found = result(lambda prompt: -0.04)
+    (row,) = found.mediation().query("segment == 'all'").to_dict("records")
+    low, high = (
+        f"{100 * row[name]:.0f}%".replace("-", "−") for name in ("share_low", "share_high")
+    )
+    assert low.startswith("−")
+    assert "about 0% of what decides its answers passes" in found.in_words()
+    assert f"(95% interval {low} to {high};" in found.in_words()
+
+
+def test_an_answer_that_is_read_from_the_thought():
+    found = result(lambda prompt: 0.9)
+    assert found.glance().asked.endswith(" 80 prompts, 1 model.")
+    numbers = found.headline().set_index("number")["value"]
+    assert numbers["mediated share"] == pytest.approx(0.9, abs=0.01)
+    assert numbers["accuracy after its thought"] == 1
+    (told,) = found.in_words().split("\n\n")
+    assert told.startswith(
+        "org/model: about 90% of what decides its answers passes through its thoughts (95% "
+        "interval 90% to 90%; 80 prompts, 24 independent groups). The answer is mostly read from "
+        "the thought"
+    )
+    assert "It answers 100% of the prompts correctly after its own thought" in told
+
+
+def test_a_thought_that_only_decorates():
+    assert "The thought is mostly decoration" in result(lambda prompt: 0.1).in_words()
+
+
+def test_the_group_that_differs_is_named():
+    told = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).in_words()
+    assert "The share differs most if rule is " in told
+    groups = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).derived()["group_table"]
+    by_rule = groups[groups["factor"] == "rule"].set_index("value")["share"]
+    assert by_rule["mt"] == pytest.approx(1.0, abs=0.02)
+    assert by_rule["ds"] == pytest.approx(0.0, abs=0.02)
+    assert result(lambda prompt: 0.9).in_words().endswith("No group of prompts stands out.")
+
+
+def test_nothing_is_said_about_a_model_whose_prompts_have_no_effect():
+    told = result(lambda prompt: 0.5, effect=0.0).in_words()
+    assert "how much passes through the thoughts is unknown" in told
+
+
+def test_each_model_has_a_paragraph_and_a_row():
+    found = result(lambda prompt: 0.5, models=("org/one", "org/two"))
+    assert len(found.in_words().split("\n\n")) == 2
+    table = found.mediation()
+    assert table.groupby("model")["segment"].apply(list).to_dict() == {
+        "org/one": ["all", "premise1"],
+        "org/two": ["all", "premise1"],
+    }
+    assert table["share"].tolist() == pytest.approx([0.5] * 4, abs=0.02)
+
+
+def test_thoughts_that_never_ended_are_noted():
+    noted = result(lambda prompt: 0.5).noted()
+    assert noted == {"org/model": {"draws_without_end": 0.25}}
+
+
+def test_every_item_is_shown(tmp_path):
+    found = result(lambda prompt: 0.5)
+    assert set(found.derived()) == {
+        "mediation_table",
+        "reading_table",
+        "early_answer_table",
+        "sentence_table",
+        "group_table",
+    }
+    assert found.plot().axes
+    report = found.report()
+    assert report.text == found.in_words()
+    for item in report.sections[0].items:
+        if hasattr(item, "draw"):
+            item.draw().figure.savefig(tmp_path / f"{item.name}.png")
+
+
+def test_zero_has_no_sign_in_tables():
+    items = [item for item in result(lambda prompt: -0.0004).items() if isinstance(item, TableItem)]
+    shown = pd.concat([table.astype(str) for item in items for _, table in item.shown])
+    assert not shown.map(lambda cell: "-0.00" in str(cell)).any(axis=None)
+    assert shown["share"].str.startswith("0.00 (").any()

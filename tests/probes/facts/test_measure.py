@@ -1,0 +1,275 @@
+import re
+
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from interp.errors import UserError
+from interp.measuring.core import bind, collect
+from interp.models.organisms import organism_card
+from interp.prompts.systems import load_facts, load_prompts
+from interp.reading.tokens import tokenize
+from interp.results.measured import InMemory
+from interp_probes.facts.measure import _begins
+from interp_probes.results import FactFamiliarity, excluded, flag_shared
+from interp_probes.specs import Familiarity, Knowledge
+from tests.probes.facts import some_facts
+from tests.reading.test_finite import SECOND, damaged
+from tests.support.tiny import CONFIGS, make_tiny, tiny_model
+from tests.support.tokenizers import llama_style
+
+
+def test_it_is_the_probability_of_the_names_first_token(organism):
+    table = collect(bind(Familiarity(), organism), some_facts())["familiarity"]
+    for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
+        (tokenized,) = tokenize(organism, [prompt])
+        with torch.no_grad():
+            logits = organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+        # Of several names only the data set's own counts.
+        own_name = prompt.answer.expected[0]
+        first = organism.tokenizer(own_name, add_special_tokens=False)["input_ids"][0]
+        assert row.prompt_id == prompt.id
+        assert row.first_token_id == first
+        assert row.first_token == organism.tokenizer.convert_ids_to_tokens(first)
+        assert row.familiarity == pytest.approx(float(logits.softmax(-1)[first]), rel=1e-4)
+
+
+@pytest.mark.parametrize("spec", [Familiarity(), Knowledge()])
+def test_prompts_that_are_no_facts_are_refused(spec):
+    with pytest.raises(UserError, match=r"not a fact; .*load_facts"):
+        spec.arranged(load_prompts(limit=1))
+    assert spec.arranged(some_facts()) == some_facts()
+
+
+def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
+    user, assistant = "[INST] {{ m['content'] }}[/INST]", "{{ ' ' + m['content'] + eos_token }}"
+    turn = f"{{% if m['role'] == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
+    template = f"{{{{ bos_token }}}}{{% for m in messages %}}{turn}{{% endfor %}}"
+    tokenizer = llama_style(template, legacy=False, markers=("[INST]", "[/INST]"))
+    model = make_tiny("llama", tokenizer)
+    for prompt, row in zip(
+        some_facts(),
+        collect(bind(Familiarity(), model), some_facts())["familiarity"].itertuples(),
+        strict=True,
+    ):
+        (tokenized,) = tokenize(model, [prompt])
+        with torch.no_grad():
+            logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+        name = prompt.answer.expected[0]
+        behind, directly = (
+            tokenizer(tokenized.chat.text + opening + name, add_special_tokens=False)["input_ids"][
+                len(tokenized)
+            ]
+            for opening in (" ", "")
+        )
+        assert row.first_token_id == behind
+        assert sorted(row.token_ids) == sorted({behind, directly})
+        assert row.first_token.startswith("▁")
+        both = logits.softmax(-1)[[behind, directly]].sum()
+        assert row.familiarity == pytest.approx(float(both), rel=1e-4)
+        assert row.whole_name == pytest.approx(
+            sum(probability(model, tokenized, opening + name) for opening in (" ", "")), rel=1e-4
+        )
+
+
+def probability(model, tokenized, text):
+    """Of a text behind a prompt, from the logits of one pass over both."""
+    ids = model.tokenizer(tokenized.chat.text + text, add_special_tokens=False)["input_ids"]
+    start = len(tokenized)
+    with torch.no_grad():
+        logits = model.hf(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    return float(sum(logits[at - 1, ids[at]] for at in range(start, len(ids))).exp())
+
+
+def test_a_whole_name_is_the_product_of_its_tokens(organism):
+    facts, lengths = some_facts(), []
+    table = collect(bind(Familiarity(), organism, batch_tokens=60), facts)["familiarity"]
+    for prompt, row in zip(facts, table.itertuples(), strict=True):
+        (tokenized,) = tokenize(organism, [prompt])
+        name = organism.tokenizer(prompt.answer.gold, add_special_tokens=False)["input_ids"]
+        product = 1.0
+        for index, token in enumerate(name):  # one token at a time
+            read = torch.tensor([[*tokenized.token_ids, *name[:index]]])
+            with torch.no_grad():
+                logits = organism.hf(read).logits[0, -1]
+            product *= float(logits.double().softmax(-1)[token])
+        assert row.whole_name == pytest.approx(product, rel=1e-4)
+        lengths.append(len(name))
+    assert max(lengths) > 1
+
+
+def test_familiarity_after_an_echo_is_read_behind_the_repeated_sentence(organism):
+    table = collect(bind(Familiarity(), organism, batch_tokens=60), some_facts())["familiarity"]
+    for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
+        (tokenized,) = tokenize(organism, [prompt])
+        echo = prompt.text.removeprefix("Complete the sentence: ")
+        assert echo.startswith(prompt.factors["entity_b"])
+        texts = (tokenized.chat.text + echo + end for end in ("", " " + prompt.answer.gold))
+        read, whole = (organism.tokenizer(t, add_special_tokens=False)["input_ids"] for t in texts)
+        with torch.no_grad():
+            after = organism.hf(torch.tensor([read])).logits[0, -1].softmax(-1)
+            likely = int(organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1].argmax())
+        assert row.after_echo == pytest.approx(float(after[whole[len(read)]]), rel=1e-4)
+        assert row.echoes == (likely == read[len(tokenized)] and likely not in list(row.token_ids))
+
+
+def test_a_reply_is_an_echo_unless_it_may_be_the_answer():
+    assert _begins(5, (5, 6), [7])
+    assert not _begins(6, (5, 6), [7])
+    assert not _begins(5, (5, 6), [5])
+    assert not _begins(5, (), [7])
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_any_model_can_be_asked(kind):
+    table = collect(bind(Familiarity(), tiny_model(kind), batch_tokens=150), some_facts())[
+        "familiarity"
+    ]
+    assert table["familiarity"].between(0, 1, inclusive="neither").all()
+    # A name of several tokens is less probable than the first of them, and not impossible.
+    assert table["whole_name"].between(0, 1, inclusive="neither").all()
+    assert (table["whole_name"] <= table["familiarity"] * (1 + 1e-5)).all()
+
+
+def test_it_follows_the_planted_frequency(organism):
+    card = organism_card(organism.name)
+    facts = load_facts()
+    table = collect(bind(Familiarity(), organism), facts)["familiarity"]
+    frequency = {row["entity_b"]: row["frequency"] for row in card["pairs"]}
+    planted = facts.to_frame()["entity_b"].map(frequency)
+    assert spearmanr(planted, table["familiarity"]).statistic == pytest.approx(
+        card["measured"]["frequency_familiarity_spearman"], abs=0.01
+    )
+
+
+def test_answers_that_share_a_first_token_are_flagged():
+    table = pd.DataFrame(
+        {
+            "model": ["one"] * 4 + ["two"] * 4,
+            "prompt_id": ["a", "b", "c", "d"] * 2,
+            "token_ids": [[5], [5], [7], [5], [5], [6], [7], [5]],
+        }
+    )
+    facts = pd.DataFrame(
+        {"prompt_id": ["a", "b", "c", "d"], "gold": ["Mali", "Malta", "bird", "Mali"]}
+    )
+    flagged = flag_shared(table, facts)
+    assert flagged["shared_with"].tolist() == [1, 1, 0, 1, 0, 0, 0, 0]
+    assert not {"gold", "token_ids"} & set(flagged)
+
+
+def test_answers_that_share_any_counted_token_are_flagged():
+    """As "▁Brazil" and "B", where names may be written with and without a space before them."""
+    table = pd.DataFrame(
+        {
+            "model": "one",
+            "prompt_id": list("abcde"),
+            "first_token_id": [10, 11, 12, 13, 10],
+            "token_ids": [[10, 1], [11, 1], [12, 2], [2, 13, 1], [10, 1]],
+        }
+    )
+    names = ["Brazil", "Bhutan", "Austria", "Azerbaijan", "Brazil"]
+    facts = pd.DataFrame({"prompt_id": list("abcde"), "gold": names})
+    assert flag_shared(table, facts)["shared_with"].tolist() == [2, 2, 1, 3, 2]
+
+
+counted = st.lists(st.integers(0, 6), min_size=1, max_size=3, unique=True)
+
+
+@given(st.lists(st.tuples(st.sampled_from("mn"), st.sampled_from("ABCD"), counted), max_size=12))
+def test_sharing_is_an_overlap_of_counted_tokens(rows):
+    models, names, tokens = zip(*rows, strict=True) if rows else ((), (), ())
+    ids = [str(place) for place in range(len(rows))]
+    table = pd.DataFrame({"model": models, "prompt_id": ids, "token_ids": tokens})
+    facts = pd.DataFrame({"prompt_id": ids, "gold": names})
+    found = flag_shared(table, facts)["shared_with"].tolist()
+    assert found == [
+        len({n for m, n, own in rows if m == model and n != name and {*own} & {*counted}})
+        for model, name, counted in rows
+    ]
+
+
+def test_facts_without_a_row_are_counted_and_told(capsys):
+    facts = pd.DataFrame({"prompt_id": ["x", "y", "z"], "category": "cities"})
+    facts = facts.assign(entity_group="geographical", entity_a="A", entity_b=["1", "2", "3"])
+    rows = pd.DataFrame({"model": ["m", "m", "m", "n"], "prompt_id": ["x", "y", "z", "x"]})
+    rows = rows.assign(familiarity=0.5, whole_name=0.25, first_token="t", first_token_id=1)
+    rows["token_ids"] = [[1]] * 4
+    held = InMemory(Familiarity(), [], {"prompts": facts, "familiarity": rows})
+    noted = FactFamiliarity(held).noted()
+    assert noted == {"m": {"facts_without_row": 0}, "n": {"facts_without_row": 2}}
+    told = capsys.readouterr().err
+    assert "n: 2 of 3 facts" in told
+    assert "m: " not in told
+
+
+def test_a_table_of_a_version_without_echoes_is_summarized(organism):
+    facts = some_facts()
+    table = collect(bind(Familiarity(), organism), facts)["familiarity"]
+    older = table.drop(columns=["after_echo", "echoes"])
+    result = FactFamiliarity(InMemory(Familiarity(), facts, {"familiarity": older}))
+    now = FactFamiliarity(InMemory(Familiarity(), facts, {"familiarity": table}))
+    summary = result.summary()
+    assert summary[["after_echo", "echoes"]].isna().all(axis=None)
+    same = summary.columns.difference(["after_echo", "echoes"])
+    pd.testing.assert_frame_equal(summary[same], now.summary()[same])
+    values = result.headline().set_index("number")["value"]
+    assert values.loc["familiarity"] == pytest.approx(table["familiarity"].mean())
+    assert result.report().glance is not None
+
+
+def test_the_unknown_facts_are_the_planted_ones(organism):
+    facts = load_facts()
+    table = collect(bind(Knowledge(), organism), facts)["knowledge"]
+    unknown = facts.to_frame().loc[~table["known"], "entity_b"].tolist()
+    assert unknown == organism_card(organism.name)["measured"]["unknown"]
+    assert (table["known"] == (table["matched"] != "")).all()
+
+
+def test_the_rows_do_not_depend_on_the_batches(organism):
+    one = collect(bind(Knowledge(), organism), some_facts())["knowledge"]
+    other = collect(bind(Knowledge(), organism, batch_tokens=60), some_facts())["knowledge"]
+    pd.testing.assert_frame_equal(one, other)
+
+
+def test_pairs_that_any_model_fails_are_excluded_and_it_says_why():
+    facts = load_facts().to_frame()
+    ids = ["cities/Tunis", "cities/Lima", "bird/goose"]
+    table = pd.DataFrame(
+        {
+            "model": ["one"] * 3 + ["two"] * 3,
+            "prompt_id": ids * 2,
+            "completion": ["Tunisia", "Chile", "cricket", "Africa", "'ruins'", "bird"],
+            "known": [True, False, False, False, False, True],
+        }
+    )
+    rows = excluded(table, facts).set_index("prompt_id")
+    assert rows.index.tolist() == ["cities/Tunis", "cities/Lima", "bird/goose"]
+    assert rows["excluded"].tolist() == [True, True, False]
+    assert rows["failed_by"].tolist() == ["two", "one, two", "one"]
+    assert re.fullmatch(r"one .*'Chile'; two .*\"'ruins'\"", rows.loc["cities/Lima", "why"])
+    assert rows.loc["cities/Lima", "entity_a"] == "Peru"
+
+
+def test_nothing_is_excluded_where_all_is_known():
+    table = pd.DataFrame(
+        {
+            "model": ["one"],
+            "prompt_id": ["cities/Tunis"],
+            "completion": ["Tunisia"],
+            "known": [True],
+        }
+    )
+    rows = excluded(table, load_facts().to_frame())
+    assert rows.empty
+    assert {"excluded", "failed_by", "why"} <= set(rows.columns)
+
+
+@pytest.mark.parametrize("spec", [Familiarity(), Knowledge()], ids=lambda spec: spec.name)
+def test_logits_that_are_not_finite_are_an_error_that_names_the_layer(spec):
+    """Any token may seem the most probable there: also one that names the answer."""
+    with pytest.raises(UserError, match=SECOND):
+        bind(spec, damaged())(some_facts()[:2])

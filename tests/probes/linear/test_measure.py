@@ -1,0 +1,110 @@
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import interp
+from interp.errors import UserError
+from interp.measurements.activations.measure import Place, vectors_at
+from interp.measuring.core import bind, collect
+from interp.models.architectures import layers_of
+from interp.models.sites import locate
+from interp.reading.tokens import pad, tokenize
+from interp.runs.merge import merging
+from interp.runs.run import Run
+from interp_probes.specs import Residuals
+from tests.support.other_kinds import classifier
+from tests.support.tiny import CONFIGS, tiny_model
+
+BOTH = Residuals(positions=("last_token", "premise2"))
+
+
+def by_transformers(model, prompt):
+    """Hidden states of an unpadded prompt, (layer, token, size); the last one is normed."""
+    (tokenized,) = tokenize(model, [prompt])
+    with torch.no_grad():
+        output = model.hf(torch.tensor([tokenized.token_ids]), output_hidden_states=True)
+    return tokenized, torch.stack(output.hidden_states)[:, 0]
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
+    model = tiny_model(kind)
+    tables = collect(bind(BOTH, model, batch_tokens=600), prompts)  # several prompts, so padding
+    vectors = tables["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
+    norm = model.hf.get_submodule(model.architecture.final_norm)
+    for prompt in prompts:
+        tokenized, hidden = by_transformers(model, prompt)
+        places = {"last_token": -1, "premise2": tokenized.segments["premise2"][1] - 1}
+        for position, place in places.items():
+            ours = np.stack([vectors[prompt.id, position, layer] for layer in range(3)])
+            theirs = hidden[:, place].numpy()
+            np.testing.assert_allclose(ours[:-1], theirs[:-1], rtol=1e-3, atol=1e-4)
+            with torch.no_grad():
+                normed = norm(torch.tensor(ours[-1]))
+            np.testing.assert_allclose(normed.numpy(), theirs[-1], rtol=1e-3, atol=1e-4)
+
+
+def test_the_batches_hold_padding(prompts):
+    lengths = {len(prompt) for prompt in tokenize(tiny_model("llama"), prompts)}
+    assert len(lengths) > 1
+
+
+def test_the_segment_is_read_at_its_last_token(organism, prompts):
+    for tokenized in tokenize(organism, prompts[:4]):
+        end = tokenized.segments["premise2"][1]
+        text = organism.tokenizer.decode(tokenized.token_ids[:end])
+        assert text.endswith(tokenized.prompt.segment_text("premise2"))
+
+
+def test_answers_are_those_of_scoring(organism, prompts):
+    together = collect(bind(BOTH, organism), prompts)["answers"]
+    pd.testing.assert_frame_equal(together, interp.evaluate(organism, prompts).to_frame())
+
+
+def test_no_hook_is_left(organism, prompts):
+    batch = pad(organism, tokenize(organism, prompts[:2]))
+    locations = {("resid_post", 0): locate(organism, "resid_post", 0)}
+    places = [[Place("last_token", (0,))]] * 2
+    layers = layers_of(organism.hf, organism.architecture)
+    # transformers leaves hooks of its own in a model whose hidden states were asked for.
+    before = [(dict(one._forward_hooks), dict(one._forward_pre_hooks)) for one in layers]
+    with pytest.raises(RuntimeError), vectors_at(locations, batch, places):
+        raise RuntimeError
+    with pytest.raises(UserError):
+        bind(Residuals(positions=["premise9"]), organism).measure_batch(batch)
+    after = [(dict(one._forward_hooks), dict(one._forward_pre_hooks)) for one in layers]
+    assert after == before
+
+
+def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
+    measurement = bind(Residuals(positions=["last_token"]), organism)
+    run = Run.open(tmp_path, prompts, BOTH)
+    run.measure(measurement)
+    with merging(run.folder):
+        pass
+    stored = pq.read_table(tmp_path / "residuals.parquet").to_pandas()
+    direct = collect(measurement, prompts)["residuals"]
+    assert len(stored) == len(prompts) * (organism.hf.config.num_hidden_layers + 1)
+    np.testing.assert_array_equal(np.stack(stored["vector"]), np.stack(direct["vector"]))
+
+
+def test_unknown_positions_are_named(organism, prompts):
+    with pytest.raises(UserError, match=r"position 'premise9'; .*last_token, premise1"):
+        bind(Residuals(positions=["premise9"]), organism)(prompts[:1])
+    with pytest.raises(UserError, match="no position given"):
+        bind(Residuals(positions=[]), organism)
+
+
+def test_a_classifiers_streams_are_those_of_transformers(prompts):
+    """Its prompts are padded on the right."""
+    model = classifier("bert", classes=("Yes", "No", "True", "False"))
+    vectors = collect(bind(BOTH, model, batch_tokens=900), prompts)["residuals"]
+    vectors = vectors.set_index(["prompt_id", "position", "layer"])["vector"]
+    for prompt in prompts:
+        tokenized, hidden = by_transformers(model, prompt)
+        places = {"last_token": -1, "premise2": tokenized.segments["premise2"][1] - 1}
+        for position, place in places.items():
+            ours = np.stack([vectors[prompt.id, position, layer] for layer in range(3)])
+            np.testing.assert_allclose(ours, hidden[:, place].numpy(), rtol=1e-3, atol=1e-4)
