@@ -44,8 +44,8 @@ class Results:
     """Messages about prompts without an answer or with an error, by model; both count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the proof in short theories, for each prompt: the columns of
-    `interp.measurements.attribution.segments.finds`, pair_id (the theory), gold and outcome (right or wrong). Empty
-    if nothing was attributed."""
+    `interp.measurements.attribution.segments.finds`, pair_id (the theory), gold and outcome (right
+    or wrong). Empty if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts table of the evaluation sets, for theories that all models answered in full."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)

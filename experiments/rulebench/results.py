@@ -68,8 +68,8 @@ class Results:
     """The prompts that could not be measured, with the same columns, plus error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """How attribution methods rank the golden rule, for each prompt: the columns of
-    `interp.measurements.attribution.segments.finds`, set, rule, and outcome (one of `OUTCOMES`). Empty if nothing
-    was attributed."""
+    `interp.measurements.attribution.segments.finds`, set, rule, and outcome (one of `OUTCOMES`).
+    Empty if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The prompts tables of all settings, stacked."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)

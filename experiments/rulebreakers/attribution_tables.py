@@ -42,8 +42,8 @@ def attribution(results: Results) -> pd.DataFrame:
     Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
     {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
     {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
-    ratio of sums, all as in `interp.measurements.attribution.ratios`; familiarity (the mean over the cities asked
-    about); and pairs.
+    ratio of sums, all as in `interp.measurements.attribution.ratios`; familiarity (the mean over
+    the cities asked about); and pairs.
     """
     shares, summed = accuracy(results), ratios(results)
     by_measure = shares.pivot(index="model", columns="measure")

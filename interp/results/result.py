@@ -372,20 +372,3 @@ def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
         others = counted(int(counts[ERRORS_SHOWN:].sum()), unit)
         echo(f"{model}: {others} stopped with other errors; the tables list them")
     return shown
-
-
-def meaning(pairs: pd.DataFrame) -> str:
-    """What an effect on a pair's answers is, in words; empty without pairs.
-
-    Args:
-        pairs: the pairs table.
-    """
-    options = pairs[["positive_option", "negative_option"]].dropna().drop_duplicates()
-    if options.empty:
-        return ""
-    alike = len(options) == 1
-    first, second = options.iloc[0] if alike else ("the positive option", "the negative option")
-    return (
-        f"An effect is a change in the logit of {first} minus that of {second}; if negative, it "
-        f"is towards {second}."
-    )

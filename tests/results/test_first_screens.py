@@ -8,7 +8,7 @@ from interp.measurements.specs import Edges, Effects, Evaluate, Generate, Patch
 from interp.prompts.systems import load_facts
 from interp.report.page import FigureItem
 from interp.report.write import write_report
-from interp.results.result import meaning
+from interp.results.pairs import meaning
 from interp_probes.specs import Familiarity, Knowledge
 from tests.support.pages import check_first_screen
 

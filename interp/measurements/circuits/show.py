@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.console import counted
 from interp.errors import UserError
 from interp.measurements.circuits.tables import (
     circuit_area_table,
@@ -19,7 +18,8 @@ from interp.measurements.circuits.tables import (
 from interp.report.glance import headline
 from interp.report.page import FigureItem, PictureItem, Section, TableItem
 from interp.results.measured import MeasuredTables
-from interp.results.result import Result, chosen, note_errors
+from interp.results.pairs import PairResult
+from interp.results.result import chosen
 from interp.runs.edge_effects import EdgesRun
 from interp.statistics.summaries import grouped
 
@@ -50,7 +50,7 @@ number. Effects are summed over all tokens. Below are the segments of one pair, 
 underlined."""
 
 
-class CircuitAnswers(Result):
+class CircuitAnswers(PairResult):
     """Answers of models that are restricted to the edges of circuits."""
 
     question = "How closely do circuits reproduce the answers of the whole model?"
@@ -64,11 +64,6 @@ class CircuitAnswers(Result):
     def circuits(self) -> pd.DataFrame:
         """The circuits table: one row per pair and circuit."""
         return self.table("circuits")
-
-    @property
-    def pairs(self) -> pd.DataFrame:
-        """The pairs table: one row per pair."""
-        return self.table("pairs")
 
     def to_frame(self) -> pd.DataFrame:
         """The circuits table."""
@@ -89,22 +84,9 @@ class CircuitAnswers(Result):
         yield TableItem("circuit_table", "Circuits by size", table, _CURVE, narrow)
         yield from self._split()
 
-    def noted(self) -> Mapping[str, object]:
-        """Numbers of pairs and of errors."""
-        return {
-            str(model): {
-                "pairs": len(rows),
-                "errors": note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair"),
-            }
-            for model, rows in self.pairs.groupby("model", sort=False)
-        }
-
-    def extent(self) -> str:
-        """The numbers of pairs and models, and the meaning of CMD."""
-        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
-        models = counted(len(self.measured.models()), "model")
-        meaning = "CMD is the mean distance from the whole model over circuit sizes; 0 is best."
-        return f"{pairs}, {models}. {meaning}"
+    def meaning(self) -> str:
+        """The meaning of CMD."""
+        return "CMD is the mean distance from the whole model over circuit sizes; 0 is best."
 
     def headline(self) -> pd.DataFrame:
         """The smallest cmd for each model, next to the cmd of random circuits."""

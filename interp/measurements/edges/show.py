@@ -1,11 +1,10 @@
 """Edges: how connections between a model's components affect its answer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 
 import pandas as pd
 
-from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.measurements.edges.phrasings import component_table
 from interp.measurements.edges.tables import edge_agreement_table, edge_table, edges_as_cells
@@ -13,7 +12,7 @@ from interp.measurements.patching.guarantee import guarantee_tables
 from interp.prompts.own.layout import PHRASING
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
-from interp.results.result import Result, meaning, note_errors
+from interp.results.pairs import PairResult
 from interp.statistics.summaries import grouped
 
 _SHOWN = 20
@@ -49,7 +48,7 @@ both directions were run): the prompt of the pair that is run. p: p-value of a p
 no edge varies with the phrasing, corrected for the number of edges."""
 
 
-class EdgeEffects(Result):
+class EdgeEffects(PairResult):
     """The effects of edges on the answers of models."""
 
     question = "Which edges between components carry the answer?"
@@ -58,11 +57,6 @@ class EdgeEffects(Result):
     def edges(self) -> pd.DataFrame:
         """The edges table: one row per pair, method and edge."""
         return self.table("edges")
-
-    @property
-    def pairs(self) -> pd.DataFrame:
-        """The pairs table: one row per pair."""
-        return self.table("pairs")
 
     def of_model(self, model: str, *, factor: str | None = None) -> pd.DataFrame:
         """One model's effects on clean prompts, in the form that `circuits` takes.
@@ -105,22 +99,6 @@ class EdgeEffects(Result):
             yield TableItem("edge_agreement_table", title, agreement, _AGREEMENT)
         yield from self._bounds()
         yield from self._components()
-
-    def noted(self) -> Mapping[str, object]:
-        """Numbers of pairs and of errors."""
-        return {
-            str(model): {
-                "pairs": len(rows),
-                "errors": note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair"),
-            }
-            for model, rows in self.pairs.groupby("model", sort=False)
-        }
-
-    def extent(self) -> str:
-        """The meaning of an effect, and the numbers of pairs and models."""
-        pairs = self.table("pairs", ["pair_id", "positive_option", "negative_option"])
-        number = counted(pairs["pair_id"].nunique(), "pair")
-        return f"{meaning(pairs)} {number}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
         """The edges with the largest effects in each model, by the first method."""

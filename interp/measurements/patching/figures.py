@@ -79,8 +79,8 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """The recovered share of the difference in metric, against the share of cells in the set.
 
     Args:
-        curves: rows of `interp.measurements.patching.node_sets.node_set_curves` for one model and group of
-            pairs.
+        curves: rows of `interp.measurements.patching.node_sets.node_set_curves` for one model and
+            group of pairs.
         ax: the axes to draw on; new axes if None.
     """
     with house_style():

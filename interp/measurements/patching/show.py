@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from interp.choices import COUNTERPART
-from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.patching.guarantee import guarantee_tables
@@ -24,7 +23,8 @@ from interp.measurements.patching.tables import (
 from interp.report.formatting import segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem, Titled
-from interp.results.result import Result, chosen, figure_of, meaning, note_errors
+from interp.results.pairs import PairResult
+from interp.results.result import chosen, figure_of
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
@@ -68,7 +68,7 @@ _NUMBER = 8
 """Width in characters of a line, and of a column of numbers such as "-10.123"."""
 
 
-class Patches(Result):
+class Patches(PairResult):
     """The effects of patches on models' answers."""
 
     question = "Where do activations of the other prompt change the answer?"
@@ -77,11 +77,6 @@ class Patches(Result):
     def patches(self) -> pd.DataFrame:
         """The patches table: one row per pair, method and cell."""
         return self.table("patches")
-
-    @property
-    def pairs(self) -> pd.DataFrame:
-        """The pairs table: one row per pair."""
-        return self.table("pairs")
 
     @property
     def node_sets(self) -> pd.DataFrame | None:
@@ -159,20 +154,15 @@ class Patches(Result):
         yield from self._estimates()
         yield from self._sets()
 
-    def noted(self) -> Mapping[str, object]:
+    def noted(self) -> Mapping[str, Mapping[str, object]]:
         """Numbers of pairs, of recognized pairs and of errors."""
-        summary: dict[str, object] = {}
-        for model, rows in self.pairs.groupby("model", sort=False):
-            errors = note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair")
-            recognized = int(rows["recognized"].fillna(False).astype(bool).sum())
-            summary[str(model)] = {"pairs": len(rows), "recognized": recognized, "errors": errors}
-        return summary
-
-    def extent(self) -> str:
-        """The meaning of an effect, and the numbers of pairs and models."""
-        pairs = self.table("pairs", ["pair_id", "positive_option", "negative_option"])
-        number = counted(pairs["pair_id"].nunique(), "pair")
-        return f"{meaning(pairs)} {number}, {counted(len(self.measured.models()), 'model')}."
+        recognized = self.pairs.groupby("model", sort=False)["recognized"].agg(
+            lambda known: int(known.fillna(False).astype(bool).sum())
+        )
+        return {
+            model: {**about, "recognized": int(recognized[model])}
+            for model, about in super().noted().items()
+        }
 
     def headline(self) -> pd.DataFrame:
         """The pairs that each model recognizes, and the largest effects over all pairs."""

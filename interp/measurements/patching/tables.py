@@ -285,7 +285,8 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
     in logits of patching that premise, over layers and heads (and over its parts, if roles were
     patched); effect_ratio, premise 2 over premise 1. A ratio with a missing or zero denominator is
     missing. `patches` are rows of one method, for every cell; rows from controls do not count.
-    `ratios` are those of premise 2 over premise 1 (`interp.measurements.attribution.segments.segment_ratios`).
+    `ratios` are those of premise 2 over premise 1
+    (`interp.measurements.attribution.segments.segment_ratios`).
     """
     sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
     sizes = sizes.reindex(columns=["premise1", "premise2"]).rename_axis(columns=None)

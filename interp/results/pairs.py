@@ -1,0 +1,54 @@
+"""What the results of measurements of pairs share."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from interp.console import counted
+from interp.results.result import Result, note_errors
+
+
+class PairResult(Result):
+    """Results of a measurement that reads both prompts of each pair."""
+
+    @property
+    def pairs(self) -> pd.DataFrame:
+        """The pairs table: one row per pair."""
+        return self.table("pairs")
+
+    def noted(self) -> Mapping[str, Mapping[str, object]]:
+        """Numbers of pairs and of errors."""
+        return {
+            str(model): {
+                "pairs": len(rows),
+                "errors": note_errors(str(model), rows.loc[rows["error"] != "", "error"], "pair"),
+            }
+            for model, rows in self.pairs.groupby("model", sort=False)
+        }
+
+    def extent(self) -> str:
+        """The numbers of pairs and models, and the meaning of the numbers."""
+        pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
+        models = counted(len(self.measured.models()), "model")
+        return f"{pairs}, {models}. {self.meaning()}"
+
+    def meaning(self) -> str:
+        """What the numbers mean, in words."""
+        return meaning(self.table("pairs", ["positive_option", "negative_option"]))
+
+
+def meaning(pairs: pd.DataFrame) -> str:
+    """What an effect on a pair's answers is, in words; empty without pairs.
+
+    Args:
+        pairs: the pairs table.
+    """
+    options = pairs[["positive_option", "negative_option"]].dropna().drop_duplicates()
+    if options.empty:
+        return ""
+    alike = len(options) == 1
+    first, second = options.iloc[0] if alike else ("the positive option", "the negative option")
+    return (
+        f"An effect is a change in the logit of {first} minus that of {second}; if negative, it "
+        f"is towards {second}."
+    )
