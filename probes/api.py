@@ -6,7 +6,8 @@ from typing import Any
 from interp.api import measured, measuring
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp_probes.results import FactFamiliarity, KnownFacts, LinearProbes
+from interp_probes.facts.show import FactFamiliarity, KnownFacts
+from interp_probes.linear.show import LinearProbes
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 

@@ -55,7 +55,7 @@ class Familiarity(OfFacts):
     written = "written to {folder}/familiarity.csv"
     measures = "interp_probes.facts.measure:familiarity"
     fills = ("familiarity",)
-    result = "interp_probes.results:FactFamiliarity"
+    result = "interp_probes.facts.show:FactFamiliarity"
 
 
 class Knowledge(OfFacts):
@@ -67,7 +67,7 @@ class Knowledge(OfFacts):
     written = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
     measures = "interp_probes.facts.measure:knowledge"
     fills = ("knowledge",)
-    result = "interp_probes.results:KnownFacts"
+    result = "interp_probes.facts.show:KnownFacts"
 
 
 class Residuals(Spec):
@@ -84,7 +84,7 @@ class Residuals(Spec):
     measures = "interp_probes.linear.measure:residuals"
     fills = ("answers", "residuals")
     schemas = "interp_probes.tables:SCHEMAS"
-    result = "interp_probes.results:LinearProbes"
+    result = "interp_probes.linear.show:LinearProbes"
 
     positions: Annotated[tuple[str, ...], Field(min_length=1), FromText(texts.names, "NAME")] = (
         LAST_TOKEN,

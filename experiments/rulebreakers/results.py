@@ -13,7 +13,7 @@ from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_probes.results import FILTERED_GROUPS, excluded, flag_shared
+from interp_probes.facts.show import FILTERED_GROUPS, excluded, flag_shared
 
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 """The stages of the study."""

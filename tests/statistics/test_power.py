@@ -26,7 +26,7 @@ from interp.statistics.power import (
     simulated,
 )
 from interp.statistics.proportions import proportions
-from interp_probes.results import FILTERED_GROUPS
+from interp_probes.facts.show import FILTERED_GROUPS
 
 RULE = Contrast("rule", ("mt", "ds"))
 GROUP = Contrast("entity_group", ("geographical", "categorical"))

@@ -79,6 +79,7 @@ FIGURES = [
     "gradient_geometric_and_accuracy",
     "attention_geometric_and_accuracy",
     "familiarity_and_accuracy",
+    "familiarity_after_echo",
     "linear_probes",
 ]
 

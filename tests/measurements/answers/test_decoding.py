@@ -14,8 +14,8 @@ from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.prompts.systems import load_facts
 from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, batches, pad, tokenize
-from tests.probes.facts import some_facts
 from tests.support.broken import broken_by
+from tests.support.facts import some_facts
 from tests.support.organisms import DECODERS
 from tests.support.other_kinds import text_to_text
 from tests.support.prompts import some_prompts

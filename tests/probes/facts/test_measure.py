@@ -14,10 +14,10 @@ from interp.prompts.systems import load_facts, load_prompts
 from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
 from interp_probes.facts.measure import _begins
-from interp_probes.results import FactFamiliarity, excluded, flag_shared
+from interp_probes.facts.show import FactFamiliarity, excluded, flag_shared
 from interp_probes.specs import Familiarity, Knowledge
-from tests.probes.facts import some_facts
 from tests.reading.test_finite import SECOND, damaged
+from tests.support.facts import some_facts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import llama_style
 

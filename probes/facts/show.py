@@ -1,19 +1,16 @@
-"""The tables and figures that probes produce."""
+"""The tables that probes of facts show."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property, partial
 
 import pandas as pd
 
 from interp.console import echo
 from interp.errors import UserError
-from interp.report.formatting import p_text
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
-from interp.results.result import Result, summarize
+from interp.results.result import Result
 from interp.statistics.proportions import proportions
 from interp_probes.linear.halves import ENTITIES
-from interp_probes.linear.probes import held_out, linear_probes
 
 FILTERED_GROUPS = ("geographical",)
 """Entity groups in which pairs with facts that a model fails are excluded. For categorical pairs,
@@ -21,7 +18,6 @@ models give many different correct answers, so the authors of the paper checked 
 excluded none (Appendix C).
 """
 
-_ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
 _GROUP = "entity_group"
 
 
@@ -109,60 +105,6 @@ class KnownFacts(Result):
         return _lacking(self.prompts, _measured(self, "knowledge"))
 
 
-class LinearProbes(Result):
-    """Linear probes of the prompt's side, trained on residual streams."""
-
-    question = "Does the residual stream encode the prompt's side?"
-
-    def headline(self) -> pd.DataFrame:
-        """The accuracy at the best layer for each position, on all prompts."""
-        rows = self._table[self._table["prompts"] == "all"].dropna(subset="accuracy")
-        parts = [super().headline()]
-        for position, own in rows.groupby("position", sort=False):
-            best = own.loc[own.groupby("model", sort=False)["accuracy"].idxmax()]
-            # The layer is chosen, so p is corrected for all layers and positions.
-            tied = best["model"].map(own.groupby("model")["accuracy"].agg(_at_most))
-            layer = ("layer " + best["layer"].astype(str)).where(
-                tied == 1, tied.astype(str) + " layers alike"
-            )
-            layer = layer + best["p_family"].map(_chosen) + ":"
-            parts.append(
-                headline(
-                    best.assign(label=layer, note=""),
-                    f"best accuracy at {str(position).replace('_', ' ')} (chance: 0.50)",
-                    value="accuracy",
-                    interval=("accuracy_low", "accuracy_high"),
-                    n="n_prompts",
-                    unit="prompts",
-                )
-            )
-        return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-
-    def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracy by model, position and layer."""
-        from interp_probes.linear.figures import probe_accuracy
-
-        title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
-        note = f"The two halves share no {held_out(self.prompts, self.cluster)}."
-        narrow = [(title, _narrow(self._table))]
-        yield TableItem("linear_probes", title, self._table, note, narrow)
-        yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
-
-    def noted(self) -> Mapping[str, object]:
-        """Shares of prompts without an answer, errors, and why some probes are undefined."""
-        everything = self._table[self._table["prompts"] == "all"]
-        for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
-            echo(f"linear probes: {note}")
-        answers = self.table("answers", _ANSWERS)
-        return summarize(answers, cautions=self.cautions)
-
-    @cached_property
-    def _table(self) -> pd.DataFrame:
-        prompts, answers = self.prompts, self.table("answers", _ANSWERS)
-        rows, seed = self.measured.rows("residuals"), self.measured.about.seed
-        return linear_probes(rows, prompts, answers, unit=self.cluster, seed=seed)
-
-
 def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     """Headline numbers for each model: the mean of each column over the facts."""
     found = proportions(
@@ -195,27 +137,6 @@ def _measured(result: Result, name: str) -> pd.DataFrame:
     if table.empty:
         raise UserError("no fact could be measured; see models/ and workers/ in the run's folder")
     return table
-
-
-def _narrow(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, position and layer: accuracy by subset; interval and p on all prompts."""
-    key = ["model", "position", "layer"]
-    shown = table.pivot(index=key, columns="prompts", values="accuracy")
-    everything = table[table["prompts"] == "all"].set_index(key)
-    interval = everything[["accuracy_low", "accuracy_high"]].set_axis(["low", "high"], axis=1)
-    shown = pd.concat([shown[["all"]], interval, shown[["recognized", "failed"]]], axis=1)
-    shown = shown.assign(control=everything["control_accuracy"], p=everything["p_family"])
-    return shown.loc[everything.index].reset_index()
-
-
-def _at_most(values: pd.Series) -> int:
-    """How many values are equal to the largest."""
-    return int((values == values.max()).sum())
-
-
-def _chosen(p: float) -> str:
-    """The p-value of a layer that was chosen; empty if nothing was tested."""
-    return "" if pd.isna(p) else f", p = {p_text(p)}"
 
 
 def _with_echoes(table: pd.DataFrame) -> pd.DataFrame:
