@@ -1,6 +1,7 @@
 """The measurements in the study of RULEBREAKERS. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interp.measurements.specs import Attribute, Target
@@ -10,6 +11,8 @@ from interp.studies.study import Study
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 if TYPE_CHECKING:
+    from interp.prompts.prompt import Prompt
+    from interp.prompts.prompt_set import PromptSet
     from interp.report.page import Report
     from interp.studies.folder import StudyFolder
 
@@ -40,7 +43,7 @@ class RulebreakersStudy(Study):
         seed, data = source.seed, source.data
         pairs = source.pairs(self.default_limit)
         prompts = load_prompts("rulebreakers", limit=pairs, seed=seed, data=data)
-        facts = load_facts("rulebreakers", data=data)
+        facts = _about(prompts, load_facts("rulebreakers", data=data))
         probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
         examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
         return (
@@ -56,3 +59,14 @@ class RulebreakersStudy(Study):
         from interp_experiments.rulebreakers.page import report_of
 
         return report_of(folder)
+
+
+def _about(prompts: "PromptSet", facts: "PromptSet") -> "PromptSet":
+    """The facts that prompts are about, in the order of the prompts, so that a study can grow."""
+    about = {_entities(fact): number for number, fact in zip(facts.numbers, facts, strict=True)}
+    asked = dict.fromkeys(map(_entities, prompts))
+    return replace(facts, numbers=[about[names] for names in asked if names in about])
+
+
+def _entities(prompt: "Prompt") -> tuple[str, str]:
+    return prompt.factors["category"], prompt.factors["entity_b"]
