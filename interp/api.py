@@ -44,7 +44,7 @@ from interp.results.measured import InMemory
 from interp.results.result import Result, result_class
 from interp.runs.edge_effects import EdgesRun
 from interp.runs.execute import load
-from interp.runs.options import ComputeOptions, ExecutionOptions
+from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
@@ -104,7 +104,7 @@ def run(
         _check_inline(execution)
         found = what.load(source) if prompts is None else what.arranged(prompts)
         return _in_memory(what, job, asked, found)
-    if execution.executor != "inline" and (len(job.models) < len(asked) or prompts is not None):
+    if execution.executor != INLINE and (len(job.models) < len(asked) or prompts is not None):
         raise UserError(
             f"the {execution.executor} executor starts other processes, which cannot access "
             "the models and prompts of this process; pass model names, and a system with its "

@@ -46,7 +46,7 @@ from interp.runs.execute import Plan, execute
 from interp.runs.folder import RECORD as RUN
 from interp.runs.folder import RunFolder, progress
 from interp.runs.merge import merging
-from interp.runs.options import ComputeOptions, ExecutionOptions
+from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.run import Run
 from interp.statistics.clusters import small_sample
 from interp.studies.folder import RECORD as STUDY
@@ -204,7 +204,7 @@ class Job(Options):
                 f"got the device {device}, but the local executor assigns a device to each "
                 "worker; use cuda or cpu, or omit the option"
             )
-        if execution.executor == "inline":
+        if execution.executor == INLINE:
             if execution.workers not in (None, 1):
                 raise UserError(
                     f"{execution.workers} workers require the local or slurm executor; otherwise "

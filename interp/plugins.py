@@ -1,4 +1,4 @@
-"""Plugins found by entry point: systems, studies, measurements, tasks, commands and methods."""
+"""Plugins found by entry point: systems, studies, measurements, methods and others."""
 
 import sys
 from functools import lru_cache
@@ -28,6 +28,13 @@ COMMANDS = "interp.commands"
 
 METHODS = "interp.methods"
 """Entry points of this group refer to instances of `interp.attribution.registry.Method`."""
+
+EXECUTORS = "interp.executors"
+"""Entry points of this group refer to functions that start workers, such as
+`interp.runs.workers.start_local`."""
+
+BACKENDS = "interp.backends"
+"""Entry points of this group refer to subclasses of `interp.patching.library.LibraryBackend`."""
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:
@@ -72,6 +79,8 @@ def loaded(point: EntryPoint) -> Any:
     """
     try:
         return point.load()
+    except UserError:  # such as a missing extra
+        raise
     # Importing runs a package's code, which may fail in any way.
     except Exception as error:
         reason = f"{type(error).__name__}: {one_line(str(error), 300)}"

@@ -1,16 +1,20 @@
 """Packages whose entry points cannot be loaded, or name something else."""
 
+import json
 from importlib.metadata import EntryPoint
 
 import pytest
 
+import interp
 import interp.cli
 from interp import plugins
 from interp.attribution import registry
 from interp.attribution.registry import find_method
 from interp.cli import main
 from interp.errors import UserError
+from interp.measurements.specs import Patch
 from interp.measuring.spec import find_spec
+from interp.patching.cells import PatchedMetrics
 from interp.prompts.systems import find_system
 from interp.studies.study import find_study
 from interp.training.spec import find_training
@@ -35,7 +39,8 @@ def installed(monkeypatch):
 
         for module in (plugins, registry, interp.cli):
             monkeypatch.setattr(module, "plugins", found)
-        monkeypatch.setattr("interp.prompts.systems.plugins", found)
+        for place in ("prompts.systems", "runs.options", "measurements.specs"):
+            monkeypatch.setattr(f"interp.{place}.plugins", found)
         monkeypatch.setattr("interp.cli.choice.plugins", found)
 
     return install
@@ -95,3 +100,38 @@ def test_a_study_or_a_training_task_that_cannot_be_loaded_is_refused(installed, 
     installed("no_such_package:THING")
     assert main([command, "broken", "--own-option", "3"]) == 2
     assert "cannot be loaded (ModuleNotFoundError" in capsys.readouterr().err
+
+
+def start_here(command, execution):
+    """An executor of another package, whose only worker is this process."""
+    assert execution.executor == "broken" and json.loads(command.job)
+    assert main(command.of(0)[3:]) == 0
+    return []
+
+
+def test_an_executor_of_another_package_starts_the_workers(installed, tmp_path):
+    installed(f"{__name__}:start_here")
+    command = ["evaluate", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main([*command, "--executor", "broken"]) == 0
+    assert (tmp_path / "run" / "accuracy_table.csv").exists()
+
+
+class Unmoved:
+    """A backend of another package, for which no patch has an effect."""
+
+    def __init__(self, model):
+        assert model.name == "organism/llama-shallow"
+
+    def patch(self, pair, cells):
+        return PatchedMetrics(1.0, 3.0, (1.0,) * len(cells))
+
+
+def test_a_backend_of_another_package_patches(installed):
+    installed(f"{__name__}:Unmoved")
+    with pytest.raises(UserError, match="broken"):
+        Patch(backend="absent")
+    assert __name__ in Patch(backend="broken").modules()
+    model = interp.load_model("organism/llama-shallow", device="cpu")
+    found = interp.patch(model, interp.load_prompts(limit=1), sites=["mlp_out"], backend="broken")
+    assert (found.pairs["error"] == "").all()
+    assert found.patches["effect"].eq(0.0).all() and len(found.patches)

@@ -18,13 +18,16 @@ from interp.choices import RESERVED, EdgeMethod, Granularity, Policy, SiteName, 
 from interp.errors import UserError, shortened, unknown
 from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
-from interp.plugins import named
+from interp.plugins import BACKENDS, named, plugins
 from interp.prompts.prompt import DONORS
 from interp.prompts.thought import END, is_part
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
 Target = Literal["predicted", "gold", "contrast", "margin"]
+
+NATIVE = "native"
+"""The toolkit's own backend of patching."""
 
 MOST_DONORS = 256
 
@@ -35,6 +38,10 @@ MOST_DRAWS = 1000
 
 def _method_names(text: str) -> tuple[str, ...]:
     return texts.some_of("method", method_names())(text)
+
+
+def _backend(text: str) -> str:
+    return texts.one_of("backend", (NATIVE, *plugins(BACKENDS)))(text)
 
 
 class Evaluate(Spec):
@@ -343,8 +350,8 @@ class Patch(OfPairs, Spec):
     """also run each patch with activations from a control: the prompt about different entities,
     with the same correct answer
     """
-    backend: Literal["native", "transformer-lens", "nnsight"] = "native"
-    """native, transformer-lens or nnsight"""
+    backend: Annotated[str, FromText(_backend, "NAME")] = NATIVE
+    """native, transformer-lens, nnsight, or a backend of another package"""
     remote: bool = False
     """run a hub model on NDIF's servers, with nnsight"""
 
@@ -360,7 +367,7 @@ class Patch(OfPairs, Spec):
                 "a guarantee bounds the errors of estimates, based on pairs in which all cells are "
                 "run exactly; add an estimate, and omit verify"
             )
-        if self.sets and (self.backend != "native" or "pattern" in self.sites):
+        if self.sets and (self.backend != NATIVE or "pattern" in self.sites):
             raise UserError(
                 "sets of cells are patched natively, at sites other than pattern; got "
                 f"the backend {self.backend} and the sites {', '.join(self.sites)}. Omit the "
@@ -371,6 +378,11 @@ class Patch(OfPairs, Spec):
                 f"the backend {self.backend} does not run remotely; use the backend nnsight"
             )
         return self
+
+    def modules(self) -> Sequence[str]:
+        """The modules of the measurement and of its backend."""
+        backend = plugins(BACKENDS).get(self.backend)
+        return (*super().modules(), *([] if backend is None else [backend.module]))
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts pair by pair, the clean before the corrupt prompt, with donors for controls.

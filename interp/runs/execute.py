@@ -25,9 +25,10 @@ from interp.measuring.spec import Stage
 from interp.models.load import FoundModel, load_found, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
+from interp.plugins import EXECUTORS, load_plugin
 from interp.prompts.thought import Thought
 from interp.runs.folder import RunFolder
-from interp.runs.options import ComputeOptions, ExecutionOptions
+from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
 from interp.runs.shards import manifests
@@ -36,7 +37,6 @@ from interp.runs.workers import (
     Worker,
     WorkerCommand,
     recorded_worker,
-    start_local,
     worker_records,
 )
 
@@ -219,7 +219,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
             used.enter_context(in_use(run))
         plan.note(runs)
         try:
-            if execution.executor == "inline":
+            if execution.executor == INLINE:
                 work(plan, runs, 0)
             else:
                 _watch(plan, runs, _start(plan, execution, job))
@@ -283,14 +283,12 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
 
 
 def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
-    command = WorkerCommand(plan.folder, plan.call, job)
-    if execution.executor == "slurm":
-        from interp.runs import slurm  # requires an extra
-
-        options = dict(option.split("=", 1) for option in execution.slurm_options)
-        return slurm.start(command, workers=execution.workers or 1, options=options)
+    start = load_plugin(EXECUTORS, "executor", execution.executor)
     on_gpus = plan.loading.device != "cpu"
-    return start_local(command, workers=execution.workers, on_gpus=on_gpus)
+    workers: Sequence[Worker] = start(
+        WorkerCommand(plan.folder, plan.call, job, on_gpus=on_gpus), execution
+    )
+    return workers
 
 
 def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:

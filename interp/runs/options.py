@@ -1,14 +1,22 @@
 """Options for carrying out a run: the settings of each process, and the number of processes."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from interp import texts
 from interp.options import FromText, Options
+from interp.plugins import EXECUTORS, plugins
+
+INLINE = "inline"
+"""The executor that starts no other process."""
 
 Threads = Annotated[int, Field(ge=1, le=texts.MOST_THREADS)] | None
+
+
+def _executor(text: str) -> str:
+    return texts.one_of("executor", (INLINE, *plugins(EXECUTORS)))(text)
 
 
 class ComputeOptions(Options):
@@ -35,9 +43,9 @@ class ExecutionOptions(Options):
     """folder of the results; rerun the command to resume (default: a folder in runs/ named after
     command and options)
     """
-    executor: Literal["inline", "local", "slurm"] = "inline"
+    executor: Annotated[str, FromText(_executor, "NAME")] = INLINE
     """inline: in this process; local: in processes on this machine, each with a share of the GPUs
-    or cores; slurm: in jobs on a SLURM cluster
+    or cores; slurm: in jobs on a SLURM cluster; or an executor of another package
     """
     workers: Annotated[int, Field(ge=1, le=texts.MOST_WORKERS)] | None = None
     """number of processes or jobs, at most 1,024 (default: for local one per GPU, or two; for slurm

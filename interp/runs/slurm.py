@@ -26,6 +26,7 @@ from typing import Any
 
 from interp.errors import UserError
 from interp.files import is_folder, writing
+from interp.runs.options import ExecutionOptions
 from interp.runs.workers import WorkerCommand, end_of, interrupt
 
 try:
@@ -69,16 +70,14 @@ lists.
 """
 
 
-def start(
-    command: WorkerCommand, *, workers: int, options: Mapping[str, str]
-) -> list["SlurmWorker"]:
+def start(command: WorkerCommand, execution: ExecutionOptions) -> list["SlurmWorker"]:
     """Submit the workers of a run as one array of jobs.
 
     Args:
         command: the workers' command, in a folder on a file system that the nodes share.
-        workers: number of jobs.
-        options: sbatch's long options with underscores, such as gpus_per_node; an empty value
-            stands for a flag. `setup` is a shell command that a job runs first.
+        execution: the number of jobs, and sbatch's long options with underscores, such as
+            gpus_per_node; an empty value stands for a flag. `setup` is a shell command that a job
+            runs first.
 
     Raises:
         UserError: this machine lacks SLURM's commands, or an option is rejected.
@@ -88,6 +87,8 @@ def start(
             "the slurm executor requires SLURM's commands, but this machine has no sbatch or "
             "srun; run this on a machine that has them, or use --executor local"
         )
+    workers = execution.workers or 1
+    options = dict(option.split("=", 1) for option in execution.slurm_options)
     executor = SlurmExecutor(_private_folder(command.call), max_num_timeout=_REQUEUES)
     executor.update_parameters(array_parallelism=workers, **_parameters(options))
     absolute = replace(command, folder=command.folder.absolute())

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from interp.errors import UserError
 from interp.files import inside, make_folder, open_plain, writing
+from interp.runs.options import ExecutionOptions
 from interp.runs.records import (
     Call,
     WorkerRecord,
@@ -119,6 +120,8 @@ class WorkerCommand:
     """Id of the call that starts the workers."""
     job: str
     """What the workers measure, as JSON."""
+    on_gpus: bool = True
+    """Whether the workers may use GPUs."""
 
     def of(self, number: int, *options: str) -> list[str]:
         """The command line of the worker with this index, as words."""
@@ -141,16 +144,14 @@ PATIENCE = 5.0
 """Number of seconds that a worker has to stop by itself."""
 
 
-def start_local(
-    command: WorkerCommand, *, workers: int | None, on_gpus: bool = True
-) -> list["LocalWorker"]:
+def start_local(command: WorkerCommand, execution: ExecutionOptions) -> list["LocalWorker"]:
     """Start workers on this machine: by default one per GPU, or two.
 
     Each worker sees only its own GPUs, or shares a GPU if there are more workers than GPUs. Without
     GPUs, each worker is given a share of the cores. Workers end when this process ends.
     """
-    gpus = _gpus() if on_gpus else []
-    count = workers or len(gpus) or 2
+    gpus = _gpus() if command.on_gpus else []
+    count = execution.workers or len(gpus) or 2
     started = []
     for number in range(count):
         make_folder(command.folder, "logs")

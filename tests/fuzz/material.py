@@ -17,7 +17,7 @@ from interp.measurements.specs import Patch
 from interp.measuring.spec import Spec, find_spec
 from interp.prompts import source, systems
 from interp.prompts.prompt_set import PromptSet
-from interp.runs import claims, execute
+from interp.runs import claims, workers
 from interp.studies.study import find_study
 from interp.training import fit
 from interp_experiments.rulebreakers.system import system
@@ -154,7 +154,7 @@ def _shorten() -> None:
         (Faithfulness, "organisms_for", lambda own, chosen: ("logical-forms",)),
         (systems, "load_facts", lambda *given, **named: of_facts(*given, **named)[:MOST]),
         (claims, "PATIENCE", 1.0),
-        (execute, "start_local", start_none),
+        (workers, "start_local", start_none),
     ):
         if not hasattr(module, name):
             raise RuntimeError(f"{module.__name__} has no {name} any longer; update tests/fuzz")

@@ -178,13 +178,13 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
     work = work_in(tmp_path / "run")
     worker = Hanging()
 
-    def start(command, **options):
+    def start(command, execution):
         for run in work.open():
             for name in MODELS:
                 run.measure(bind(Evaluate(), work.load(name)))
         return [worker]
 
-    monkeypatch.setattr(execute_module, "start_local", start)
+    monkeypatch.setattr("interp.runs.workers.start_local", start)
     execute(work, ExecutionOptions(executor="local"))
     assert worker.stopped
     assert re.search(r"worker \d+ is still running", capsys.readouterr().err)

@@ -11,6 +11,7 @@ from interp.errors import UserError
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
 
 from interp.runs import slurm
+from interp.runs.options import ExecutionOptions
 from interp.runs.workers import WorkerCommand
 
 
@@ -41,7 +42,7 @@ def test_without_submitit_the_extra_is_named(monkeypatch):
 def test_without_slurms_commands_the_local_executor_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="--executor local"):
-        slurm.start(command_in(tmp_path), workers=1, options={})
+        slurm.start(command_in(tmp_path), ExecutionOptions())
 
 
 @pytest.mark.parametrize("option", ["output", "ntasks_per_node"])
@@ -49,7 +50,7 @@ def test_options_that_would_change_what_a_worker_is_are_refused(tmp_path, comman
     for name in ("sbatch", "srun"):
         command(name, "exit 1")
     with pytest.raises(UserError, match=option):
-        slurm.start(command_in(tmp_path), workers=1, options={option: "2"})
+        slurm.start(command_in(tmp_path), ExecutionOptions(slurm_options=(f"{option}=2",)))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_what_sbatch_says_is_told_once_with_advice_that_fits(
     command("sbatch", f'echo "sbatch: error: {said}" >&2; exit 1')
     command("srun", "exit 0")
     with pytest.raises(UserError) as refused:
-        slurm.start(command_in(tmp_path), workers=1, options={})
+        slurm.start(command_in(tmp_path), ExecutionOptions())
     message = str(refused.value)
     assert said in message
     assert advice in message

@@ -11,6 +11,7 @@ from secrets import token_hex
 import pytest
 
 from interp.errors import UserError
+from interp.runs.options import ExecutionOptions
 from interp.runs.workers import Worker, WorkerCommand
 
 pytest.importorskip("submitit", reason="the extra cluster is not installed")
@@ -49,7 +50,8 @@ def start(monkeypatch, tmp_path) -> Callable[..., list[slurm.SlurmWorker]]:
     def start_script(script: str, *, workers: int = 1, **options: str) -> list[slurm.SlurmWorker]:
         (tmp_path / "work.py").write_text(script)
         command = WorkerCommand(tmp_path, token_hex(6), "{}")
-        return slurm.start(command, workers=workers, options=options)
+        given = tuple(f"{key}={value}" for key, value in options.items())
+        return slurm.start(command, ExecutionOptions(workers=workers, slurm_options=given))
 
     return start_script
 

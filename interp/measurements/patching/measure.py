@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from interp.choices import CONTROL, COUNTERPART
 from interp.errors import UserError
-from interp.measurements.specs import Circuits, Edges, Patch
+from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.cache import is_long
 from interp.models.model import Model
@@ -19,6 +19,7 @@ from interp.patching.exact import ExactRows, native_grid
 from interp.patching.pairs import contrast_of, is_checked
 from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
+from interp.plugins import BACKENDS, load_plugin
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, pad, token_roles
@@ -179,9 +180,9 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
     """Checks of the conditions under which patching a model gives correct results."""
     exact = spec.estimate is None or spec.verify > 0 or spec.guarantee is not None
     checks: list[Callable[[Model, PatchingPair], None]] = []
-    if exact and spec.backend == "native" and "pattern" in spec.sites:
+    if exact and spec.backend == NATIVE and "pattern" in spec.sites:
         checks.append(check_patterns)
-    if spec.backend == "native" or spec.estimate is not None:
+    if spec.backend == NATIVE or spec.estimate is not None:
         checks.append(check_passes)
     if spec.backend != "transformer-lens" or spec.estimate is not None:
         checks.append(lambda model, pair: check_sums(model, pair.base, spec.sites))
@@ -195,14 +196,9 @@ def _largest(metrics: PatchedMetrics, count: int) -> list[int]:
 
 
 def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:
-    if spec.backend != "native":
-        check_causal(model, f"the backend {spec.backend}")
-    if spec.backend == "transformer-lens":
-        from interp.patching.transformer_lens import TransformerLensBackend
-
-        return TransformerLensBackend(model)
-    if spec.backend == "nnsight":
-        from interp.patching.nnsight import NnsightBackend
-
-        return NnsightBackend(model, remote=spec.remote)
-    return native_grid(model, budget=budget)
+    if spec.backend == NATIVE:
+        return native_grid(model, budget=budget)
+    check_causal(model, f"the backend {spec.backend}")
+    make = load_plugin(BACKENDS, "backend", spec.backend)
+    backend: Backend = make(model, remote=True) if spec.remote else make(model)
+    return backend
