@@ -20,7 +20,7 @@ from interp.measurements.specs import Patch
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT, organism_names
 from interp.runs.folder import RunFolder
-from tests.analysis.test_ratios import COLUMNS
+from tests.measurements.attribution.test_ratios import COLUMNS
 
 
 def test_the_main_job(tmp_path, capsys):
