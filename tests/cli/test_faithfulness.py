@@ -33,7 +33,8 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert main(command(folder)) == 0
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
-    assert re.match(r"Tests .*\b10 .*entity_b.* 5,.*\n.*1 of 1 model", said.out)
+    words = " ".join(said.out.split())
+    assert re.match(r"Read first - .*\b10 values of entity_b\b.*\b5\. .*1 of 1 model", words)
     assert "trust" not in said.out
     assert "faithfulness: at most 5 pairs" in said.err
     # Of random weights' answers nothing is said.
