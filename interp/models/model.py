@@ -20,7 +20,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.errors import UserError, described, one_line, shortened
+from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import (
     CAUSAL,
     CLASSIFIER,
@@ -386,7 +386,7 @@ def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
     # Compare names, because importing the class loads PyTorch's compiler, which takes seconds.
     if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
         reason = str(error).strip().splitlines()[0]
-        raise UserError(
+        raise ModelError(
             f"PyTorch cannot compile what {name} computes: {shortened(reason)}; pass another "
             "--attn-implementation, such as sdpa, or install a C++ compiler"
         ) from error
