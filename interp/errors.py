@@ -34,6 +34,10 @@ class UserError(Exception):
         return [f"{type(self).__name__}: {self}", *where]
 
 
+class ModelError(UserError):
+    """A mistake in the choice of the model, because of which every prompt would fail."""
+
+
 def shortened(text: str, most: int = QUOTED) -> str:
     """The text, without its middle if it has more than `most` characters."""
     if len(text) <= most:

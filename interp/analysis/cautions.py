@@ -7,7 +7,7 @@ summary, in the order of severity.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.special import logit
 
 from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
+from interp.attribution.registry import find_method, method_names
 from interp.console import counted
 from interp.errors import one_line
 from interp.prompts.systems import FACT_SIDE
@@ -30,8 +31,9 @@ OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
     "rounding",
 )
 WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
+PATHS = "paths that a method leaves out"
 
-KINDS = (OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, SYSTEM_PROMPT, ROUNDING, WEIGHTS, UNTESTED)
+KINDS = (OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, SYSTEM_PROMPT, ROUNDING, WEIGHTS, UNTESTED)
 """Kinds of cautions, the most severe first."""
 
 OUTSIDE = 0.05
@@ -88,6 +90,10 @@ class ModelFacts(NamedTuple):
     spacing: float | None = None
     """Distance between neighboring numbers of this type at the size of its logits; None if it is
     not coarse."""
+    attention_layers: tuple[int, ...] = ()
+    """The layers that have attention, if others have none."""
+    reads_tokens_again: bool = False
+    """Whether later layers also read the tokens, beside the input embeddings."""
 
 
 def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
@@ -121,6 +127,7 @@ def cautions_on(
     answers: pd.DataFrame | None = None,
     options: pd.DataFrame | None = None,
     facts: Mapping[str, ModelFacts] = MappingProxyType({}),
+    methods: Sequence[str] = (),
     differences: Mapping[str, float] | None = None,
     cluster: str | None = None,
 ) -> tuple[Caution, ...]:
@@ -131,6 +138,7 @@ def cautions_on(
         answers: the models' answers, if they are their own (`answer_cautions`).
         options: rows of the option_probabilities table, if there are any.
         facts: what is known about each model.
+        methods: names of the attribution methods that were measured.
         differences: how much the sides of a pair differ for each model, in logits; by default,
             computed from the options (`side_differences`).
         cluster: the factor whose values group dependent prompts, if any.
@@ -142,6 +150,7 @@ def cautions_on(
         [
             *about_answers,
             *model_cautions(facts, differences),
+            *path_cautions(facts, methods),
             *sample_cautions(prompts, cluster),
         ]
     )
@@ -331,6 +340,31 @@ def model_cautions(
             yield Caution(SYSTEM_PROMPT, model, text, numbers={"text": own.system_prompt})
         if own.spacing is not None and model in differences:
             yield from _rounding(model, own, differences[model])
+
+
+def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> Iterator[Caution]:
+    """Cautions about paths through a model that attribution methods leave out.
+
+    Args:
+        facts: what is known about each model.
+        methods: names of the attribution methods that were measured.
+    """
+    known = [find_method(name) for name in methods if name in method_names()]
+    gradients = [method.name for method in known if method.differentiates]
+    for model, own in facts.items():
+        if gradients and own.reads_tokens_again:
+            text = (
+                "its later layers read the tokens too (per-layer embeddings), which gradients with "
+                f"respect to the input embeddings leave out ({', '.join(gradients)})."
+            )
+            yield Caution(PATHS, model, text, numbers={"methods": gradients})
+        if own.attention_layers and "attention" in methods:
+            layers = ", ".join(map(str, own.attention_layers))
+            text = (
+                f"only its layers {layers} have attention, of which the score of attention is the "
+                "mean; what the other layers move between tokens is left out."
+            )
+            yield Caution(PATHS, model, text, numbers={"layers": list(own.attention_layers)})
 
 
 def _rounding(model: str, facts: ModelFacts, difference: float) -> Iterator[Caution]:

@@ -6,8 +6,9 @@ from functools import partial
 
 import pandas as pd
 
+from interp.analysis.cautions import PATHS, ordered
 from interp.choices import ORACLE, RANDOM
-from interp.faithfulness import EFFECTS
+from interp.faithfulness import EFFECTS, SCORES
 from interp.faithfulness.figures import methods_by_metrics, share_distances
 from interp.faithfulness.first_screen import first_screen
 from interp.faithfulness.metrics import METRICS
@@ -40,13 +41,13 @@ def report_of(folder: StudyFolder) -> Report:
     """
     results = read_results(folder)
     trials = [own for model in results for own in model.trials]
+    answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
+    paths = [own for own in scores if own.kind == PATHS]
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     return Report(
         title="Faithfulness of attribution",
         text=_TEXT.format(segments=segments_of(trials)),
-        glance=first_screen(
-            results, metrics, random_weights, cautions_about(InFolder(folder.runs[EFFECTS]))
-        ),
+        glance=first_screen(results, metrics, random_weights, ordered([*answers, *paths])),
         sections=(
             _verdict_section(results, metrics),
             _ranking_section(results, metrics),

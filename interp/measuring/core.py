@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from interp.console import Progress, begin_step
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
 from interp.measuring.spec import Spec
 from interp.models.loading import ChatFormat
 from interp.models.model import Model
@@ -118,7 +118,11 @@ class Measurement:
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
     ) -> Measured:
-        """Measure prompts like `__call__`, but collect failures instead of raising the first."""
+        """Measure prompts like `__call__`, but collect failures instead of raising the first.
+
+        Raises:
+            ModelError: the model lacks something that all prompts need, such as classes.
+        """
         tokenized, failures = self._tokenize(prompts)
         rows: dict[int, PromptRows] = {}
         units = list(map(self.unit, prompts))
@@ -198,6 +202,8 @@ class Measurement:
         """Each prompt's rows, or the reason why it has none; None if memory runs out."""
         try:
             return [*self.measure_batch(batch)]
+        except ModelError:
+            raise
         except UserError as error:
             if len({self.unit(prompt.prompt) for prompt in batch.prompts}) == 1:
                 return [str(error)] * len(batch.prompts)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
 from interp.models.architectures import CAUSAL, CLASSIFIER, CROSS_ATTENTIONS, ENCODERS, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.sites import hooked, layer_count, locate, watched
@@ -64,7 +64,7 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
 
     def check(module: nn.Module, inputs: Any, output: Any) -> None:
         if not rows:
-            raise UserError(
+            raise ModelError(
                 f"{model.name} ({model.hf.config.model_type}, {model.attn_implementation}) "
                 "returns no attention; omit the method (--methods input_gradient) or, if the "
                 "model has attention, load it with --attn-implementation eager"

@@ -20,7 +20,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.errors import UserError, described, one_line, shortened
+from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import (
     CAUSAL,
     CLASSIFIER,
@@ -39,6 +39,12 @@ from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thi
 from interp.models.tokenizer_limits import check_limits
 from interp.models.weights import device_of, weights_of
 from interp.prompts.thought import Thought
+
+_WITHOUT_ATTENTION = ("linear_attention", "conv", "moe", "mlp")
+"""transformers' names in `layer_types` for layers that have no attention weights."""
+
+_READING_TOKENS = ("embed_tokens_per_layer", "ngram_embedding")
+"""Names of modules that read tokens for later layers: of Gemma 3n and 4, and of Qwen 4."""
 
 _FRAMES = 256
 """Number of message frames to cache; most prompts have the same earlier messages."""
@@ -188,6 +194,18 @@ class Model:
         kinds = set(getattr(self.hf.config.get_text_config(), "layer_types", None) or ())
         # transformers marks most of these models as stateful, but not those with convolutions.
         return bool(self.hf._is_stateful) or any("attention" not in kind for kind in kinds)
+
+    @property
+    def attention_layers(self) -> tuple[int, ...]:
+        """The layers that have attention, if others have none; otherwise empty."""
+        kinds = getattr(self.hf.config.get_text_config(), "layer_types", None) or ()
+        found = tuple(i for i, kind in enumerate(kinds) if kind not in _WITHOUT_ATTENTION)
+        return found if len(found) < len(kinds) else ()
+
+    @property
+    def reads_tokens_again(self) -> bool:
+        """Whether later layers also read the tokens, which the input embeddings do not replace."""
+        return any(path.endswith(_READING_TOKENS) for path, _ in self.hf.named_modules())
 
     @property
     def context_length(self) -> int | None:
@@ -386,7 +404,7 @@ def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
     # Compare names, because importing the class loads PyTorch's compiler, which takes seconds.
     if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
         reason = str(error).strip().splitlines()[0]
-        raise UserError(
+        raise ModelError(
             f"PyTorch cannot compile what {name} computes: {shortened(reason)}; pass another "
             "--attn-implementation, such as sdpa, or install a C++ compiler"
         ) from error

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from interp.choices import SITES
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
 from interp.models.architectures import UNMAPPED_WORKS, layers_of
 from interp.models.model import Model
 
@@ -50,7 +50,7 @@ def fed_embeddings(model: Model) -> Iterator[None]:
     except RuntimeError as error:
         if "inputs_embeds" not in str(error):
             raise
-        raise UserError(
+        raise ModelError(
             f"{model.name} ({model.hf.config.model_type}) reads its tokens in each layer "
             "(per-layer embeddings), so it cannot be run from input embeddings alone, as this "
             f"needs. {UNMAPPED_WORKS}"

@@ -11,7 +11,7 @@ special token, but it is not one of these added tokens. For causal models, see
 import re
 from collections.abc import Mapping
 
-from interp.errors import UserError, shortened
+from interp.errors import ModelError, UserError, shortened
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption
@@ -26,7 +26,7 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
     """
     start = model.token_setting("decoder_start_token_id")
     if start is None:
-        raise UserError(
+        raise ModelError(
             f"{model.name} ({model.hf.config.model_type}) does not specify how its decoder "
             "begins; set decoder_start_token_id in its config.json"
         )
@@ -53,7 +53,7 @@ def _opening(model: Model) -> tuple[int, ...]:
         opening, own = target_tokens(model, text)
         if own:
             return opening
-    raise UserError(
+    raise ModelError(
         f"no token of the tokenizer of {model.name} is a target by itself; expected the "
         "tokenizer of a text-to-text model"
     )
@@ -90,9 +90,10 @@ def _classes(model: Model, option: AnswerOption) -> tuple[int, ...]:
         found |= dict.fromkeys(exact or similar)
     if option.forms and not found:
         names = shortened(", ".join(labels.values()), 200)
-        raise UserError(
-            f"no class of {model.name} matches the answer {option.name!r}; the model's classes "
-            f"are {names}. Add a form that is the name of a class"
+        raise ModelError(
+            f"no class of {model.name} matches the answer {option.name!r}: it has the classes "
+            f"{names}; use a classifier with a class for each answer, name its classes so in its "
+            "config.json (id2label), or give the answer a form that is the name of a class"
         )
     return tuple(found)
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.cache import KeyValues, empty, flattened
 from interp.models.model import Model
@@ -79,7 +79,7 @@ class Reader(ABC):
         elif "inputs_embeds" in model.forward_arguments:
             read = {"inputs_embeds": embeddings}
         else:
-            raise UserError(
+            raise ModelError(
                 f"{model.name} ({model.hf.config.model_type}) does not accept input embeddings, "
                 "so attributions cannot be computed for its tokens; evaluate works"
             )

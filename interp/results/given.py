@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions import Caution, ModelFacts, cautions_on
+from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.measuring.spec import find_spec
 from interp.prompts.prompt import Prompt
@@ -26,9 +27,17 @@ def cautions_about(measured: MeasuredTables) -> tuple[Caution, ...]:
         answers=given_answers(measured) if own else None,
         options=_options(measured) if own else None,
         facts=measured.facts(),
+        methods=_methods(measured),
         differences=_differences(measured) if own else {},
         cluster=measured.about.cluster,
     )
+
+
+def _methods(measured: MeasuredTables) -> Sequence[str]:
+    """The attribution methods of a measurement."""
+    if "segment_scores" not in measured.names():
+        return ()
+    return tuple(measured.about.parameters.get("methods", DEFAULT_METHODS))
 
 
 def _differences(measured: MeasuredTables) -> Mapping[str, float] | None:
@@ -46,7 +55,13 @@ def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
     """What is known about a loaded model besides its answers to the prompts."""
     from interp.scoring.rounding import logit_spacing  # imports torch
 
-    return ModelFacts(model.dtype, model.own_system_prompt, logit_spacing(model, prompts))
+    return ModelFacts(
+        model.dtype,
+        model.own_system_prompt,
+        logit_spacing(model, prompts),
+        model.attention_layers,
+        model.reads_tokens_again,
+    )
 
 
 def _are_own(measured: MeasuredTables) -> bool:

@@ -181,7 +181,13 @@ class InFolder(MeasuredTables):
     def facts(self) -> Mapping[str, ModelFacts]:
         """The facts in the models' records."""
         return {
-            name: ModelFacts(own.dtype, own.own_system_prompt, own.logit_spacing)
+            name: ModelFacts(
+                own.dtype,
+                own.own_system_prompt,
+                own.logit_spacing,
+                tuple(own.attention_layers),
+                own.reads_tokens_again,
+            )
             for name, own in self.run.models().items()
         }
 

@@ -163,6 +163,8 @@ def model_record(
                 **asdict(model.chat_frame),
             },
             "own_system_prompt": model.own_system_prompt,
+            "attention_layers": list(model.attention_layers),
+            "reads_tokens_again": model.reads_tokens_again,
             "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
             "origin": dict(origin),
             "data_hash": data_hash,

@@ -183,6 +183,10 @@ class ModelRecord(Record):
     """The system prompt that the template writes although none was asked for."""
     logit_spacing: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Distance between neighboring numbers of a coarse type at the size of the model's logits."""
+    attention_layers: list[Count] = []
+    """The layers that have attention, if others have none."""
+    reads_tokens_again: bool = False
+    """Whether later layers also read the tokens, beside the input embeddings."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 
-from interp.errors import UserError, shortened
+from interp.errors import ModelError, UserError, shortened
 from interp.models.chat_template import gap
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
@@ -96,7 +96,7 @@ class AnswerTokenizer:
         names = tuple(named[index] for index in sorted(named))
         if set(names) != set(label.classes):
             if len(names) != len(label.classes) or not all(map(_UNNAMED.fullmatch, names)):
-                raise UserError(
+                raise ModelError(
                     f"{self._model.name} has the classes {shortened(', '.join(names))}, but the "
                     f"prompt requires {shortened(', '.join(label.classes))}; use a model trained "
                     "on these classes, with exactly these names"

@@ -1,13 +1,20 @@
-"""Gemma 4 reads tokens in each layer, and Gemma 3n keeps several residual streams."""
+"""Layers that also read tokens (Gemma 4), several streams (Gemma 3n), layers without attention."""
+
+import json
 
 import pytest
+import torch
 from transformers import AutoConfig
 
 import interp
+from interp.analysis.cautions import PATHS
 from interp.errors import UserError
+from interp.measurements.specs import Attribute
+from interp.models.attention_rows import answer_attention
 from tests.support.prompts import some_prompts
 from tests.support.tiny import ids_of, random_model
 from tests.support.tokenizers import byte_level
+from tests.support.unmapped import unmapped_model
 
 SHAPE = {
     "hidden_size": 32,
@@ -52,3 +59,42 @@ def test_gradients_of_gemma_3n_are_finite_in_batches():
     scores = interp.attribute(gemma("gemma3n_text"), prompts, methods=["input_gradient"])
     assert set(scores.table("segment_scores")["prompt_id"]) == {prompt.id for prompt in prompts}
     assert set(scores.table("segment_scores")["error"]) == {""}
+
+
+def said(result):
+    """The numbers of each caution about paths."""
+    return [own.numbers for own in result.cautions if own.kind == PATHS]
+
+
+@pytest.mark.parametrize("kind", ["gemma4_text", "gemma3n_text"])
+def test_gradients_say_that_they_leave_out_the_tokens_of_later_layers(kind, tmp_path):
+    model, prompts = gemma(kind), some_prompts(2)
+    found = interp.attribute(model, prompts, methods=["input_gradient", "attention"])
+    assert said(found) == [{"methods": ["input_gradient"]}]
+    assert said(interp.attribute(model, prompts, methods=["attention"])) == []
+    assert said(interp.evaluate(model, prompts)) == []
+    spec = Attribute(methods=("input_gradient",))
+    assert said(interp.run(spec, models=model, prompts=prompts, out=tmp_path)) == said(found)
+    (kept,) = json.loads((tmp_path / "run.json").read_text())["summary"].values()
+    assert said(found)[0] in [own["numbers"] for own in kept["cautions"]]
+
+
+def test_a_gemma_4_without_them_reads_its_tokens_once():
+    settings = {**SHAPE, **ids_of(byte_level()), "intermediate_size": 64}
+    config = AutoConfig.for_model("gemma4_text", **{**settings, "hidden_size_per_layer_input": 0})
+    assert not random_model(config, byte_level()).reads_tokens_again
+
+
+@pytest.mark.parametrize("kind", ["lfm2", "jamba", "qwen3_next", "recurrent_gemma", "llama4_text"])
+def test_attention_says_of_which_layers_it_is_the_mean(kind, tmp_path):
+    model, prompts = unmapped_model(kind), some_prompts(2)
+    with torch.no_grad(), answer_attention(model) as rows:
+        model.hf(input_ids=torch.tensor([[5, 6, 7]]))
+    layers = model.hf.config.num_hidden_layers
+    assert len(rows) == (len(model.attention_layers) or layers)
+    assert bool(model.attention_layers) == (kind != "llama4_text")
+    expected = [{"layers": list(model.attention_layers)}] if model.attention_layers else []
+    assert said(interp.attribute(model, prompts, methods=["attention"])) == expected
+    spec = Attribute(methods=("attention",))
+    assert said(interp.run(spec, models=model, prompts=prompts, out=tmp_path)) == expected
+    assert said(interp.attribute(model, prompts, methods=["input_gradient"])) == []

@@ -15,8 +15,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import PreTrainedTokenizerFast
 
 import interp
-from interp.errors import UserError
-from interp.measurements.specs import Generate, SoftScore
+from interp.errors import ModelError, UserError
+from interp.measurements.specs import Attribute, Effects, Evaluate, Generate, Patch, SoftScore
 from interp.measuring.core import bind
 from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
@@ -388,9 +388,23 @@ def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
 
 
 def test_a_classifier_writes_no_texts(few):
-    measured = bind(Generate(max_new_tokens=4), classifier("roberta")).attempt(few)
-    assert set(measured.errors) == {prompt.id for prompt in few}
-    assert "cannot generate text" in measured.errors[few[0].id]
+    with pytest.raises(ModelError, match="roberta"):
+        bind(Generate(max_new_tokens=4), classifier("roberta")).attempt(few)
+
+
+@pytest.mark.parametrize("classes", [("LABEL_0", "LABEL_1"), ("yes", "no")])
+def test_a_classifier_without_a_class_for_each_option_is_refused(classes, tmp_path):
+    """Also if most prompts, or all, may fail."""
+    model, prompts = classifier("bert", classes=classes), some_prompts(12)
+    names = {option.name for prompt in prompts for option in prompt.answer.options}
+    assert names == {"Yes", "No", "True", "False"}
+    with pytest.raises(ModelError, match=", ".join(classes)):
+        interp.evaluate(model, prompts)
+    for spec in (Evaluate(), Attribute(), Effects(), Patch()):
+        with pytest.raises(ModelError):
+            interp.run(
+                spec, models=model, prompts=prompts, out=tmp_path / spec.name, fail_on_error=1
+            )
 
 
 def test_patching_a_text_to_text_model_is_refused(few):

@@ -25,7 +25,7 @@ from transformers import (
     StoppingCriteriaList,
 )
 
-from interp.errors import UserError, one_line
+from interp.errors import ModelError, UserError, one_line
 from interp.measurements.specs import Generate
 from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
@@ -90,7 +90,7 @@ def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> l
 
 def _check(model: Model, batch: Batch, spec: Generate) -> None:
     if model.kind is CLASSIFIER or not model.hf.can_generate():
-        raise UserError(
+        raise ModelError(
             f"{model.name} ({model.hf.config.model_type}) cannot generate text; use a causal or "
             "a text-to-text language model"
         )
