@@ -43,6 +43,12 @@ def begin_step(count: int, *, cost: float | None = None) -> None:
         _running[-1].begin_step(count, cost)
 
 
+def begin_part(number: int, count: int) -> None:
+    """Note that finished shares are now those of part `number` (from 0) of `count` equal parts."""
+    if _running:
+        _running[-1].begin_part(number, count)
+
+
 def passed(share: float | None = None) -> None:
     """Note that the innermost running task is alive, with the finished share of its step if known.
 
@@ -64,6 +70,7 @@ class Progress:
         self._done = self._initial = self._printed = done
         self._note = ""
         self._step, self._cost, self._share = 0, 0.0, 0.0
+        self._part = 0, 1
         self._finished = float(done)
         self._ended = threading.Event()
         self._bar: Bar | None = None
@@ -118,10 +125,17 @@ class Progress:
     def begin_step(self, count: int, cost: float | None = None) -> None:
         """Work on the next `count` items, which are counted once `advance` is called."""
         self._step, self._cost, self._share = count, count if cost is None else cost, 0.0
+        self._part = 0, 1
+
+    def begin_part(self, number: int, count: int) -> None:
+        """Work on a part of the step."""
+        self._part = number, count
 
     def passed(self, share: float | None) -> None:
-        """Show that the step is running, with its finished share if known."""
-        self._share = self._share if share is None else share
+        """Show that the step is running, with the finished share of its part if known."""
+        if share is not None:
+            number, count = self._part
+            self._share = (number + share) / count
         self._show()
 
     def _watch(self) -> None:
@@ -156,15 +170,19 @@ class Progress:
             since, before = self._first
         if reached <= before or when <= since:
             return float("inf")
-        left = (self._total - reached) * (when - since) / (reached - before)
-        return max(0.0, left - (now - when))
+        waited = now - when
+        left = (self._total - reached) * (when - since) / (reached - before) - waited
+        if left < 1 and self._done < self._total:
+            return max(1.0, waited)  # the current pass takes longer than those before
+        return max(0.0, left)
 
     def _print_line(self) -> None:
         now = self._last_line = time.monotonic()
         self._printed = self._done
         note = f", {self._note}" if self._note else ""
         done = f"{self._done}/{self._total} {self._unit}"
-        part = f" and {self._share:.0%} of the next {self._step}" if self._share else ""
+        # Only `advance` ends a step.
+        part = f" and {min(self._share, 0.99):.0%} of the next {self._step}" if self._share else ""
         if self._first is None:
             part = f", the first {self._step}" if self._step else ""
             echo(f"{self._task}: {done}{part} for {clock(now - self._start)}{note}")

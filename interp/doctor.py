@@ -14,16 +14,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.analysis.cautions import cautions_on
-from interp.circuits.choice import CHOICES, DRAWS, SHARES
+from interp.circuits.choice import CHOICES, DRAWS, SHARES, chosen_circuits, mean_scores
 from interp.circuits.graph import graph_of
-from interp.console import clock
+from interp.circuits.running import CircuitRuns
+from interp.circuits.streams import PairStreams
+from interp.console import clock, echo
 from interp.errors import UserError
-from interp.measurements.specs import Attribute, Evaluate
-from interp.measuring.core import bind, collect
+from interp.measurements.circuits.measure import DIRECTIONS, circuit_budget
+from interp.measurements.edges.measure import pairs_on_graph
+from interp.measurements.specs import Attribute, Circuits, Edges, Evaluate
+from interp.measuring.core import PromptRows, bind, collect
 from interp.measuring.spec import Spec
 from interp.models.architectures import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
+from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -262,6 +267,7 @@ SAFE = 1e-3
 @torch.no_grad()
 def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
     """How far different ways of computing the same logits disagree."""
+    echo("comparing logits of single prompts, in a batch and with hooks ...")
     with model.measuring():
         alone = torch.cat([_logits(model, [prompt]) for prompt in prompts])
     for prompt, logits in zip(prompts, alone, strict=True):
@@ -304,6 +310,7 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
         yield Finding("cost", "not estimated", "answers are read after thoughts (--thoughts)")
         return
     for spec in (Evaluate(), Attribute()):
+        echo(f"timing {spec.name} ...")
         seconds, stored = _measured(spec, model, prompts)
         yield Finding(
             f"{spec.name}, {whole:,} prompts",
@@ -311,8 +318,64 @@ def cost(model: Model, prompts: Sequence[Prompt], *, whole: int) -> Iterator[Fin
             f"{size(stored / len(prompts) * whole)} on disk",
             f"{len(prompts) / seconds:.1f} prompts/s, measured on {len(prompts)}",
         )
+    if model.is_mapped:
+        try:
+            yield from _cost_of_circuits(model, in_pairs(prompts)[:2])
+        except UserError as error:
+            yield Finding("edges and circuits", "not estimated", str(error))
     held = ", ".join(f"{size(peak)} ({device})" for device, peak in peak_memory().items())
     yield Finding("peak memory", held)
+
+
+EVERY = 7
+"""One in so many circuits is timed. It shares no divisor with the number of sizes, so that the
+timed circuits have all sizes and come from different rankings."""
+
+BRIEF = 2.0
+"""If the other circuits need fewer seconds, they are run too: such short times are not alike."""
+
+
+def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]:
+    """The time that edges and circuits of a pair take, the latter from a sample of circuits.
+
+    Raises:
+        UserError: the model has no graph, or the pair cannot be aligned.
+    """
+    graph = graph_of(model)
+    echo("timing edges ...")
+    start = time.perf_counter()
+    edges = collect(bind(Edges(methods=("gradient",)), model), pair)["edges"]
+    seconds = time.perf_counter() - start
+    yield Finding("edges --methods gradient, 1 pair", f"about {clock(seconds)}")
+    echo("timing circuits ...")
+    start = time.perf_counter()
+    chosen = [own.circuit for own in chosen_circuits(graph, mean_scores(graph, edges))]
+    sample = chosen[::EVERY]
+    # Equal circuits are run once.
+    every, timed = (len({own.numpy().tobytes() for own in some}) for some in (chosen, sample))
+    budget = circuit_budget(model)
+    runs = CircuitRuns(model, graph, budget=budget)
+    left = 0.0
+
+    def rows(streams: PairStreams, _direction: str) -> PromptRows:
+        nonlocal left, timed
+        begin = time.perf_counter()
+        runs.metrics(streams, sample)
+        spent = time.perf_counter() - begin
+        left = spent * (every / timed - 1)
+        if left < BRIEF:
+            runs.metrics(streams, chosen)
+            left, timed = -spent, every
+        return {}
+
+    collect(pairs_on_graph(model, graph, Circuits(), budget, rows, directions=DIRECTIONS), pair)
+    seconds = time.perf_counter() - start + left
+    yield Finding(
+        "circuits, 1 pair",
+        f"about {clock(seconds)}",
+        f"measured on {timed} of {every} circuits; without --edges, it measures integrated edges "
+        "first",
+    )
 
 
 def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[float, int]:

@@ -146,6 +146,8 @@ class Job(Options):
             "computing": self.computing,
             "command": command,
         }
+        if prompts is None:
+            echo(f"reading the prompts of {self.prompts.system} ...")
         if isinstance(what, Study):
             return StudyPlan.of(what, self.prompts, **common)
         arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
@@ -166,6 +168,8 @@ class Job(Options):
         chosen = models or self.models or self._default_models()
         recorded = {} if folder is None else recorded_names(folder)
         names = names_of([_choice_of(model) for model in chosen], recorded)
+        if not all(isinstance(model, Model) for model in chosen):
+            echo(f"reading {', '.join(names)} ...")
         return {
             name: _called(model, name)
             if isinstance(model, Model)

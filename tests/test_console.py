@@ -49,6 +49,53 @@ def test_a_long_step_tells_its_finished_share_and_what_is_left(capsys, monkeypat
     assert "3:30 left" in line  # 3 prompts took 30 seconds
 
 
+def lines_of(monkeypatch, capsys, events):
+    """The line printed after each event of a step of 2 of 4 items, which happen at given times."""
+    now, lines = 0.0, []
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL", 0.0)
+    with Progress("patch m", total=4) as progress:
+        progress.begin_step(2)
+        for now, event in events:  # noqa: B007 - the clock reads it
+            event()
+            lines += capsys.readouterr().err.splitlines()[-1:]
+        monkeypatch.setattr(progress_module, "PLAIN_INTERVAL", 10.0)
+    return lines
+
+
+def test_only_the_end_of_a_step_is_all_of_it(monkeypatch, capsys):
+    passed = progress_module.passed
+    events = [(10.0, lambda: passed(0.5)), (20.0, lambda: passed(0.999)), (21.0, lambda: passed(1))]
+    lines = lines_of(monkeypatch, capsys, events)
+    assert ["50%" in lines[0], "99%" in lines[1], "99%" in lines[2]] == [True] * 3
+    assert "100%" not in "".join(lines)
+
+
+def test_a_pass_that_takes_longer_than_expected_never_has_no_time_left(monkeypatch, capsys):
+    passed = progress_module.passed
+    events = [(10.0, lambda: passed(0.5)), (20.0, lambda: passed(0.9))]
+    events += [(now, passed) for now in (30.0, 44.0, 46.0, 80.0)]
+    lines = lines_of(monkeypatch, capsys, events)
+    left = [line.split()[-2] for line in lines[2:]]
+    # 2.2 items are left at 0:20. At 0.8 items in 10 seconds, they end at 0:47.5.
+    assert left == ["0:18", "0:04", "0:02", "1:00"]
+    times = [(10.0, lambda: passed(1)), (20.0, lambda: passed(1))]
+    assert not any(" 0:00 left" in line for line in lines_of(monkeypatch, capsys, times))
+
+
+def test_the_parts_of_a_step_share_it(monkeypatch, capsys):
+    def second():
+        progress_module.begin_part(1, 2)
+        progress_module.passed(0.5)
+
+    def first():
+        progress_module.begin_part(0, 2)
+        progress_module.passed(0.5)
+
+    lines = lines_of(monkeypatch, capsys, [(10.0, first), (20.0, second)])
+    assert ["25%" in lines[0], "75%" in lines[1]] == [True, True]
+
+
 def test_without_a_running_task_passes_are_not_shown(capsys):
     progress_module.begin_step(2)
     progress_module.passed(0.5)

@@ -1,6 +1,8 @@
 """What `interp doctor` finds of models, tokenizers and numbers that are not as they should be."""
 
 import copy
+import itertools
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,9 +11,12 @@ from tokenizers import processors
 import interp
 from interp import doctor
 from interp.analysis.cautions import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
-from interp.doctor import inputs, loaded, machine, numbers, objections, refusals, size
-from interp.measurements.specs import Evaluate
-from interp.measuring.core import bind
+from interp.circuits.running import CircuitRuns
+from interp.doctor import cost, inputs, loaded, machine, numbers, objections, refusals, size
+from interp.measurements.circuits.measure import circuits_by
+from interp.measurements.specs import Circuits, Edges, Evaluate
+from interp.measuring.core import bind, collect
+from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.own.pairs import EXAMPLE
 from interp.reading.tokens import tokenize
@@ -144,3 +149,42 @@ def test_objections_come_from_the_answers_the_template_and_all_prompts():
     assert "You are Bo, a helper." in found[SYSTEM_PROMPT].found
     assert UNTESTED in found
     assert OUTSIDE_OPTIONS in found  # random weights
+
+
+def test_the_time_of_circuits_is_estimated_from_some_of_each_size(monkeypatch, capsys):
+    model, now = tiny_model("llama"), 0.0
+
+    def metrics(self, streams, circuits):
+        nonlocal now
+        different = {circuit.numpy().tobytes(): int(circuit.sum()) for circuit in circuits}
+        now += sum(10 + edges / 5 for edges in different.values())
+        return [0.0] * len(circuits)
+
+    monkeypatch.setattr(CircuitRuns, "metrics", metrics)
+    ticks = itertools.count()
+    monkeypatch.setattr(doctor.time, "perf_counter", lambda: now + next(ticks) / 1000)
+    found = by_name(cost(model, PROMPTS, whole=6))["circuits, 1 pair"]
+    minutes, seconds = map(int, found.found.split()[-1].split(":"))
+    timed, every = map(int, re.findall(r"\d+", found.note))
+    assert timed < every / 3
+    effects = collect(bind(Edges(methods=("gradient",)), model), PROMPTS[:2])["edges"]
+    before = now
+    collect(circuits_by(effects, model, Circuits()), PROMPTS[:2])
+    assert 2 / 3 < (60 * minutes + seconds) / (now - before) < 3 / 2
+    told = capsys.readouterr().err.splitlines()
+    parts = ("evaluate", "attribute", "edges", "circuits")
+    assert [line for line in told if line.startswith("timing ")] == [
+        f"timing {part} ..." for part in parts
+    ]
+
+
+def test_circuits_are_only_timed_where_there_are_edges(monkeypatch):
+    monkeypatch.setattr(Model, "is_mapped", False)
+    found = by_name(cost(tiny_model("llama"), PROMPTS, whole=6))
+    assert list(found) == ["evaluate, 6 prompts", "attribute, 6 prompts", "peak memory"]
+
+
+def test_a_pair_without_a_counterpart_is_not_timed():
+    found = by_name(cost(tiny_model("llama"), PROMPTS[:1], whole=6))
+    assert found["edges and circuits"].found == "not estimated"
+    assert "peak memory" in found

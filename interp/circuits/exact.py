@@ -17,6 +17,7 @@ from torch import Tensor
 
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
+from interp.console import passed
 from interp.models.architectures import layers_of
 from interp.models.model import Model
 from interp.models.sites import (
@@ -199,10 +200,16 @@ class ExactEdges:
         runs = LayerRuns(self._model, graph, streams)
         changes = step * streams.differences
         effects = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
+        # A pass begins at the layer of its reader.
+        costs = asked.sum(1).cpu() * torch.tensor(
+            [graph.layers + 1 - reader.layer for reader in graph.readers]
+        )
         for layer in range(graph.layers):
             for readers in runs.outputs(layer, changes):
                 for (head, writer), metric in self._metrics(runs, streams, readers, asked):
                     effects[readers.first + head, writer] = metric
+                done = costs[: readers.first + readers.outputs.shape[2]].sum()
+                passed(float(done / costs.sum().clamp(min=1)))
         last = streams.at(*stream_read(graph, graph.readers[-1]))
         effects[-1] = runs.metrics_from(graph.layers, last + changes.to(last)).cpu()
         return (effects - streams.passes.metrics[0]).where(asked, torch.nan)

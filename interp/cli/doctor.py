@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from interp.cli.fields import add_options, given
 from interp.cli.parser import Parser
-from interp.console import counted
+from interp.console import counted, echo
 from interp.errors import printable
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     source = PromptSource(**given(arguments, PromptSource))
     loading = Loading(**given(arguments, Loading))
     options = DoctorOptions(**given(arguments, DoctorOptions))
-    sys.stderr.write("loading libraries, prompts and model ...\n")
+    sys.stderr.write("loading libraries ...\n")
     sys.stderr.flush()
 
     from interp.doctor import cost, inputs, loaded, machine, numbers, objections
@@ -60,9 +60,11 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.reading.thoughts import marks_of
     from interp.reading.tokens import tokenize
 
+    echo(f"reading the prompts of {source.system} ...")
     prompts = source.load()
     few = list(prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed))
     asked = options.model or ModelChoice(place=default_organism(source.system))
+    echo(f"reading and loading {asked.name or asked.place} ...")
     model = load_found(find_model(asked.place, loading, named=asked.name), loading)
     set_threads(model, None)
     # If the model thinks, its prompts are shown with an empty thought.

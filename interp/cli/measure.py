@@ -48,7 +48,12 @@ class Measure:
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Measure, write the small tables, and print them."""
-        job, execution = self.asked(arguments)
+        self.measure(*asked(arguments, self.spec), arguments)
+
+    def measure(
+        self, job: "Job", execution: ExecutionOptions, arguments: argparse.Namespace
+    ) -> None:
+        """Carry out a job, write its small tables, and print them."""
         from interp.analysis.cautions import UNTESTED  # the job has already said this
         from interp.console import echo
         from interp.jobs import finish
@@ -61,10 +66,6 @@ class Measure:
         self.conclude(arguments, run.folder)
         tables = ", ".join(f"{name}.csv" for name in result.derived())
         echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
-
-    def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
-        """The job that the command line describes, and how it is executed."""
-        return asked(arguments, self.spec)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
         """Hook for further processing of the finished run folder; by default, it does nothing."""
@@ -120,24 +121,27 @@ PATCH = PatchCommand(Patch)
 class CircuitsCommand(Measure):
     """`python -m interp circuits`: circuits from edges; without --edges, it measures them first."""
 
-    def asked(self, arguments: argparse.Namespace) -> "tuple[Job, ExecutionOptions]":
-        """The job, once the edges that it needs have been measured."""
-        job, execution = super().asked(arguments)
-        spec = job.what
-        if not isinstance(spec, Circuits) or spec.edges is not None:
-            return job, execution
+    def measure(
+        self, job: "Job", execution: ExecutionOptions, arguments: argparse.Namespace
+    ) -> None:
+        """Measure the edges, if no run is given, and then the circuits with the same model."""
         from interp.console import echo
         from interp.jobs import finish
+        from interp.runs.execute import keeping_model
 
-        edges = job.model_copy(update={"what": spec.first()})
-        out = execution.out and execution.out.with_name(f"{execution.out.name}-edges")
-        _, (run,) = edges.run(
-            execution.model_copy(update={"out": out}), command=arguments.command_line
-        )
-        finish(run.folder, Edges)
-        echo(f"the edges are in {run.folder}")
-        chosen = spec.model_copy(update={"edges": run.folder})
-        return job.model_copy(update={"what": chosen}), execution
+        spec = job.what
+        with keeping_model():
+            if isinstance(spec, Circuits) and spec.edges is None:
+                edges = job.model_copy(update={"what": spec.first()})
+                out = execution.out and execution.out.with_name(f"{execution.out.name}-edges")
+                _, (run,) = edges.run(
+                    execution.model_copy(update={"out": out}), command=arguments.command_line
+                )
+                finish(run.folder, Edges)
+                echo(f"the edges are in {run.folder}")
+                chosen = spec.model_copy(update={"edges": run.folder})
+                job = job.model_copy(update={"what": chosen})
+            super().measure(job, execution, arguments)
 
 
 CIRCUITS = CircuitsCommand(Circuits)
@@ -199,7 +203,7 @@ def asked(
     made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
     models, source, loading, computing, execution, what = made
     # Importing torch takes seconds, so mistakes in the options have been reported before this.
-    sys.stderr.write("loading libraries and prompts ...\n")
+    sys.stderr.write("loading libraries ...\n")
     sys.stderr.flush()
     from interp.jobs import Job
 

@@ -94,6 +94,8 @@ class Measurement:
     """Function that returns the rows of a prompt that could not be measured, given the reason; by
     default, there are none.
     """
+    cost: Callable[[TokenizedPrompt], float] = field(default=len)
+    """Function that returns how long a prompt takes, in any unit: by default, its tokens."""
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
@@ -130,12 +132,12 @@ class Measurement:
         def unmeasured() -> list[int]:
             return [i for i, unit in enumerate(units) if i not in rows and unit not in failures]
 
-        mean = sum(map(len, tokenized.values())) / max(1, len(tokenized))
+        costs = {index: self.cost(own) for index, own in tokenized.items()}
+        mean = sum(costs.values()) / max(1, len(costs))
         while waiting := unmeasured():
             for places, batch in self.batches([tokenized[index] for index in waiting]):
                 indices = [waiting[place] for place in places]
-                size = sum(len(tokenized[index]) for index in indices)
-                begin_step(len(indices), cost=size / mean)
+                begin_step(len(indices), cost=sum(costs[index] for index in indices) / mean)
                 found = self._rows_or_errors(batch)
                 own = {units[index] for index in indices}
                 if found is None and len(own) > 1:

@@ -19,7 +19,7 @@ model's residual scale).
 """
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -29,6 +29,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from interp.choices import SITES
+from interp.console import passed
 from interp.models.architectures import layers_of
 from interp.models.model import Model
 from interp.models.sites import (
@@ -89,9 +90,17 @@ class ExactRows(ABC):
             passes = self._run_pair(pair, keys)
             base, source = passes.metrics
             metrics = [base if has_counterpart(pair, cell) else UNDEFINED for cell in cells]
+            finished, every = 0, Counter((cell.site, cell.layer) for cell in cells)
+            costs = {
+                key: self.layers + 1 - key[1] for key in keys
+            }  # passes begin at a cell's layer
+            whole = sum(costs[key] * every[key] for key in keys)
             for key in keys:
-                for (index, _), metric in self._run_site(passes, key, cells):
+                for ran, ((index, _), metric) in enumerate(self._run_site(passes, key, cells), 1):
                     metrics[index] = metric
+                    passed((finished + ran * costs[key]) / whole)
+                finished += costs[key] * every[key]
+                passed(finished / whole)
         return PatchedMetrics(base, source, tuple(metrics))
 
     @torch.no_grad()

@@ -8,12 +8,12 @@
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -66,6 +66,9 @@ class Plan:
     same folder.
     """
 
+    kept: ClassVar[list[tuple[object, Model]] | None] = None
+    """Within `keeping_model`: what was loaded last, by name and origin."""
+
     def origin(self, name: str) -> dict[str, Any]:
         """A model's source and loading options, which let later calls recognize it."""
         model = self.models[name]
@@ -78,8 +81,21 @@ class Plan:
 
     def load(self, name: str) -> Model:
         """The model with this name; if it is not in memory yet, it is loaded."""
-        model = self.models[name]
-        return model if isinstance(model, Model) else load(model, self.loading, self.computing)
+        found = self.models[name]
+        if isinstance(found, Model):
+            return found
+        asked = name, self.origin(name)
+        for known, model in self.kept or ():
+            if known == asked:
+                return model
+        if self.kept:
+            self.kept.clear()  # two models may not fit into memory
+        if len(self.models) == 1:
+            echo(f"loading {name} ...")
+        model = load(found, self.loading, self.computing)
+        if self.kept is not None:
+            self.kept.append((asked, model))
+        return model
 
     def check_thinking(self, name: str) -> None:
         """Check that a model thinks as the stages require, before its weights are loaded.
@@ -142,6 +158,16 @@ class Plan:
     def complete(self, runs: Sequence[Run]) -> bool:
         """Whether all shards exist."""
         return not any(run.missing(self.models) for run in runs)
+
+
+@contextmanager
+def keeping_model() -> Iterator[None]:
+    """Within the block, a plan does not load the model again that an earlier plan loaded last."""
+    Plan.kept = []
+    try:
+        yield
+    finally:
+        Plan.kept = None
 
 
 def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:

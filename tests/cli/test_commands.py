@@ -29,6 +29,8 @@ def test_the_main_job(tmp_path, capsys):
     captured = capsys.readouterr()
     assert DEFAULT in captured.out
     assert "40 prompts of rulebreakers" in captured.err
+    told = captured.err.splitlines()
+    assert told.index(f"reading {DEFAULT} ...") < told.index(f"loading {DEFAULT} ...")
     table = pd.read_csv(folder / "attribution_table.csv")
     assert list(table.columns) == COLUMNS
     (row,) = table.to_dict("records")

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 import interp
+from interp.console import Progress
+from interp.measurements.specs import Edges, Patch
 from interp.models.sites import layer_count
 from interp.patching import exact
 from interp.patching.cells import patched_positions
@@ -32,6 +34,32 @@ def assert_no_hooks(model):
         hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
         assert not [hook for hook in hooks if hook.__module__.startswith("interp")]
         assert "forward" not in module.__dict__
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Patch(sites=("resid_pre", "z"), control=True),
+        Patch(sites=("mlp_out",), estimate="integrated", verify=6),
+        Edges(methods=("exact",), directions=("noising", "denoising")),
+        Edges(methods=("exact",), sample=2),
+    ],
+)
+def test_progress_tells_the_share_of_a_pair_that_is_done(spec, monkeypatch):
+    shares = []
+    original = Progress.passed
+
+    def passed(self, share):
+        original(self, share)
+        shares.append(self._share)
+
+    monkeypatch.setattr(Progress, "passed", passed)
+    interp.run(spec, models=tiny_model("llama"), prompts=some_prompts(1), batch_tokens=64)
+    known = [share for share in shares if share]
+    assert len(set(known)) > 3
+    assert known == sorted(known)
+    assert 0 < known[0] < 0.5
+    assert known[-1] > 0.8
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

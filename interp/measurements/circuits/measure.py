@@ -15,7 +15,7 @@ from interp.measurements.specs import Circuits
 from interp.measuring.core import PromptRows
 from interp.models.model import Model
 from interp.plugins import named
-from interp.reading.budget import token_budget
+from interp.reading.budget import TokenBudget, token_budget
 
 CPU_CIRCUIT_TOKENS = 8192
 """Default budget of one pass over several circuits on a CPU, in tokens that the readers of a layer
@@ -50,9 +50,7 @@ def circuits_by(
         batch_tokens: token budget of a batch.
     """
     graph = graph_of(model)
-    if batch_tokens is None and model.device.type == "cpu":
-        batch_tokens = CPU_CIRCUIT_TOKENS
-    budget = token_budget(model, batch_tokens)
+    budget = circuit_budget(model, batch_tokens)
     chosen: list[Chosen] = []
     if effects is not None:
         own = ranking(effects, methods=spec.methods, split=spec.split)
@@ -80,6 +78,13 @@ def circuits_by(
         return {"circuits": found}
 
     return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
+
+
+def circuit_budget(model: Model, batch_tokens: int | None = None) -> TokenBudget:
+    """The token budget for passes over several circuits."""
+    if batch_tokens is None and model.device.type == "cpu":
+        batch_tokens = CPU_CIRCUIT_TOKENS
+    return token_budget(model, batch_tokens)
 
 
 def ranking(

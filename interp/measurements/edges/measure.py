@@ -13,6 +13,7 @@ from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import EdgeValues, Graph, Site, graph_of
 from interp.circuits.streams import PairStreams
+from interp.console import begin_part
 from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
 from interp.measurements.specs import Circuits, Edges
 from interp.measuring.core import PromptRows
@@ -96,7 +97,8 @@ class _Pairs:
         """The rows of the pair for its first prompt, and no rows for its second."""
         clean, corrupt = batch.prompts
         found: PromptRows = {"pairs": []}
-        for direction in self._directions:
+        for number, direction in enumerate(self._directions):
+            begin_part(number, len(self._directions))
             base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
             options = contrast_of(clean.prompt, corrupt.prompt)
             answers = self._answer_tokens(base).contrast(*options)

@@ -14,7 +14,14 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from interp.attribution.games import Coalitions, Values, interactions, leave_one_out, shapley_values
+from interp.attribution.games import (
+    MOST_SEGMENTS,
+    Coalitions,
+    Values,
+    interactions,
+    leave_one_out,
+    shapley_values,
+)
 from interp.choices import UNCHANGED
 from interp.errors import UserError
 from interp.measurements.specs import Effects
@@ -23,7 +30,7 @@ from interp.models.model import Model
 from interp.prompts.mixing import donors_of
 from interp.prompts.prompt import Content, Prompt
 from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch, tokenize
+from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
 from interp.scoring.shared_prefix import read_all
@@ -66,7 +73,14 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
         row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
         return {"segment_effects": [row]}
 
-    return Measurement(model, spec, budget, measure_batch, error_rows)
+    return Measurement(model, spec, budget, measure_batch, error_rows, cost=_tokens_read)
+
+
+def _tokens_read(tokenized: TokenizedPrompt) -> float:
+    """The tokens of all mixtures, of which there is one for each donor and coalition."""
+    segments = [len(donor.segments) for donor in tokenized.prompt.donors]
+    mixtures = sum(2 ** min(count, MOST_SEGMENTS) for count in segments)
+    return float(len(tokenized) * max(1, mixtures))
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:

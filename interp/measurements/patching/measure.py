@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interp.choices import CONTROL, COUNTERPART
+from interp.console import begin_part
 from interp.errors import UserError
 from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
 from interp.measuring.core import Measurement, PromptRows
@@ -133,6 +134,7 @@ class _Patching:
         )
         checked = spec.guarantee is not None and is_checked(base.prompt.pair_id, spec.checked)
         verify = len(cells) if checked else spec.verify
+        begin_part(0, 1 + spec.control)
         results = list(self._patched(pair, cells, verify=verify))
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
         summary |= {} if spec.guarantee is None else {"checked": checked}
@@ -140,6 +142,7 @@ class _Patching:
         if spec.control:
             name, prompt = control_of(model, base.prompt)
             control = aligned(prompt)
+            begin_part(1, 2)
             controlled = list(self._patched(control, cells, verify=verify))
             metric = controlled[0][2].source
             summary |= {"control": name}

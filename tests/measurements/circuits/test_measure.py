@@ -9,7 +9,10 @@ import pytest
 
 import interp
 from interp.cli import main
+from interp.models.load import find_model
+from interp.models.loading import Loading
 from interp.runs.edge_effects import EdgesRun
+from interp.runs.execute import Plan, keeping_model
 from tests.support.prompts import some_prompts
 from tests.support.records import edited
 from tests.support.tiny import tiny_model
@@ -71,7 +74,23 @@ def test_without_edges_the_command_measures_them_first(tmp_path, capsys):
     given = ["--model", "organism/llama-shallow", "--limit", "2", "--methods", "gradient"]
     assert main(["circuits", *given, "--out", str(out)]) == 0
     assert (tmp_path / "circuits-edges" / "edges.parquet").is_file()
-    assert "Circuits, ranked by cmd" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "Circuits, ranked by cmd" in captured.out
+    assert captured.err.splitlines().count("loading organism/llama-shallow ...") == 1
+    assert Plan.kept is None
+
+
+def test_only_the_model_that_was_loaded_last_is_kept(tmp_path):
+    places = "organism/llama-shallow", "organism/llama-deep"
+    with keeping_model():
+        for loading in (Loading(), Loading(chat_template=False)):
+            found = {place: find_model(place, loading, named=place) for place in places}
+            plan = Plan(tmp_path, {}, found, loading)
+            first = plan.load(places[0])
+            assert plan.load(places[0]) is first
+            plan.load(places[1])
+            assert [model.name for _, model in Plan.kept] == [places[1]]
+            assert plan.load(places[0]) is not first
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Effects of segments, against plain passes, captum and the patched premise."""
 
+import dataclasses
+
 import captum.attr
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import torch
 import interp
 from interp.errors import UserError
 from interp.measurements.specs import Effects
+from interp.measuring import core
 from interp.measuring.core import bind, collect
 from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.exact import Grid
@@ -46,6 +49,17 @@ def values_by_hand(model, prompt, donor):
             p = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1].double().softmax(-1)
         values.append(float(torch.log(p[positive].sum() / p[negative].sum())))
     return np.array(values)
+
+
+def test_a_prompt_costs_as_much_as_all_its_mixtures(monkeypatch):
+    few, many = (with_donors(some_prompts(2), count=count)[0] for count in (1, 4))
+    assert [len(prompt.donors) for prompt in (few, many)] == [2, 5]  # with the counterpart
+    costs = []
+    monkeypatch.setattr(core, "begin_step", lambda count, *, cost: costs.append(cost))
+    # A small budget puts each prompt into a batch of its own.
+    measurement = bind(Effects(), tiny_model("llama"), batch_tokens=1)
+    measurement([few, dataclasses.replace(many, id="many")])
+    assert costs == pytest.approx([4 / 7, 10 / 7])
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
