@@ -84,7 +84,9 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     for name, table in means.items():
         note = table["model"].map(results.incompetence).where(lambda why: why == "", _LEFT_OUT)
         numbers = ["mean", "low", "high"]
-        shown = table.assign(note=note, **{n: table[n].where(note == "") for n in numbers})
+        kept = {n: table[n].where(note == "") for n in numbers}
+        why = note.mask((note == "") & table["low"].isna(), "one interpretation")
+        shown = table.assign(note=why, **kept)
         parts.append(headline(shown, name, value="mean", n="n", unit="questions"))
     return pd.concat(parts, ignore_index=True)
 

@@ -79,7 +79,7 @@ def _means(scored: pd.DataFrame, measure: str, *, lacking: int = 0) -> pd.DataFr
     by = ["model"]
     table = proportions(scored, values=[measure], by=by, cluster="pair_id", weight="weight")
     counts = scored.groupby("model")["pair_id"].nunique()
-    table = table.assign(theories=table["model"].map(counts), note="")
+    table = table.assign(theories=table["model"].map(counts))
     if lacking:
         table[["share", "low", "high"]] = float("nan")
         table["note"] = "a set of this kind has no theories"

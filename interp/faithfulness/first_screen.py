@@ -100,6 +100,8 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
         best = own.loc[own["value"].fillna(-1.0).groupby(own["model"], sort=False).idxmax()]
         note = best["model"].map(problems)
         values = {name: best[name].where(note == "") for name in ("value", "low", "high")}
+        if kind == RANDOM:
+            note = note.mask((note == "") & best["low"].isna(), "a known value")
         label = pd.Series("", best.index) if kind == RANDOM else pd.Series(labels(best), best.index)
         shown = best.assign(**values, label=label.where(note == "", ""), note=note)
         name = (

@@ -189,7 +189,7 @@ class Patches(PairResult):
             where = where.where(tied == 1, tied.astype(str) + " equal cells:")
             parts.append(
                 headline(
-                    first.assign(label=where, note=""),
+                    first.assign(label=where),
                     f"largest effect at {site} in logits",
                     value="effect",
                     interval=("effect_low", "effect_high"),
