@@ -298,7 +298,7 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
     for run in runs:
         if "answers" in run.tables() and plan.stages[run.folder].spec.own_answers:
             answers = run.table("answers", ["model", "answer", "error"])
-            for note in notes_without_answer(answers):
+            for note in notes_without_answer(answers, said=()):
                 echo(f"{run.folder.name}: {note}")
         for found in progress(run):
             if found.failed:

@@ -14,7 +14,7 @@ from interp_experiments.rulebreakers.system import system
 from interp_probes.linear import probes as linear
 from interp_probes.linear.probes import linear_probes
 from interp_probes.specs import Residuals
-from tests.probes.test_halves import pairs_table
+from tests.probes.linear.test_halves import pairs_table
 
 SIZE = 8
 
