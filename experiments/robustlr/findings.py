@@ -32,7 +32,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     asked = (
         "Do a model's answers follow minimal edits and paraphrases of a theory? "
         f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
-        f"theories in total ({_each(rows)} each) and their variants."
+        f"{'theory' if theories == 1 else 'theories'} in total ({_each(rows)} each) and variants."
     )
     said = [
         in_brief(own, subject, ordered=not subject.startswith("Between"))

@@ -52,7 +52,7 @@ def first_screen(
     asked = (
         f"Which attribution method finds the segment, among {segments_of(trials)}, that determines "
         "the answer? "
-        f"{counted(len(results), 'model')}, {prompts:,} judged prompts."
+        f"{counted(len(results), 'model')}, {counted(prompts, 'judged prompt')}."
     )
     figure = None
     worst = at_worst(judged) if len(judged) else judged

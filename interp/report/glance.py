@@ -319,6 +319,9 @@ def _brackets(numbers: pd.DataFrame) -> str:
     """What brackets hold, and the reasons why values have none."""
     shown = numbers.dropna(subset="value")
     bare = shown[_without(shown)]
+    # These notes are parts of a list, whose parts semicolons separate.
+    notes = bare["note"].str.replace(_KINDS_OF_NOTES, "", regex=True).str.replace("; ", ", ")
+    bare = bare.assign(note=notes)
     said = "Brackets: 95% intervals." if len(bare) < len(shown) else ""
     return " ".join(filter(None, [said, _why("No brackets", bare, numbers)]))
 
@@ -341,8 +344,7 @@ def _why_blank(numbers: pd.DataFrame) -> str:
 def _why(what: str, rows: pd.DataFrame, numbers: pd.DataFrame) -> str:
     """The reasons in the rows' notes, each given once; empty without rows."""
     reasons = []
-    notes = rows["note"].replace("", _NOT_MEASURED).str.replace(_KINDS_OF_NOTES, "", regex=True)
-    for note, own in rows.groupby(notes.str.replace("; ", ", "), sort=False):
+    for note, own in rows.groupby(rows["note"].replace("", _NOT_MEASURED), sort=False):
         models, names = own["model"].unique(), own["number"].unique()
         every_model = len(models) == numbers["model"].nunique()
         every_number = len(names) == numbers["number"].nunique()

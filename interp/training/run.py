@@ -17,7 +17,7 @@ from secrets import token_hex
 
 from torch import nn
 
-from interp.console import echo
+from interp.console import counted, echo
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, unfinished_name, write_whole, writing
 from interp.measuring.core import bind, collect
@@ -163,7 +163,7 @@ class Training:
 
     def _learn(self, model: Model, steps: Steps, folder: Path, kept: CheckpointOptions) -> None:
         if self.lessons.too_long:
-            echo(f"{self.lessons.too_long:,} prompts are too long for the model and omitted")
+            echo(f"omitted, too long for the model: {counted(self.lessons.too_long, 'prompt')}")
         if self.spec.lora_rank is None:
             self._fit(model, model.hf, steps, folder, kept)
             save_folder(folder, model, model.hf.save_pretrained, last="config.json")
@@ -318,8 +318,8 @@ def _model_card(record: TrainRecord, spec: TrainSpec, model: Model, *, name: str
     last = record.history[-1]
     parts: dict[str, str | Rows] = {
         "": f"{made} {plain(shown)}, a {model.kind.name}, trained on the task {training.task}"
-        f"{begun}. {record.parameters:,} parameters, {record.steps:,} steps, "
-        f"{training.lessons:,} prompts.",
+        f"{begun}. {record.parameters:,} parameters, {counted(record.steps, 'step')}, "
+        f"{counted(training.lessons, 'prompt')}.",
         "Use": "`python -m interp doctor --model DIR`, with the folder of this file, shows how the "
         "model reads prompts; every command of interp takes the folder as `--model`.",
         "Training": [
