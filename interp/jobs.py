@@ -117,7 +117,7 @@ class Job(Options):
         plan = self.plan(execution.out, command=command, models=models, prompts=prompts)
         for folder, stage in plan.stages.items():
             what = f"{stage.prompts.system}{drawn_pairs(stage.prompts)}"
-            echo(f"{len(stage.prompts):,} prompts of {what}, results in {folder}")
+            echo(f"{counted(len(stage.prompts), 'prompt')} of {what}, results in {folder}")
         # The other stages of a study may need only a few prompts, such as examples to show.
         if note := _small_sample(next(iter(plan.stages.values())).prompts):
             echo(note)
@@ -302,7 +302,7 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
     for run in runs:
         if "answers" in run.tables() and plan.stages[run.folder].spec.own_answers:
             answers = run.table("answers", ["model", "answer", "error"])
-            for note in notes_without_answer(answers):
+            for note in notes_without_answer(answers, said=()):
                 echo(f"{run.folder.name}: {note}")
         for found in progress(run):
             if found.failed:

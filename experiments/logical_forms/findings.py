@@ -28,10 +28,6 @@ _SUBJECTS = {
 """The factors of the confirmatory contrasts, in words."""
 
 
-_LEFT_OUT = "Yes and No are improbable, or perplexity is above that of guessing (table Models)"
-"""The reason why a model has no numbers."""
-
-
 def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame) -> Glance:
     """Soft and hard accuracy of the competent models, and the confirmatory contrasts.
 
@@ -80,11 +76,15 @@ def headline_numbers(results: Results) -> pd.DataFrame:
         "soft accuracy on fallacies": clustered_means(rows[~valid], "soft_accuracy", by=["model"]),
         "hard accuracy": hard,
     }
+    void = void_models(results.cautions)
+    reasons = {model: void[model] if why else "" for model, why in results.incompetence.items()}
     parts = []
     for name, table in means.items():
-        note = table["model"].map(results.incompetence).where(lambda why: why == "", _LEFT_OUT)
+        note = table["model"].map(reasons)
         numbers = ["mean", "low", "high"]
-        shown = table.assign(note=note, **{n: table[n].where(note == "") for n in numbers})
+        kept = {n: table[n].where(note == "") for n in numbers}
+        why = note.mask((note == "") & table["low"].isna(), "one interpretation")
+        shown = table.assign(note=why, **kept)
         parts.append(headline(shown, name, value="mean", n="n", unit="questions"))
     return pd.concat(parts, ignore_index=True)
 

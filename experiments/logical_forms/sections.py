@@ -5,6 +5,7 @@ from functools import partial
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
+from interp.analysis.cautions import said_outside
 from interp.report.page import FigureItem, Section, TableItem
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.effect_sections import effect_items, mixed_model, remark
@@ -25,7 +26,7 @@ def model_section(results: Results, parameters: TableItem) -> Section:
         f"{len(results.reading('nonsense'))}. Perplexity covers every token from the second on, "
         "including the tokens of a chat template."
     )
-    silent = "; ".join(notes_without_answer(results.answers))
+    silent = "; ".join(notes_without_answer(results.answers, said=said_outside(results.cautions)))
     return Section(
         "Models",
         text,

@@ -32,7 +32,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     asked = (
         "Do a model's answers follow minimal edits and paraphrases of a theory? "
         f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
-        f"theories in total ({_each(rows)} each) and their variants."
+        f"{'theory' if theories == 1 else 'theories'} in total ({_each(rows)} each) and variants."
     )
     said = [
         in_brief(own, subject, ordered=not subject.startswith("Between"))
@@ -79,7 +79,7 @@ def _means(scored: pd.DataFrame, measure: str, *, lacking: int = 0) -> pd.DataFr
     by = ["model"]
     table = proportions(scored, values=[measure], by=by, cluster="pair_id", weight="weight")
     counts = scored.groupby("model")["pair_id"].nunique()
-    table = table.assign(theories=table["model"].map(counts), note="")
+    table = table.assign(theories=table["model"].map(counts))
     if lacking:
         table[["share", "low", "high"]] = float("nan")
         table["note"] = "a set of this kind has no theories"

@@ -6,7 +6,7 @@ rounds the score to two decimals, and averages over theories. Here scores are no
 theory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
-from interp.analysis.cautions import Caution, cautions_on
+from interp.analysis.cautions import Caution, cautions_on, said_outside
 from interp.errors import UserError
 from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder
@@ -76,7 +76,6 @@ def read_results(study: StudyFolder) -> Results:
     rows = {
         stage: answered(run.table("prompts"), run.table("answers")) for stage, run in begun.items()
     }
-    notes = [f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"))]
     answers = begun[SETS].table("answers")
     prompts = whole_pairs(begun[SETS].table("prompts"), answers)
     measured = InFolder(begun[SETS])
@@ -86,6 +85,10 @@ def read_results(study: StudyFolder) -> Results:
         options=measured.table("option_probabilities"),
         facts=measured.facts(),
     )
+    said = said_outside(cautions)
+    notes = [
+        f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"), said)
+    ]
     return Results(rows, notes, _found(begun, rows), prompts, answers, study.places(), cautions)
 
 
@@ -110,13 +113,14 @@ def answered(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(answer=rows["answer"].fillna(""))
 
 
-def _notes(answers: pd.DataFrame) -> list[str]:
+def _notes(answers: pd.DataFrame, said: Collection[str]) -> list[str]:
+    """Lines on prompts without an answer, unless a caution says it, and on errors."""
     failed = (answers["error"] != "").groupby(answers["model"], sort=False).mean()
     errors = [
         f"{model}: {share:.1%} of the prompts could not be measured and count as wrong"
         for model, share in failed[failed > 0].items()
     ]
-    return notes_without_answer(answers) + errors
+    return notes_without_answer(answers, said=said) + errors
 
 
 OF_BASE = ("always the base's label", "always the base's negated")

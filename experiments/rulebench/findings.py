@@ -50,7 +50,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
         own = table[table["dimension"] == name].set_index("model").reindex(results.models)
         own = own.rename_axis("model").reset_index()
         missing = tables.why_missing(results, name)
-        own = own.assign(note=[missing.get(model, "") for model in own["model"]])
+        own = own.assign(note=own["note"].fillna(own["model"].map(missing)).fillna(""))
         parts.append(headline(own, f"{name} score", value="score", n="n", unit="questions"))
     return pd.concat(parts, ignore_index=True)
 

@@ -218,7 +218,7 @@ def dimensions(results: Results) -> pd.DataFrame:
 
     Columns are model, dimension, score with its 95% interval (low and high; the interval also
     treats the accuracies under the settings as a sample, so it is somewhat too wide), settings
-    (combinations of set and setting), n (questions), golden_rules.
+    (combinations of set and setting), n (questions), golden_rules and note.
     """
     rows = results.texts
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
@@ -231,7 +231,7 @@ def dimensions(results: Results) -> pd.DataFrame:
     counts = both.groupby(keys).agg(settings=("setting", "nunique"), n=("pair_id", "nunique"))
     table = shares.merge(counts.reset_index(), on=keys)
     table = in_order(table, {"model": results.models, "dimension": list(DIMENSIONS)})
-    columns = [*keys, "score", "low", "high", "settings", "n", RULES]
+    columns = [*keys, "score", "low", "high", "settings", "n", RULES, "note"]
     return table[columns].reset_index(drop=True)
 
 

@@ -6,6 +6,7 @@ from functools import partial
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
+from interp.analysis.cautions import said_outside
 from interp.report.page import FigureItem, Section, TableItem
 from interp.statistics.decisions import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
 from interp_experiments.rulebreakers import figures
@@ -104,7 +105,9 @@ def accuracy_section(results: Results) -> Section:
                 "accuracy",
                 "Accuracy by model (formulas 1 to 3)",
                 by_side,
-                "; ".join(notes_without_answer(results.answers)),
+                "; ".join(
+                    notes_without_answer(results.answers, said=said_outside(results.cautions))
+                ),
             ),
             TableItem("accuracy_by_group", "Accuracy by rule and entity group", by_group),
             TableItem("accuracy_by_verb", "Accuracy by verb", accuracy(results, "verb")),

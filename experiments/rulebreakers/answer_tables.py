@@ -20,13 +20,13 @@ from interp.statistics.contrasts import contrast_table
 from interp.statistics.decisions import SIGNIFICANT, holm
 from interp_experiments.discrimination import concordance, discrimination_table
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
-from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.results import CLUSTER, Results
 from interp_experiments.rulebreakers.system import NAMED
 from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
 from interp_experiments.scaffold import in_order
 
-CLUSTER, WEIGHT = "entity_pair", "weight"
-"""Columns: a prompt's cluster, and the number of prompts in the data set that it represents."""
+WEIGHT = "weight"
+"""The column with the number of prompts in the data set that a prompt represents."""
 
 _ORDER: Mapping[str, Sequence[str]] = {
     "rule": RULES,

@@ -8,14 +8,13 @@ from interp.statistics.classical import spearman_table
 from interp.statistics.clusters import ClusterContrast, cluster_contrast_table
 from interp.statistics.decisions import holm
 from interp_experiments.rulebreakers.answer_tables import (
-    CLUSTER,
     WEIGHT,
     accuracy,
     every_model,
     finding_words,
     papers_test,
 )
-from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.results import CLUSTER, Results
 from interp_experiments.scaffold import published_table
 
 _RATIO_COLUMNS = {

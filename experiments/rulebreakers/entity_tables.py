@@ -12,9 +12,8 @@ from interp.statistics.clusters import FEWEST
 from interp.statistics.decisions import holm
 from interp.statistics.proportions import shrunken_shares
 from interp.statistics.summaries import grouped
-from interp_experiments.rulebreakers.answer_tables import CLUSTER
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.results import CLUSTER, Results
 
 EQUAL = 1e-9
 """Estimates that differ by less differ only by rounding."""

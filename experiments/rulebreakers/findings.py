@@ -15,6 +15,7 @@ from interp.report.glance import (
     extremes,
     glance,
     headline,
+    n_units,
     named_numbers,
     quotable,
     with_interval,
@@ -38,7 +39,7 @@ from interp_experiments.rulebreakers.answer_tables import (
 )
 from interp_experiments.rulebreakers.attribution_tables import ALL, familiarity, ratios
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.results import CLUSTER, Results
 
 _CONTRASTS = {
     MODEL: "Between models",
@@ -51,7 +52,7 @@ _CONTRASTS = {
 
 def first_screen(results: Results) -> Glance:
     """Each model's accuracies and sensitivity, and the results of the confirmatory contrasts."""
-    pairs, entities = len(results.prompts) // 2, results.prompts["entity_pair"].nunique()
+    pairs, entities = len(results.prompts) // 2, results.prompts[CLUSTER].nunique()
     cautions = study_cautions(results)
     every, void = headline_numbers(results), void_models(cautions)
     numbers = quotable(every, cautions, list(_ACCURACIES.values()))
@@ -76,7 +77,7 @@ def first_screen(results: Results) -> Glance:
     asked = (
         "Does a model notice that the conclusion of a valid rule contradicts what it knows? "
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
-        f"{entities:,} entity pairs. {unequal(results.prompts, 'entity_pair')}"
+        f"{counted(entities, 'entity pair')}. {unequal(results.prompts, CLUSTER)}"
     ).strip()
     drawn = list(_ACCURACIES.values())
     known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
@@ -94,6 +95,7 @@ def study_cautions(results: Results) -> tuple[Caution, ...]:
             str(row["model"]),
             f"its answers say nothing about rulebreakers: {row['why']} (accuracy on "
             f"non-rulebreakers {row['accepted']:.2f}).",
+            voids=True,
             numbers={"accepted": row["accepted"], "no_answer": row["no_answer"]},
         )
         for row in table.to_dict("records")
@@ -103,13 +105,14 @@ def study_cautions(results: Results) -> tuple[Caution, ...]:
 
 def _filtered(results: Results) -> Iterator[Caution]:
     """A caution if the knowledge filter leaves less than half of the drawn entity pairs."""
-    drawn, kept = (own["entity_pair"].nunique() for own in (results.drawn, results.prompts))
+    drawn, kept = (own[CLUSTER].nunique() for own in (results.drawn, results.prompts))
     if kept >= drawn / 2:
         return
     lost = drawn - kept
     text = (
-        f"{lost:,} of {drawn:,} entity pairs are left out because some model fails to complete "
-        f"them; {counted(len(results.prompts) // 2, 'pair')} of {len(results.drawn) // 2:,} remain."
+        f"The study leaves out {lost:,} of {counted(drawn, 'entity pair')}, which some model fails "
+        f"to complete, and so keeps {len(results.prompts) // 2:,} of "
+        f"{counted(len(results.drawn) // 2, 'pair')}."
     )
     yield Caution(LEFT_OUT, "", text, numbers={"left_out": lost, "drawn": drawn})
 
@@ -137,7 +140,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     by_measure = accuracy(results)
     parts = [
         headline(
-            by_measure[by_measure["measure"] == measure].drop(columns="note"),
+            by_measure[by_measure["measure"] == measure],
             name,
             value="accuracy",
             n="pairs",
@@ -159,7 +162,7 @@ def confirmatory(results: Results) -> pd.DataFrame:
     name = table["model"].where(
         table["factor"] != MODEL, table["contrast"].str.replace(" - ", " − ")
     )
-    n = [f"{clusters:,} entity pairs" for clusters in table["clusters"]]
+    n = [counted(clusters, "entity pair") for clusters in table["clusters"]]
     return table.assign(name=name, n=n)
 
 
@@ -247,7 +250,7 @@ def _shown(gap: float) -> str:
 
 def sides(table: pd.DataFrame) -> str:
     """A sentence on the models that fail on rulebreakers more often than on their counterparts."""
-    gap, n = _gap(table).dropna(), f"n = {table['pairs'].max():,} pairs"
+    gap, n = _gap(table).dropna(), f"n = {counted(table['pairs'].max(), 'pair')}"
     if gap.empty:
         return (
             "Whether rulebreakers are rejected less often than non-rulebreakers are accepted was "
@@ -267,12 +270,13 @@ def familiar(table: pd.DataFrame) -> str:
         int(counts.get(name, 0))
         for name in ("recognized more familiar", "recognized less familiar", "not tested")
     )
-    n = f"n = {int(rows['clusters'].max()):,} cities"
+    most = int(rows["clusters"].max())
+    n = n_units(most, most, "cities")
     tested = len(rows) - untested
     if not tested:
         return (
-            "Whether recognized cities are more familiar than failed ones was not tested for any "
-            f"of {counted(untested, 'model')}: too few of either; {n}."
+            "Whether recognized cities are more familiar than failed ones was not tested for "
+            f"{'any model' if untested > 1 else 'the model'}: too few of either; {n}."
         )
     return (
         f"Recognized cities proved more familiar than failed ones to {more} of "

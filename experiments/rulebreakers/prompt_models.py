@@ -25,9 +25,8 @@ from interp.analysis.accuracy import is_correct
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.decisions import holm
 from interp.statistics.summaries import UPPER, grouped
-from interp_experiments.rulebreakers.answer_tables import CLUSTER
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.results import CLUSTER, Results
 
 PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
 """An entity pair's mean score ratio over its prompts, a prompt's deviation from that mean, and the

@@ -18,6 +18,9 @@ from interp_probes.facts.show import FILTERED_GROUPS, excluded, flag_shared
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 """The stages of the study."""
 
+CLUSTER = "entity_pair"
+"""The column of the units of every interval, test and count."""
+
 ENTITY = ["category", "entity_b"]
 """Columns that identify an entity pair; A is not needed, since each B has only one A."""
 
@@ -158,7 +161,7 @@ def read_results(study: StudyFolder) -> Results:
             answers=_of(answers, prompts),
             options=options,
             facts=InFolder(study.runs["answers"]).facts(),
-            cluster="entity_pair",
+            cluster=CLUSTER,
         ),
     )
 

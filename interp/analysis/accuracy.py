@@ -153,12 +153,13 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
     return none.groupby(answers["model"], sort=False).mean()
 
 
-def notes_without_answer(answers: pd.DataFrame, *, said: Collection[str] = ()) -> list[str]:
+def notes_without_answer(answers: pd.DataFrame, *, said: Collection[str]) -> list[str]:
     """Lines for each model with unanswered or tied prompts, giving the share of such prompts.
 
     Args:
         answers: rows of the answers table: model, answer and error.
-        said: models whose share of unanswered prompts is said elsewhere.
+        said: models whose share of unanswered prompts is said elsewhere, as by a caution
+            (`interp.analysis.cautions.said_outside`).
     """
     shares = without_answer(answers)
     shares = shares[~shares.index.isin(said)]

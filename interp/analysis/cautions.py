@@ -106,7 +106,7 @@ def void_models(cautions: Iterable[Caution]) -> dict[str, str]:
     reasons = {
         OUTSIDE_OPTIONS: "most of its replies are outside the options",
         CONSTANT: "its answers hardly depend on the prompt",
-        LEFT_OUT: "left out",
+        LEFT_OUT: "left out, for the reason above",
     }
     return {own.model: reasons[own.kind] for own in reversed(ordered(cautions)) if own.voids}
 

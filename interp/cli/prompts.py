@@ -27,7 +27,7 @@ class Dataset(OptionsCommand):
     """seed of the data set"""
 
     def _execute(self) -> None:
-        from interp.console import echo
+        from interp.console import counted, echo
         from interp.prompts.files import check_writable, write_table
         from interp.prompts.systems import find_system
 
@@ -36,7 +36,7 @@ class Dataset(OptionsCommand):
             raise UserError(f"{self.out} already exists; choose another name, or remove the file")
         frame = find_system(self.system).dataset(seed=self.seed)
         write_table(frame, self.out)
-        echo(f"{len(frame):,} rows written to {self.out}")
+        echo(f"{counted(len(frame), 'row')} written to {self.out}")
 
 
 class Export(PromptSource, OptionsCommand):
@@ -71,7 +71,7 @@ class Export(PromptSource, OptionsCommand):
             self._write_answers(self.answers)
 
     def _write_prompts(self) -> None:
-        from interp.console import echo
+        from interp.console import counted, echo
         from interp.export.prompts import described, inspect_task, lm_eval_task
         from interp.files import write_whole, writing
 
@@ -82,7 +82,7 @@ class Export(PromptSource, OptionsCommand):
             self.out.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             write_whole(self.out / name, partial(Path.write_bytes, data=text.encode("utf-8")))
-        echo(f"{len(prompts):,} prompts written to {self.out}: {', '.join(files)}")
+        echo(f"{counted(len(prompts), 'prompt')} written to {self.out}: {', '.join(files)}")
 
     def _write_answers(self, run: Path) -> None:
         from interp.cli.folders import runs_in

@@ -82,9 +82,10 @@ def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":
         "together": estimate.memory,
     }
     counts = {
+        "prompts read for this estimate": estimate.read,
         "prompts": estimate.lessons,
         "omitted, too long": estimate.too_long,
-        "tokens of the longest prompt": estimate.longest,
+        "tokens of the longest prompt read": estimate.longest,
         "steps": estimate.steps,
         "parameters": estimate.parameters,
         "trained parameters": estimate.trained,

@@ -1,7 +1,8 @@
 """A run's answers as Inspect logs, one per model, which `inspect view` opens.
 
 A log is one JSON object (https://inspect.aisi.org.uk/eval-logs.html, version 2) with the task, the
-model, the accuracies, and a sample for each prompt with its text, the answer and the score.
+model, the accuracies, the cautions (in the metadata), and a sample for each prompt with its text,
+the answer and the score.
 """
 
 import json
@@ -17,6 +18,8 @@ import pandas as pd
 from interp.analysis.accuracy import accuracies
 from interp.errors import UserError
 from interp.files import inside, write_whole, writing
+from interp.results.given import cautions_about
+from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder, slug
 from interp.tables import PROMPTS
 
@@ -63,11 +66,14 @@ def write_logs(run: RunFolder, folder: Path) -> list[Path]:
     options = run.table("option_probabilities") if has_options else None
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    cautions, written = cautions_about(InFolder(run)), []
     for model in models:
         rows = answers[answers["model"] == model]
         own = None if options is None else options[options["model"] == model]
         header = _header(run, model, rows, prompts)
+        header["eval"]["metadata"]["cautions"] = [
+            own.text for own in cautions if own.model in (model, "")
+        ]
         parts = (header["eval"][part] for part in ("created", "task", "task_id"))
         # Inspect lists only files whose names have these parts, joined by underscores.
         file = inside(folder, "_".join(re.sub(r"[:/_]", "-", part) for part in parts) + ".json")

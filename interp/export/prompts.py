@@ -16,6 +16,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from interp.console import counted
 from interp.errors import UserError
 from interp.prompts.answers import Choice
 from interp.prompts.prompt import ALONE, Prompt
@@ -151,9 +152,9 @@ def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, obje
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": task_name(prompts.system),
-        "description": f"{len(prompts):,} prompts of {prompts.system}, in groups whose members "
-        f"differ in their side ({', '.join(prompts.sides)}). Each line also has the answer options "
-        "with their surface forms.",
+        "description": f"{counted(len(prompts), 'prompt')} of {prompts.system}, in groups whose "
+        f"members differ in their side ({', '.join(prompts.sides)}). Each line also has the answer "
+        "options with their surface forms.",
         "version": version("interp"),
         "distribution": [
             {
@@ -214,8 +215,8 @@ def _card(prompts: PromptSet, file: str) -> str:
     example = "\n".join(f"    {line}" for line in prompts[0].text.splitlines())
     pairs = len({prompt.pair_id for prompt in prompts})
     parts: dict[str, str | Rows] = {
-        "": f"{about}\n\n{len(prompts):,} prompts in {pairs:,} groups, whose members differ in "
-        "their side. Made with interp.",
+        "": f"{about}\n\n{counted(len(prompts), 'prompt')} in {counted(pairs, 'group')}, "
+        "whose members differ in their side. Made with interp.",
         "Example": f"{example}\n\nCorrect answer: {prompts[0].answer.gold}",
         "How it was made": [{"what": name, "value": value} for name, value in made.items()],
         "Sides and correct answers": [

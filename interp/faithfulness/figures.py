@@ -39,6 +39,8 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
         places = np.arange(len(table))
         for index, (kind, label) in enumerate(kinds.items()):
             own = (table["kind"] == kind).to_numpy()
+            if not own.any():
+                continue
             rows, style = table[own], look(index)
             ends = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
             ax.errorbar(

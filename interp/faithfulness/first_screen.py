@@ -13,7 +13,7 @@ from interp.faithfulness.ranking import COALITIONS, MODEL, league_of
 from interp.faithfulness.results import ModelResults, segments_of
 from interp.faithfulness.trials import CONTROL
 from interp.faithfulness.verdicts import ADVISING, above_chance, at_worst, labels
-from interp.report.glance import glance, headline, with_interval
+from interp.report.glance import glance, headline, n_units, with_interval
 from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST
 
@@ -52,19 +52,20 @@ def first_screen(
     asked = (
         f"Which attribution method finds the segment, among {segments_of(trials)}, that determines "
         "the answer? "
-        f"{counted(len(results), 'model')}, {prompts:,} judged prompts."
+        f"{counted(len(results), 'model')}, {counted(prompts, 'judged prompt')}."
     )
     figure = None
     worst = at_worst(judged) if len(judged) else judged
     if len(worst):
         sums = worst["score"].isin(["sum", CONTROL])
         rows = worst[sums].assign(contender=labels(worst[sums]))
+        simultaneous = ", with 95% intervals that hold simultaneously for all methods"
         figure = FigureItem(
             "at_a_glance",
             "How often each method finds the segment with the largest effect",
             partial(methods_found, rows, kinds=_KINDS),
-            f"{_DOTS[len(results) > 1]}, with 95% intervals that hold simultaneously for all "
-            "methods. Dashed: a random order. n counts clusters of prompts.",
+            f"{_DOTS[len(results) > 1]}{simultaneous * bool(rows['low'].notna().any())}. "
+            "Dashed: a random order. n counts clusters of prompts.",
         )
     everywhere = " on every model" * (judged["model"].nunique() > 1)
     told = [
@@ -97,11 +98,17 @@ def headline_numbers(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFram
     for kind, words in {**_KINDS, RANDOM: "random order"}.items():
         own = top[top["method"] == RANDOM] if kind == RANDOM else top[top["kind"] == kind]
         own = own if kind == RANDOM else own[~own["method"].isin(_KNOWN)]
-        best = own.loc[own["value"].fillna(-1.0).groupby(own["model"], sort=False).idxmax()]
+        values = own["value"].fillna(-1.0)
+        best = own.loc[values.groupby(own["model"], sort=False).idxmax()]
+        first = values == values.groupby(own["model"]).transform("max")
+        tied = best["model"].map(own[first].groupby("model")["method"].nunique())
         note = best["model"].map(problems)
-        values = {name: best[name].where(note == "") for name in ("value", "low", "high")}
-        label = pd.Series("", best.index) if kind == RANDOM else pd.Series(labels(best), best.index)
-        shown = best.assign(**values, label=label.where(note == "", ""), note=note)
+        kept = {name: best[name].where(note == "") for name in ("value", "low", "high")}
+        if kind == RANDOM:
+            note = note.mask((note == "") & best["low"].isna(), "a known value")
+        label = pd.Series("" if kind == RANDOM else labels(best), best.index, dtype=object)
+        label = label.where(tied == 1, tied.astype(str) + " alike:")  # none of them is the best
+        shown = best.assign(**kept, label=label.where(note == "", ""), note=note)
         name = (
             words if kind == RANDOM else f"best that {words}" if kind != CONTROL else "best control"
         )
@@ -119,9 +126,10 @@ def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Ite
     known = top[~top["method"].isin(_KNOWN)]
     untested = known["low"].isna().groupby(known["model"]).all()
     if untested.any():
+        which = f"{untested.sum()} of {len(untested)} models" if not untested.all() else "any model"
         yield (
-            f"Nothing was tested on {untested.sum()} of {counted(len(untested), 'model')}: "
-            f"n = {clusters} clusters of prompts, but {FEWEST} are needed."
+            f"Nothing was tested on {which}: {n_units(clusters, clusters, 'clusters')} of prompts, "
+            f"but {FEWEST} are needed."
         )
     if unusable := sum(map(bool, problems.values())):
         yield (

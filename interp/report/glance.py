@@ -3,6 +3,7 @@
 `glance` makes the first screen of every page, so the pages of studies and single runs begin alike.
 """
 
+import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ["model", "number", "value", "low", "high", "n", "unit", "label", "note"]
 """Columns of headline numbers: the model; the number's name, value and 95% interval; the number of
-units and their kind; a label before the value; and the reason for a missing value."""
+units and their kind (a plural); a label before the value; and the reason for a missing value or
+interval."""
 
 Difference = tuple[float, float, float]
 """A difference and both ends of its 95% interval."""
@@ -52,7 +54,7 @@ def headline(
 
     Args:
         table: one row per model, with the columns named below; the columns `note` and `label` are
-            kept.
+            kept. Without a note, `clusters` (or else `n`) tells why an interval is missing.
         number: the number's name, such as "paired accuracy".
         value: column of the values.
         n: column of their counts.
@@ -63,6 +65,9 @@ def headline(
     names = {value: "value", low: "low", high: "high", n: "n"}
     rows = table[["model", *names]].rename(columns=names)
     words = {name: table.get(name, pd.Series("", table.index)) for name in ("label", "note")}
+    clusters = table.get("clusters", rows["n"]).fillna(0)
+    unsaid = _without(rows) & rows["value"].notna() & (words["note"] == "")
+    words["note"] = words["note"].mask(unsaid, clusters.map(_why_bare))
     return rows.assign(number=number, unit=unit, **words)[COLUMNS].fillna({"n": 0})
 
 
@@ -167,8 +172,7 @@ def extremes(
     if rows.empty:
         asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
         return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
-    counts = sorted({int(rows["n"].min()), int(rows["n"].max())})
-    n = f"n = {'–'.join(f'{count:,}' for count in counts)} {rows['unit'].iloc[0]}"
+    n = n_units(int(rows["n"].min()), int(rows["n"].max()), rows["unit"].iloc[0])
     if (rows["label"] != "").any():  # such as the place of an effect
         return f"{_begin(number)}{_labeled(rows, MOST_WORDS - len(f'{number} {n}'.split()))}; {n}."
     value = rows["value"].to_numpy(dtype=float)
@@ -181,6 +185,12 @@ def extremes(
     else:
         told = _ends(rows.sort_values("value", kind="stable"))
     return f"{_begin(number)} is {told}; {n}."
+
+
+def n_units(least: int, most: int, units: str) -> str:
+    """A number of units or their range, such as "n = 1 pair" and "n = 5–24 theories"."""
+    unit = re.sub("s$", "", re.sub("ies$", "ys", units)) if least == most == 1 else units
+    return f"n = {'–'.join(f'{count:,}' for count in sorted({least, most}))} {unit}"
 
 
 def _labeled(rows: pd.DataFrame, most_words: int) -> str:
@@ -281,8 +291,8 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
             for row in rows.to_dict("records")
         }
         # No line break within "n = 12".
-        n = f"n = {counts[0]:,}".replace(" ", "\N{NO-BREAK SPACE}") if alike else ""
-        heading = f"{number}, {n} {unit}" if alike else f"{number} (n {unit})"
+        n = n_units(counts[0], counts[0], unit).replace(" ", "\N{NO-BREAK SPACE}", 2)
+        heading = f"{number}, {n}" if alike else f"{number} (n {unit})"
         wide[heading] = [cells.get(model, "") for model in models]
     return wide
 
@@ -290,26 +300,35 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
 _NOT_MEASURED = "not measured"
 """Why a number without a note of its own may be missing."""
 
-_NO_INTERVAL = f"fewer than {FEWEST} clusters, clusters that do not differ, or a known value"
-"""Why a number without a note of its own may have no interval."""
+
+def _why_bare(clusters: float) -> str:
+    """Why a number that is tested by clusters has no interval, given the number of clusters."""
+    return f"fewer than {FEWEST} clusters" if clusters < FEWEST else "clusters that do not differ"
+
+
+_KINDS_OF_NOTES = re.compile("^(not tested|no interval|interval undefined): ")
+"""How notes of tables begin, which the words before them on the first screen repeat."""
 
 
 def dots_with(numbers: pd.DataFrame) -> str:
     """What the dots of a figure show: intervals, if any number has one."""
-    bare = _without_interval(numbers)
-    return "Dots with 95% intervals" if len(bare) < len(numbers) else "Dots without intervals"
+    return "Dots without intervals" if _without(numbers).all() else "Dots with 95% intervals"
 
 
 def _brackets(numbers: pd.DataFrame) -> str:
     """What brackets hold, and the reasons why values have none."""
     shown = numbers.dropna(subset="value")
-    bare = _without_interval(shown)
+    bare = shown[_without(shown)]
+    # These notes are parts of a list, whose parts semicolons separate.
+    notes = bare["note"].str.replace(_KINDS_OF_NOTES, "", regex=True).str.replace("; ", ", ")
+    bare = bare.assign(note=notes)
     said = "Brackets: 95% intervals." if len(bare) < len(shown) else ""
-    return " ".join(filter(None, [said, _why("No brackets", bare, _NO_INTERVAL, numbers)]))
+    return " ".join(filter(None, [said, _why("No brackets", bare, numbers)]))
 
 
-def _without_interval(numbers: pd.DataFrame) -> pd.DataFrame:
-    return numbers[numbers[["low", "high"]].isna().any(axis="columns")]
+def _without(numbers: pd.DataFrame) -> pd.Series:
+    """Which numbers have no interval."""
+    return numbers[["low", "high"]].isna().any(axis="columns")
 
 
 def _why_blank(numbers: pd.DataFrame) -> str:
@@ -319,13 +338,13 @@ def _why_blank(numbers: pd.DataFrame) -> str:
         return f"No model has a value of {', '.join(numbers['number'].unique())}."
     blank = numbers["value"].isna()
     parts = (("No column", numbers[~there]), ("Blank", numbers[there & blank]))
-    return " ".join(filter(None, (_why(what, own, _NOT_MEASURED, numbers) for what, own in parts)))
+    return " ".join(filter(None, (_why(what, own, numbers) for what, own in parts)))
 
 
-def _why(what: str, rows: pd.DataFrame, unknown: str, numbers: pd.DataFrame) -> str:
+def _why(what: str, rows: pd.DataFrame, numbers: pd.DataFrame) -> str:
     """The reasons in the rows' notes, each given once; empty without rows."""
     reasons = []
-    for note, own in rows.groupby(rows["note"].replace("", unknown), sort=False):
+    for note, own in rows.groupby(rows["note"].replace("", _NOT_MEASURED), sort=False):
         models, names = own["model"].unique(), own["number"].unique()
         every_model = len(models) == numbers["model"].nunique()
         every_number = len(names) == numbers["number"].nunique()
@@ -334,7 +353,8 @@ def _why(what: str, rows: pd.DataFrame, unknown: str, numbers: pd.DataFrame) -> 
             named = ", ".join(names)
         elif not every_number:
             named += f" ({', '.join(names)})"
-        reasons.append(f"{named}: {str(note).rstrip('.')}")
+        named = "" if every_model and every_number else f"{named}: "
+        reasons.append(f"{named}{str(note).rstrip('.')}")
     return f"{what}: {'; '.join(reasons)}." if reasons else ""
 
 

@@ -114,6 +114,11 @@ def why_blank(frame: pd.DataFrame) -> str:
     return "blank: not measured, or no value"
 
 
+def with_flags(text: str) -> Markup:
+    """Text whose options, such as --system-prompt, stay on one line."""
+    return Markup(re.sub(r"--[a-z][a-z-]*", r'<span class="flag">\g<0></span>', str(escape(text))))
+
+
 def breakable(name: str) -> Markup:
     """A name that breaks, if it must, after a mark such as "_" instead of within a word."""
     return Markup(re.sub(r"(?<=[_:/])(?=\w)", "<wbr>", str(escape(name))))
@@ -141,6 +146,7 @@ def _environment() -> Environment:
         table_html=table_html,
         why_blank=why_blank,
         breakable=breakable,
+        with_flags=with_flags,
         source=source,
     )
     return environment

@@ -7,6 +7,9 @@ import pandas as pd
 from interp.console import counted
 from interp.results.result import Result, note_errors
 
+_FEW = 3
+"""Models up to which each one's recognized pairs are counted."""
+
 
 class PairResult(Result):
     """Results of a measurement that reads both prompts of each pair."""
@@ -30,7 +33,15 @@ class PairResult(Result):
         """The numbers of pairs and models, and the meaning of the numbers."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         models = counted(len(self.measured.models()), "model")
-        return f"{pairs}, {models}. {self.meaning()}"
+        return f"{pairs}, {models}. {self.recognized()} {self.meaning()}"
+
+    def recognized(self) -> str:
+        """How many pairs each model recognizes, that is, prefers the correct answers of."""
+        columns = ["model", "pair_id", "recognized"]
+        known = self.table("pairs", columns).dropna().drop_duplicates(columns[:2])
+        counts = known["recognized"].astype(bool).groupby(known["model"], sort=False)
+        each = [f"{sum(own)} of {len(own)} by {model}" for model, own in counts]
+        return f"Pairs recognized: {', '.join(each)}." if 0 < len(each) <= _FEW else ""
 
     def meaning(self) -> str:
         """What the numbers mean, in words."""

@@ -1,6 +1,7 @@
 """Lessons (prompts in the form that a model reads, with answers), and the batch for each step."""
 
 import hashlib
+import math
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -85,8 +86,9 @@ def read_lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Le
     kept = [one for one in lessons if limit is None or len(one.token_ids) <= limit]
     if not kept:
         raise UserError(
-            f"all {len(lessons):,} prompts of the training set have more than {limit} tokens, "
-            f"the limit of {model.name}; use a model with a longer context, or shorter prompts"
+            f"all {len(lessons):,} prompts read from the training set have more than {limit} "
+            f"tokens, the limit of {model.name}; use a model with a longer context, or shorter "
+            "prompts"
         )
     return Lessons(kept, len(lessons) - len(kept))
 
@@ -243,12 +245,14 @@ _NUMBER_BYTES = 4
 class Estimate(NamedTuple):
     """The cost of training: steps, and memory in bytes."""
 
+    read: int
+    """Number of prompts that were read for the estimate; the other counts are of all prompts."""
     lessons: int
     """Number of training prompts."""
     too_long: int
     """Number of prompts omitted because they have more tokens than the model can read."""
     longest: int
-    """Number of tokens in the longest prompt."""
+    """Number of tokens in the longest prompt that was read."""
     steps: int
     parameters: int
     trained: int
@@ -265,16 +269,25 @@ class Estimate(NamedTuple):
         return self.weights + self.gradients + self.optimizer + self.activations
 
 
-def estimate(outline: Model, spec: TrainSpec, lessons: Lessons) -> Estimate:
-    """The cost of training a model, computed without its weights (`Start.outline`)."""
+def estimate(outline: Model, spec: TrainSpec, sample: Lessons, prompts: int) -> Estimate:
+    """The cost of training a model, computed without its weights (`Start.outline`).
+
+    Args:
+        outline: the model without weights.
+        spec: the task.
+        sample: the lessons for all or some prompts of the training set.
+        prompts: number of prompts in the training set.
+    """
     trained = [weight for weight in outline.hf.parameters() if weight.requires_grad]
     parameters, learned = outline.hf.num_parameters(), sum(weight.numel() for weight in trained)
-    longest = lessons.longest
+    longest, read = sample.longest, len(sample.lessons) + sample.too_long
+    too_long = round(sample.too_long / read * prompts)
     return Estimate(
-        lessons=len(lessons.lessons),
-        too_long=lessons.too_long,
+        read=read,
+        lessons=prompts - too_long,
+        too_long=too_long,
         longest=len(longest.token_ids),
-        steps=len(Steps(outline, spec, lessons.lessons)),
+        steps=spec.epochs * math.ceil((prompts - too_long) / spec.batch),
         parameters=parameters,
         trained=learned,
         weights=parameters * _NUMBER_BYTES,

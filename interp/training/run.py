@@ -7,16 +7,17 @@
 
 import hashlib
 import json
+import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from secrets import token_hex
 
 from torch import nn
 
-from interp.console import echo
+from interp.console import counted, echo
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, unfinished_name, write_whole, writing
 from interp.measuring.core import bind, collect
@@ -39,7 +40,7 @@ from interp.training.folder import (
     check_same_training,
     remove_checkpoints,
 )
-from interp.training.lessons import Estimate, Steps, estimate, read_lessons
+from interp.training.lessons import Estimate, Lessons, Steps, estimate, read_lessons
 from interp.training.spec import HELD_OUT, SETTLED, CheckpointOptions, TrainSpec
 from interp.training.start import check_low_rank, start
 
@@ -58,6 +59,9 @@ training from scratch, because a small T5 trained with 1e-6 did not learn to tel
 """
 
 
+SAMPLE = 1000
+"""Largest number of prompts, drawn at random, from which the cost is estimated."""
+
 README = "README.md"
 """The card of a trained model."""
 
@@ -69,26 +73,35 @@ LIMITS = (
 
 
 class Training:
-    """A prepared training run, whose model has been found and whose lessons (`Lesson`) are read."""
+    """A prepared training run, whose model has been found."""
 
     def __init__(self, spec: TrainSpec, model: str, loading: Loading) -> None:
-        """Find the model and read the training set."""
+        """Find the model; the training set is read when it is needed."""
         _check_loading(loading)
         loading = loading.model_copy(update={"dtype": "float32"})
         self.spec = spec
-        prompts = spec.prompts("train")
+        self._prompts = spec.prompts("train")
         self.start = start(
-            model, loading, from_scratch=spec.from_scratch, seed=spec.seed, prompts=prompts
+            model, loading, from_scratch=spec.from_scratch, seed=spec.seed, prompts=self._prompts
         )
         self._outline = self.start.outline()
         if spec.lora_rank is not None:
             check_low_rank(self.start)
             low_rank(self._outline.hf, spec.lora_rank, seed=spec.seed)
-        self.lessons = read_lessons(self._outline, spec, prompts)
+
+    @cached_property
+    def lessons(self) -> Lessons:
+        """The training set in the model's tokens."""
+        return read_lessons(self._outline, self.spec, self._prompts)
 
     def estimate(self) -> Estimate:
-        """What the run would cost; writes nothing."""
-        return estimate(self._outline, self.spec, self.lessons)
+        """What the run would cost, from at most `SAMPLE` prompts; writes nothing."""
+        total = len(self._prompts)
+        drawn = random.Random("estimate").sample(range(total), min(total, SAMPLE))
+        sample = read_lessons(
+            self._outline, self.spec, [self._prompts[place] for place in sorted(drawn)]
+        )
+        return estimate(self._outline, self.spec, sample, total)
 
     def identity(self) -> TrainIdentity:
         """Everything that the weights depend on."""
@@ -150,7 +163,7 @@ class Training:
 
     def _learn(self, model: Model, steps: Steps, folder: Path, kept: CheckpointOptions) -> None:
         if self.lessons.too_long:
-            echo(f"{self.lessons.too_long:,} prompts are too long for the model and omitted")
+            echo(f"omitted, too long for the model: {counted(self.lessons.too_long, 'prompt')}")
         if self.spec.lora_rank is None:
             self._fit(model, model.hf, steps, folder, kept)
             save_folder(folder, model, model.hf.save_pretrained, last="config.json")
@@ -305,8 +318,8 @@ def _model_card(record: TrainRecord, spec: TrainSpec, model: Model, *, name: str
     last = record.history[-1]
     parts: dict[str, str | Rows] = {
         "": f"{made} {plain(shown)}, a {model.kind.name}, trained on the task {training.task}"
-        f"{begun}. {record.parameters:,} parameters, {record.steps:,} steps, "
-        f"{training.lessons:,} prompts.",
+        f"{begun}. {record.parameters:,} parameters, {counted(record.steps, 'step')}, "
+        f"{counted(training.lessons, 'prompt')}.",
         "Use": "`python -m interp doctor --model DIR`, with the folder of this file, shows how the "
         "model reads prompts; every command of interp takes the folder as `--model`.",
         "Training": [

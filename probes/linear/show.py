@@ -34,7 +34,7 @@ class LinearProbes(Result):
             layer = layer + best["p_family"].map(_chosen) + ":"
             parts.append(
                 headline(
-                    best.assign(label=layer, note=""),
+                    best.assign(label=layer),
                     f"best accuracy at {str(position).replace('_', ' ')} (chance: 0.50)",
                     value="accuracy",
                     interval=("accuracy_low", "accuracy_high"),

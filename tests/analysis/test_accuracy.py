@@ -183,7 +183,7 @@ def test_a_factor_that_is_none_of_the_pair_is_refused(factor, message):
 def test_ties_are_counted_apart_from_answers_outside_the_options():
     answers = pd.DataFrame({"model": "a", "answer": ["Yes", TIE, TIE, ""], "error": ""})
     assert without_answer(answers).to_dict() == {"a": 0.25}
-    _, ties = notes_without_answer(answers)
+    _, ties = notes_without_answer(answers, said=())
     assert ties.startswith("a: 2 prompts of 4 ")
 
 
@@ -206,6 +206,6 @@ def test_the_share_of_prompts_without_an_answer_by_hand():
     )
     assert without_answer(answers).to_dict() == {"b": 0.25, "a": 0.0}
     assert list(without_answer(answers).index) == ["b", "a"]
-    assert notes_without_answer(answers) == [
+    assert notes_without_answer(answers, said=()) == [
         "b: 25.0% of the prompts have a most probable token that is not an answer option"
     ]

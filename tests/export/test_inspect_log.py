@@ -65,6 +65,13 @@ def test_its_metrics_are_interps_accuracies(logs, expected):
     assert {name: metric["value"] for name, metric in score["metrics"].items()} == dict(shares)
 
 
+def test_what_a_reader_would_object_to_stands_beside_the_metrics(logs, run):
+    records = json.loads((run / "run.json").read_text())["summary"]
+    for model, (_, log) in logs.items():
+        kept = [caution["text"] for caution in records[model]["cautions"]]
+        assert kept and log["eval"]["metadata"]["cautions"] == kept
+
+
 @pytest.mark.filterwarnings("default")
 def test_inspect_reads_and_lists_the_logs(logs, expected):
     pytest.importorskip("inspect_ai")

@@ -51,7 +51,9 @@ def test_methods_are_sorted_by_how_often_they_find_the_top_segment():
             "clusters": 22,
         }
     )
-    ax = methods_found(table, kinds={"model": "of the model", "control": "control"})
+    ax = methods_found(
+        table, kinds={"model": "of the model", "unused": "other", "control": "control"}
+    )
     assert [label.get_text() for label in ax.get_yticklabels()] == ["attention", "length", "gim"]
     assert ax.get_legend_handles_labels()[1] == ["of the model", "control"]
     assert ax.get_xlabel() == "top segment found (n = 22 clusters)"

@@ -10,6 +10,7 @@ from interp.report.glance import (
     extremes,
     glance,
     headline,
+    n_units,
     named_numbers,
     organisms,
     quotable,
@@ -88,16 +89,48 @@ def test_a_cell_without_a_reason_was_not_measured():
     assert glance("Asked.", rows, []).items[0].note.endswith("Blank: c: not measured.")
 
 
+def bare(**columns):
+    """Numbers without intervals, with further columns."""
+    rows = ROWS.assign(low=NAN, high=NAN, **columns)
+    return glance("Asked.", numbers(rows=rows), []).items
+
+
 def test_numbers_without_an_interval_say_why():
-    bare = numbers(rows=ROWS.assign(low=NAN, high=NAN))
-    table, figure = glance("Asked.", bare.assign(note=["", "3 clusters", ""]), []).items
+    table, figure = bare(pairs=[9, 24, 0], note=["", "not tested: 3 clusters; few", ""])
     assert "Brackets: 95%" not in table.note and "No brackets: a: fewer than 10" in table.note
-    assert "organism/b: 3 clusters" in table.note
+    assert "organism/b: 3 clusters, few" in table.note
     assert figure.note.startswith("Dots without intervals")
     one = numbers(rows=ROWS.assign(low=[0.4, NAN, NAN]))
     table, figure = glance("Asked.", one, []).items
     assert "Brackets: 95% intervals. No brackets: organism/b:" in table.note
     assert figure.note.startswith("Dots with 95% intervals")
+
+
+def test_only_the_reason_that_holds_is_given():
+    table, _ = bare(clusters=[9, 10, 0])
+    assert "a: fewer than 10 clusters; organism/b: clusters that do not differ" in table.note
+    # The table's own note comes first: intervals of proportions need only two clusters.
+    table, _ = bare(clusters=1, note="interval undefined: one cluster")
+    assert "one cluster" in table.note and "10" not in table.note
+
+
+def test_a_reason_for_all_numbers_names_none():
+    rows = ROWS[:1].assign(low=NAN, high=NAN, pairs=1)
+    assert glance("Asked.", numbers(rows=rows), []).items[0].note == (
+        "No brackets: fewer than 10 clusters."
+    )
+
+
+@pytest.mark.parametrize(
+    ("units", "one"), [("pairs", "pair"), ("theories", "theory"), ("entity pairs", "entity pair")]
+)
+def test_one_unit_is_not_a_plural(units, one):
+    assert n_units(1, 1, units) == f"n = 1 {one}"
+    assert n_units(1, 3, units) == f"n = 1–3 {units}"
+    rows = headline(ROWS.assign(pairs=1)[:1], "share", value="share", n="pairs", unit=units)
+    heading = glance("Asked.", rows, []).items[0].on_page.columns[1]
+    assert heading.replace("\N{NO-BREAK SPACE}", " ") == f"share, n = 1 {one}"
+    assert extremes(rows, "share").endswith(f"n = 1 {one}.")
 
 
 def test_a_label_stands_before_its_value():

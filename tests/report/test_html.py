@@ -6,7 +6,7 @@ import pytest
 from markupsafe import escape
 
 from interp.errors import UserError
-from interp.report.html import accuracies_first, column, table_html, token_heat_map
+from interp.report.html import accuracies_first, column, table_html, token_heat_map, with_flags
 from tests.report.conftest import HOSTILE
 
 PROMPTS = pd.DataFrame({"prompt_id": ["p"], "side": ["rulebreaker"], "gold": ["No"]})
@@ -183,3 +183,9 @@ def test_accuracies_come_first_and_the_rest_keeps_its_order():
     assert list(shown.columns) == [columns[0], *columns[3:], *columns[1:3]]
     other = pd.DataFrame(columns=["model", "ratio", "control_accuracy"])
     assert list(accuracies_first(other).columns) == list(other.columns)
+
+
+def test_an_option_in_a_sentence_is_not_broken():
+    html = with_flags("<b> uses --system-prompt; it -- and --x end.")
+    assert html.count('<span class="flag">') == 2 and ">--system-prompt</span>" in html
+    assert html.startswith("&lt;b&gt;")

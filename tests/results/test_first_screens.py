@@ -99,6 +99,15 @@ def test_logits_are_those_of_one_option_minus_those_of_the_other(measured, name)
         assert option in asked.partition("logit of ")[2]
 
 
+@pytest.mark.parametrize("name", ["patch", "edges"])
+def test_recognized_pairs_are_counted_once(measured, name):
+    screen = measured[name].report().glance
+    known = measured[name].table("pairs").drop_duplicates("pair_id")["recognized"].astype(bool)
+    assert (f"{known.sum()} of {PAIRS} by" in screen.asked) == (name == "edges")
+    numbers = set(screen.items[0].frame["number"])
+    assert ("share of pairs recognized" in numbers) == (name == "patch")
+
+
 def test_several_contrasts_are_not_called_by_the_first():
     pairs = pd.DataFrame({"positive_option": ["Yes", "True"], "negative_option": ["No", "False"]})
     assert "Yes" not in meaning(pairs) and "logit of Yes minus that of No" in meaning(pairs[:1])

@@ -26,6 +26,12 @@ def unused_names(report: Report, page: str) -> list[str]:
     return [name for name in report.names if name.lower() not in text]
 
 
+ONE_OF_MANY = re.compile(
+    r"(?<![\d.,–−])1\s((entity )?pairs|prompts|questions|theories|statements|clusters|facts"
+    r"|models)\b"
+)
+"""A plural after the number one."""
+
 N = re.compile(
     r"n = \d|\d (pair|prompt|text|city|citie|model|question|rule|theory|theorie|statement|cluster"
     r"|interpretation|entity pair)s?\b"
@@ -42,6 +48,8 @@ def check_first_screen(report: Report, page: str) -> None:
     assert [one for one in sentences if not N.search(one) or not one.endswith(".")] == []
     assert not [one for one in sentences if re.search(r"\bnan\b|undefined|None", one)]
     first, *figure = report.glance.items
+    texts = [report.glance.asked, *sentences, *map(str, first.on_page.columns)]
+    assert [one for one in texts if ONE_OF_MANY.search(one)] == []
     assert isinstance(first, TableItem) and first.name == "at_a_glance"
     numbers = first.frame
     assert 1 <= numbers["number"].nunique() <= 5

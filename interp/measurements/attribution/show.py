@@ -249,7 +249,7 @@ class Attributions(Answered):
             largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
             parts = [
                 headline(
-                    table[table["segment"] == name].drop(columns="note"),
+                    table[table["segment"] == name],
                     _share_name(str(name), method),
                     value="share",
                     n="n",

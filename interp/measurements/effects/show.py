@@ -43,7 +43,6 @@ class SegmentEffects(Result):
             own = rows[rows["segment"] == segment]
             table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
             name = f"effect of {segment_label(segment)} in logits"
-            table = table.drop(columns="note")
             parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
         return pd.concat(parts, ignore_index=True) if parts else super().headline()
 

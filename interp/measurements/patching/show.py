@@ -164,6 +164,10 @@ class Patches(PairResult):
             for model, about in super().noted().items()
         }
 
+    def recognized(self) -> str:
+        """Empty, since a headline number says it."""
+        return ""
+
     def headline(self) -> pd.DataFrame:
         """The pairs that each model recognizes, and the largest effects over all pairs."""
         recognized = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
@@ -189,7 +193,7 @@ class Patches(PairResult):
             where = where.where(tied == 1, tied.astype(str) + " equal cells:")
             parts.append(
                 headline(
-                    first.assign(label=where, note=""),
+                    first.assign(label=where),
                     f"largest effect at {site} in logits",
                     value="effect",
                     interval=("effect_low", "effect_high"),

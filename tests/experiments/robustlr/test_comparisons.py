@@ -22,6 +22,7 @@ from interp_experiments.robustlr.comparisons import (
 from interp_experiments.robustlr.findings import finding_section, first_screen
 from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores
 from interp_experiments.robustlr.system import bare, system
+from tests.support.pages import ONE_OF_MANY
 
 EACH = 24
 
@@ -121,6 +122,12 @@ def test_scores_of_a_model_that_does_not_read_are_blank_and_the_guess_stays(stag
     numbers = first.items[0].frame.set_index("model")["value"]
     assert numbers["able"].isna().all() and numbers["best constant guess"].notna().any()
     assert first.cautions == (void,) and "for able" not in first.sentences[0]
+
+
+def test_one_theory_is_not_a_plural(stages):
+    one = {name: rows[rows["pair_id"] == rows["pair_id"].iloc[0]] for name, rows in stages.items()}
+    first = first_screen(Results(one, []), comparisons(one))
+    assert not ONE_OF_MANY.search(" ".join([first.asked, *first.sentences]))
 
 
 def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):

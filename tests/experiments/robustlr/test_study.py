@@ -23,6 +23,7 @@ from interp_experiments.robustlr.results import (
     SETS,
     SHORT,
     Results,
+    _notes,
     answered,
     read_results,
 )
@@ -227,6 +228,14 @@ def test_demonstrations_are_shown_on_request():
     assert not any(stage.prompts[0].messages.demonstrations for stage in stages)
     shown = RobustLRStudy(distractors=False, demonstrations=True).stages(PromptSource(limit=6))
     assert all(len(stage.prompts[0].messages.demonstrations) == 3 for stage in shown)
+
+
+def test_a_caution_is_not_repeated_in_a_caption():
+    answers = pd.DataFrame({"model": ["a", "b"], "answer": ["", ""], "error": ["", "too long"]})
+    answers = pd.concat([answers, answers.assign(answer="", error="")])
+    first, second, third = _notes(answers, said=())
+    assert (first[0], second[0], third[0]) == ("a", "b", "b")
+    assert _notes(answers, said=["a", "b"]) == [third]
 
 
 def test_a_study_without_answers_is_refused(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.controls.studies import few_resamples
 from benchmarks.controls.tables import EVERYTHING, MODELS, rulebreakers
-from interp.analysis.cautions import CONSTANT, LEFT_OUT, Caution
+from interp.analysis.cautions import CONSTANT, LEFT_OUT, Caution, void_models
 from interp_experiments.rulebreakers.findings import (
     familiar,
     first_screen,
@@ -33,6 +33,7 @@ def test_models_that_fail_rulebreakers_more_often_are_counted():
     said = sides(by_side())
     assert re.match("1 of 2 models .*rulebreakers less ", said)
     assert said.endswith("n = 72 pairs.")
+    assert sides(by_side().assign(pairs=1)).endswith("n = 1 pair.")
 
 
 def test_familiarity_counts_what_was_found_and_what_was_not_tested():
@@ -47,7 +48,8 @@ def test_familiarity_counts_what_was_found_and_what_was_not_tested():
 def test_what_was_not_tested_is_not_counted_as_none():
     table = pd.DataFrame({"cities": "all", "finding": ["not tested"] * 2, "clusters": 9})
     told = familiar(table)
-    assert "not tested for any of 2 models" in told and "0 of" not in told
+    assert "not tested for any model" in told and "0 of" not in told
+    assert familiar(table[:1].assign(clusters=1)).endswith("n = 1 city.")
     one = by_side().assign(low=float("nan"))
     assert "not tested" in sides(one) and "0 of" not in sides(one)
     both = pd.concat([by_side(), one.replace({"one": "three", "two": "four"})])
@@ -83,5 +85,6 @@ def test_models_that_reject_most_counterparts_and_lost_pairs_are_said(results):
     found = study_cautions(replace(results, answers=rejecting, prompts=few))
     assert [(own.kind, own.model) for own in found] == [(LEFT_OUT, MODELS[0]), (LEFT_OUT, "")]
     assert found[0].numbers["accepted"] == 0
+    assert set(void_models(found)) == {MODELS[0]}
     drawn = results.drawn["entity_pair"].nunique()
     assert found[1].numbers == {"left_out": drawn - 3, "drawn": drawn}
