@@ -65,6 +65,7 @@ def test_every_message_on_the_page_is_one_of_the_code():
 def raises_user_error(node):
     return isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) in (
         "UserError",
+        "ModelError",
         "OptionError",
         "RankError",
     )

@@ -34,7 +34,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
     words = " ".join(said.out.split())
-    assert re.match(r"Read first - .*\b10 values of entity_b\b.*\b5\. .*1 of 1 model", words)
+    assert re.match(r"Read first - .*\b10 values of entity_b\b.*\b5\. .*\b5 clusters\b", words)
     assert "trust" not in said.out
     assert "faithfulness: at most 5 pairs" in said.err
     # Of random weights' answers nothing is said.
