@@ -65,7 +65,7 @@ def unloaded(name: str, **options: Any) -> Model:
     loading = Loading(**options)
     found = find_named(name, loading)
     with torch.device("meta"), as_user_error("config.json", name):
-        hf = found.kind.auto.from_config(found.config, dtype=torch.float32)
+        hf = found.kind.auto_for(found.config).from_config(found.config, dtype=torch.float32)
     return Model(found.name, hf, found.tokenizer, found.source, loading.chat())
 
 

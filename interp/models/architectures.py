@@ -7,6 +7,7 @@ from typing import Any, Literal
 from torch import nn
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     PreTrainedConfig,
@@ -23,10 +24,27 @@ class Kind:
 
     name: str
     auto: Any
-    """The transformers class that loads models of this kind."""
+    """The transformers class that loads most models of this kind."""
     reads_ahead: bool
     """Whether tokens attend to later tokens. If so, prompts with the same beginning share no
     states."""
+
+    def auto_for(self, config: PreTrainedConfig) -> Any:
+        """The transformers class that loads a model of this kind with this configuration.
+
+        Some causal models that also read images, such as Qwen2.5-VL, have no class for text alone.
+
+        Raises:
+            UserError: transformers has no class for models of this type.
+        """
+        classes = [self.auto, *[AutoModelForImageTextToText] * (not self.reads_ahead)]
+        for auto in classes:
+            if type(config) in auto._model_mapping or hasattr(config, "auto_map"):
+                return auto
+        raise UserError(
+            f"transformers has no {self.name} of the type {config.model_type!r}; expected one that "
+            "answers texts, such as the language model that it is made of, saved by itself"
+        )
 
 
 CAUSAL = Kind("causal language model", AutoModelForCausalLM, reads_ahead=False)
@@ -235,7 +253,8 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     kind = kind_of(model.config, [type(model).__name__])
     if kind is not CAUSAL:
         return _architecture_of_encoder(model, kind)
-    listed = ARCHITECTURES.get(model.config.model_type, _LLAMA_LIKE)
+    # A model that also reads images has the layers of its text part, such as gemma3_text.
+    listed = ARCHITECTURES.get(model.config.get_text_config().model_type, _LLAMA_LIKE)
     inside = ("model.", "model.language_model.", 1)
     text_part = replace(
         listed,

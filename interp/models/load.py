@@ -378,7 +378,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         readable(found.location) as (location, own),
     ):
         # transformers' annotations omit the information about loaded tensors that it also returns.
-        loaded: Any = found.kind.auto.from_pretrained(
+        loaded: Any = found.kind.auto_for(found.config).from_pretrained(
             location,
             output_loading_info=True,
             # `check_complete` reports mismatched sizes, like all other mismatches.

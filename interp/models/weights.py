@@ -152,7 +152,9 @@ def check_sizes(
             stored as integers or booleans.
     """
     with torch.device("meta"):
-        model = kind.auto.from_config(copy.deepcopy(config), trust_remote_code=trust_remote_code)
+        model = kind.auto_for(config).from_config(
+            copy.deepcopy(config), trust_remote_code=trust_remote_code
+        )
     method = quantization_of(config)
     wanted = sum(parameter.numel() for parameter in model.parameters())
     held = sum(tensor.size for tensor in stored.values())

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
+from interp.models.architectures import UNMAPPED_WORKS
 from interp.models.model import Model
 from interp.models.sites import layer_count, residual_scale
 from interp.models.unembedding import ExactLogits, agree
@@ -95,8 +96,13 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
     """Check that running a prompt in parts, or from a later layer on, does not change its logits.
 
     Raises:
-        UserError: the logits differ.
+        UserError: the logits differ, or layers keep more than keys and values.
     """
+    if hasattr(model.hf.config.get_text_config(), "index_topk"):
+        raise ModelError(
+            f"the layers of {model.name} ({model.hf.config.model_type}) keep the keys of an "
+            f"indexer beside keys and values, so it cannot be run in parts. {UNMAPPED_WORKS}"
+        )
     last = layer_count(model) - 1
     with answers_alone(ExactLogits(model), pair.answers):
         passes = run_pair(model, pair, [entrance(model, last)])

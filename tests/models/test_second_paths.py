@@ -11,6 +11,7 @@ from interp.analysis.cautions import PATHS
 from interp.errors import UserError
 from interp.measurements.specs import Attribute
 from interp.models.attention_rows import answer_attention
+from tests.support.other_models import SHAPES, other_model
 from tests.support.prompts import some_prompts
 from tests.support.tiny import ids_of, random_model
 from tests.support.tokenizers import byte_level
@@ -98,3 +99,13 @@ def test_attention_says_of_which_layers_it_is_the_mean(kind, tmp_path):
     spec = Attribute(methods=("attention",))
     assert said(interp.run(spec, models=model, prompts=prompts, out=tmp_path)) == expected
     assert said(interp.attribute(model, prompts, methods=["input_gradient"])) == []
+
+
+def test_patches_of_models_with_an_indexer_are_refused(monkeypatch):
+    indexer = {"index_head_dim": 16, "index_n_heads": 2, "index_topk": 8}
+    monkeypatch.setitem(SHAPES, "deepseek_v32", {**SHAPES["deepseek_v3"], **indexer})
+    model, prompts = other_model("deepseek_v32"), some_prompts(1)
+    assert len(interp.evaluate(model, prompts).answers) == 2
+    for measure in (interp.patch, interp.edges):
+        with pytest.raises(UserError, match="deepseek_v32"):
+            measure(model, prompts)
