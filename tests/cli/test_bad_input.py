@@ -57,7 +57,7 @@ def test_a_machine_without_a_temporary_folder_is_told(monkeypatch, capsys):
         (["attribute", "--methods", "gradients"], "did you mean input_gradient?"),
         (["attribute", "--methods", ","], "no method given"),
         (["attribute", "--target", "best"], "expected one of predicted, gold, contrast"),
-        (["patch", "--backend", "magic"], "expected one of native, transformer-lens, nnsight"),
+        (["patch", "--backend", "magic"], "expected one of native, nnsight, transformer-lens"),
         (
             ["attribute", "--device", "toaster"],
             "unknown device 'toaster'; expected one of cpu, cuda",
