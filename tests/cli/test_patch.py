@@ -278,7 +278,7 @@ def test_wrong_arguments(options, message, capsys, tmp_path):
         ({"estimate": "magic"}, "expected one of gradient, integrated"),
         ({"verify": 3}, "got verify without an estimate"),
         ({"estimate": "gradient", "verify": -1}, "expected a whole number from 0 to"),
-        ({"backend": "magic"}, "expected one of native, transformer-lens, nnsight"),
+        ({"backend": "magic"}, "expected one of native, nnsight, transformer-lens"),
         ({"remote": True}, "does not run remotely"),
         ({"batch_tokens": 0}, "expected at least 1"),
     ],
