@@ -291,7 +291,7 @@ def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
             for row in rows.to_dict("records")
         }
         # No line break within "n = 12".
-        n = n_units(counts[0], counts[0], unit).replace(" ", "\N{NO-BREAK SPACE}", 2)
+        n = n_units(int(counts[0]), int(counts[0]), unit).replace(" ", "\N{NO-BREAK SPACE}", 2)
         heading = f"{number}, {n}" if alike else f"{number} (n {unit})"
         wide[heading] = [cells.get(model, "") for model in models]
     return wide
