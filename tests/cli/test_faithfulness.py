@@ -42,7 +42,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     page = (folder / "report.html").read_text()
     assert re.search("judged segments .*premise 1 and premise 2; ", page)
     assert "10 prompts from 5 clusters (entity_b)" in page
-    assert "leave_one_out:donor 1.00" in page
+    assert "2 alike: 1.00" in page
     check_first_screen(Faithfulness().report(StudyFolder.read(folder)), page)
     assert "tau needs three segments" in page
     assert re.search("share of premise 2 .*premise 1 and", page)
