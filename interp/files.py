@@ -146,18 +146,46 @@ def _make_one(path: Path) -> None:
                 raise UserError(f"{path} is not a folder; remove it") from None
 
 
-def write_whole(file: Path, write_to: Callable[[Path], object]) -> None:
-    """Let `write_to` fill an empty file at an absolute path, then rename that file to `file`."""
+def write_whole(file: Path, write_to: Callable[[Path], object], *, replacing: bool = True) -> bool:
+    """Let `write_to` fill an empty file at an absolute path, then rename that file to `file`.
+
+    Args:
+        file: the file to write.
+        write_to: fills the file at the path that it is given.
+        replacing: whether to replace an existing `file`.
+
+    Returns:
+        Whether `file` was written: False if it exists and is not to be replaced.
+    """
     with writing(file):
         unfinished = unfinished_name(file)
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         try:
             write_to(unfinished)
             sync(unfinished)
-            unfinished.replace(file)
+            if replacing:
+                unfinished.replace(file)
+            elif not _renamed_to_a_free_name(unfinished, file):
+                return False
             sync(file.parent)
         finally:
             unfinished.unlink(missing_ok=True)  # created above, under a random name
+    return True
+
+
+def _renamed_to_a_free_name(written: Path, file: Path) -> bool:
+    # A rename would replace the file of a process that was faster; a second name cannot.
+    try:
+        os.link(written, file)
+    except FileExistsError:
+        return False
+    except OSError:  # the file system has no hard links
+        try:
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        except FileExistsError:
+            return False
+        written.replace(file)
+    return True
 
 
 def unfinished_name(path: Path) -> Path:

@@ -1,8 +1,11 @@
 import errno
+import os
 import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +37,21 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
     write_whole(file, lambda path: path.write_text("new"))
     assert file.read_text() == "new"
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_the_first_of_two_gets_a_free_name(tmp_path, monkeypatch, links):
+    def refused(*_):
+        raise OSError(errno.EPERM, "operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    file = tmp_path / "claim"
+    for text, written in (("first", True), ("second", False)):
+        found = write_whole(file, partial(Path.write_text, data=text), replacing=False)
+        assert found is written
+    assert file.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_killed_process_has_ended_before_its_parent_asks_for_it():

@@ -1,9 +1,9 @@
 """Workers' claims on shards, which keep workers from measuring most shards twice.
 
-A worker claims a shard by creating a file, which fails if the file exists. A claim is void once its
-process has ended, or once another process has seen it for longer than a shard should take (on that
-process's monotonic clock). Claims only save work, since two workers that measure the same shard
-write identical numbers.
+A worker claims a shard by giving a file that names the worker's process the shard's name, which
+fails if that name is taken. A claim is void once its process has ended, or once another process has
+seen it for longer than a shard should take (on that process's monotonic clock). Claims only save
+work, since two workers that measure the same shard write identical numbers.
 """
 
 import os
@@ -79,6 +79,7 @@ class Claims:
         with suppress(OSError, UserError):
             folder = files.inside(self.run, *self.within)
             files.remove_plain(folder, self.all())
+            files.remove_unfinished(folder)
             folder.rmdir()
 
     def _release(self, shard: str) -> None:
@@ -95,14 +96,9 @@ class Claims:
             return False
         space = files.process_space()
         text = ClaimOwner(space=space, process=os.getpid(), worker=self._worker).model_dump_json()
-        if void:
-            files.write_whole(file, lambda path: path.write_text(text, encoding="utf-8"))
-            return True
-        with files.writing(file), suppress(FileExistsError):
-            with file.open("x", encoding="utf-8") as stream:
-                stream.write(text)
-            return True
-        return False
+        return files.write_whole(
+            file, lambda path: path.write_text(text, encoding="utf-8"), replacing=void
+        )
 
 
 def _owner(file: Path) -> ClaimOwner | None:

@@ -1,5 +1,6 @@
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -13,7 +14,7 @@ from interp.files import process_space
 from interp.runs import claims as claims_module
 from interp.runs.claims import Claims
 from tests.support.processes import child, ended
-from tests.support.runs import KEYS, claim_each
+from tests.support.runs import KEYS, claim_each, die_while_claiming
 
 
 @pytest.fixture
@@ -132,6 +133,17 @@ def test_clocks_that_jump_decide_nothing(tmp_path_factory, jumps):
         assert claims.held(KEY)
         now[0] += claims_module.PATIENCE + 1
         assert not claims.held(KEY)
+
+
+def test_a_process_that_dies_while_it_claims_leaves_no_claim(tmp_path):
+    with child(die_while_claiming, tmp_path, KEY) as process:
+        assert ended(process) == -signal.SIGKILL
+    claims = claims_in(tmp_path)
+    assert list(tmp_path.iterdir())
+    with claims.take(KEY) as mine:
+        assert mine
+    claims.clear()
+    assert not tmp_path.exists()
 
 
 def test_the_claim_of_a_dead_process_here_is_void_at_once(tmp_path):

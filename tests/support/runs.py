@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 import random
+import signal
 import sys
 import time
 
@@ -131,6 +132,19 @@ def claim_each(folder, log):
                 with log.open("a") as stream:
                     stream.write(f"{shard}\n")
                 time.sleep(0.02)
+
+
+def die_while_claiming(folder, shard):
+    """Claim a shard, and end like kill -9 when the claim's owner is about to be written."""
+
+    def die(frame, event, argument):
+        if event == "c_call" and argument.__name__ == "write":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    claims = Claims(folder, ())
+    sys.setprofile(die)
+    with claims.take(shard):
+        pass
 
 
 def altered(measure_batch):
