@@ -250,7 +250,7 @@ def _shown(gap: float) -> str:
 
 def sides(table: pd.DataFrame) -> str:
     """A sentence on the models that fail on rulebreakers more often than on their counterparts."""
-    gap, n = _gap(table).dropna(), f"n = {counted(table['pairs'].max(), 'pair')}"
+    gap, n = _gap(table).dropna(), f"n = {counted(int(table['pairs'].max()), 'pair')}"
     if gap.empty:
         return (
             "Whether rulebreakers are rejected less often than non-rulebreakers are accepted was "
