@@ -25,7 +25,7 @@ from interp.measurements.edges.measure import pairs_on_graph
 from interp.measurements.specs import Attribute, Circuits, Edges, Evaluate
 from interp.measuring.core import PromptRows, bind, collect
 from interp.measuring.spec import Spec
-from interp.models.architectures import CAUSAL
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
 from interp.patching.pairs import in_pairs

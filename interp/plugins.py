@@ -33,6 +33,10 @@ EXECUTORS = "interp.executors"
 """Entry points of this group refer to functions that start workers, such as
 `interp.runs.workers.start_local`."""
 
+ARCHITECTURES = "interp.architectures"
+"""Entry points of this group are named by a model type, and refer to instances of
+`interp.models.families.modules.Architecture`."""
+
 BACKENDS = "interp.backends"
 """Entry points of this group refer to subclasses of `interp.patching.library.LibraryBackend`."""
 

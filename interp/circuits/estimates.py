@@ -35,7 +35,6 @@ from interp.models.sites import (
     edited,
     locate,
     recorded,
-    residual_scale,
 )
 from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
 from interp.patching.passes import SiteKey, forward, logit_difference
@@ -105,7 +104,7 @@ class EdgeEstimator:
         for layer in range(self._graph.layers):
             heads, mlp = self._graph.heads_of(layer), self._graph.mlp_writer(layer)
             for own, site in ((heads, "attn_out"), (slice(mlp, mlp + 1), "mlp_out")):
-                change = differences[own].sum(0) / residual_scale(model)
+                change = differences[own].sum(0) / model.residual_scale
                 yield own, locate(model, site, layer), change
 
     def _softmax(self, streams: PairStreams) -> EdgeValues:

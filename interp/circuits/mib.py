@@ -149,7 +149,7 @@ def _config(model: Model, graph: Graph) -> dict[str, int | bool]:
         "n_layers": graph.layers,
         "n_heads": graph.heads,
         "parallel_attn_mlp": graph.parallel,
-        "d_model": int(model.hf.config.get_text_config().hidden_size),
+        "d_model": int(model.text_config.hidden_size),
     }
 
 

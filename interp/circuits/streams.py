@@ -19,7 +19,7 @@ from interp.errors import UserError
 from interp.models.architectures import layers_of
 from interp.models.backward_rules import norm_form
 from interp.models.model import Model
-from interp.models.sites import head_count, residual_scale
+from interp.models.sites import head_count
 from interp.patching.alignment import bring
 from interp.patching.cells import PatchingPair
 from interp.patching.passes import PairPasses, SiteKey, entrance, run_pair
@@ -43,7 +43,7 @@ class Writers:
     def __init__(self, model: Model, graph: Graph) -> None:
         self._model = model
         self._graph = graph
-        self._scale = residual_scale(model)
+        self._scale = model.residual_scale
         self._heads = head_count(model, "q")
 
     def of(

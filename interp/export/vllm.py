@@ -112,7 +112,7 @@ def read_hidden_states(
     spec = Activations(**options)
     spec.arranged(prompts)
     keys = _sites(model, layers)
-    size = model.hf.config.get_text_config().hidden_size
+    size = model.text_config.hidden_size
     waiting: dict[tuple[int, ...], list[TokenizedPrompt]] = {}
     for prompt in tokenize(model, prompts):
         waiting.setdefault(prompt.token_ids, []).append(prompt)

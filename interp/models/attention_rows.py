@@ -8,6 +8,7 @@ queries and keys, through transformers' `AttentionInterface`.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,9 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import ModelError, UserError
-from interp.models.architectures import CAUSAL, CLASSIFIER, CROSS_ATTENTIONS, ENCODERS, TEXT_TO_TEXT
+from interp.models.families.attention import attention_logits, attention_weights
+from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.sites import hooked, layer_count, locate, watched
 
@@ -165,9 +168,7 @@ def query_row(
     # Query heads that share a key head are grouped, so keys need not be repeated.
     own = query[:, :, at].float().reshape(batch, kv_heads, heads // kv_heads, size)
     logits = (own @ key.float().transpose(2, 3)).reshape(batch, heads, tokens)
-    logits = logits * (size**-0.5 if scaling is None else scaling)
-    if softcap is not None:
-        logits = torch.tanh(logits / softcap) * softcap
+    logits = attention_logits(logits, size, scaling=scaling, softcap=softcap)
     if position_bias is not None:
         logits = logits + position_bias[:, :, at, :tokens]
     if attention_mask is not None and attention_mask.dim() == 4:
@@ -181,7 +182,4 @@ def query_row(
         if sliding_window is not None and sliding_window < tokens:
             hidden = slice(sliding_window, None) if at == 0 else slice(tokens - sliding_window)
             logits[..., hidden] = -torch.inf
-    if s_aux is None:
-        return logits.softmax(-1)
-    sinks = s_aux.to(logits)[None, :, None].expand(batch, -1, -1)
-    return torch.cat([logits, sinks], -1).softmax(-1)[..., :-1]
+    return attention_weights(logits, s_aux, partial(torch.softmax, dim=-1))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from transformers.masking_utils import eager_mask
 
 from interp.errors import UserError
 from interp.models.architectures import attentions_of, layers_of
+from interp.models.families.attention import attention_logits, attention_weights
 from interp.models.model import Model
 from interp.models.sites import attention_by, hooked, replaced
 
@@ -251,15 +253,12 @@ def _attend(
     query = _with_share(query, rules.query_key_share)
     key = _with_share(key, rules.query_key_share).repeat_interleave(groups, 1)
     value = _with_share(value, rules.value_share).repeat_interleave(groups, 1)
-    logits = query @ key.transpose(2, 3) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    if softcap is not None:
-        logits = torch.tanh(logits / softcap) * softcap
+    products = query @ key.transpose(2, 3)
+    logits = attention_logits(products, query.shape[-1], scaling=scaling, softcap=softcap)
     if attention_mask is not None:
         logits = logits + attention_mask
-    if s_aux is not None:
-        sinks = s_aux.to(logits)[None, :, None, None].expand(*logits.shape[:3], 1)
-        logits = torch.cat([logits, sinks], -1)
-    weights = _softmax(logits, rules.softmax_temperature)[..., : key.shape[2]].to(value.dtype)
+    softmax = partial(_softmax, temperature=rules.softmax_temperature)
+    weights = attention_weights(logits, s_aux, softmax).to(value.dtype)
     return (weights @ value).transpose(1, 2).contiguous(), weights
 
 

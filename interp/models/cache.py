@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
+from interp.models.families.settings import short_length
 from interp.models.model import Model
 
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -70,7 +71,7 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 def holds_key_values_alone(model: Model) -> bool:
     """Whether a later pass needs only the keys and values of an earlier pass."""
-    config = model.hf.config.get_text_config()
+    config = model.text_config
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
     return plain and len(layers) == config.num_hidden_layers
@@ -115,25 +116,7 @@ class _GatheredLayer(DynamicLayer):
         return chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)
 
 
-def short_length(model: Model) -> int | None:
-    """Largest number of tokens with the rotary frequencies of short prompts; None if unlimited.
-
-    Long RoPE (Phi-3 128k) rotates every token of a longer pass with different frequencies, so one
-    pass must not mix prompts below and above this length, and a longer prompt cannot be read in
-    parts. Dynamic NTK scaling sets no such limit, because it changes the frequencies only for
-    prompts longer than the model accepts.
-    """
-    parameters = getattr(model.hf.config.get_text_config(), "rope_parameters", None) or {}
-    by_layer_type = [value for value in parameters.values() if isinstance(value, dict)]
-    lengths = [
-        part["original_max_position_embeddings"]
-        for part in (parameters, *by_layer_type)
-        if part.get("rope_type") == "longrope"
-    ]
-    return min(lengths, default=None)
-
-
 def is_long(model: Model, tokens: int) -> bool:
     """Whether the rotary frequencies for this many tokens differ from those for short prompts."""
-    length = short_length(model)
+    length = short_length(model.text_config)
     return length is not None and tokens > length

@@ -28,7 +28,8 @@ from jinja2 import Environment
 from transformers import PreTrainedTokenizerBase
 
 from interp.errors import UserError, one_line, shortened
-from interp.models.loading import SWITCHES, ChatFormat
+from interp.models.families.settings import SWITCHES
+from interp.models.loading import ChatFormat
 
 
 @contextmanager

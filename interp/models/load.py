@@ -24,7 +24,6 @@ from interp.console import echo
 from interp.errors import UserError, described, one_line
 from interp.files import checksum
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
-from interp.models.architectures import CLASSIFIER, Kind, kind_of
 from interp.models.checkpoint import (
     Stored,
     as_user_error,
@@ -46,6 +45,7 @@ from interp.models.gguf import (
     read_header,
     readable,
 )
+from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
 from interp.models.names import absolute, chosen, short_name

@@ -10,6 +10,7 @@ from pydantic import JsonValue, model_validator
 from interp import texts
 from interp.choices import Quantization
 from interp.errors import UserError, shortened
+from interp.models.families.settings import SWITCHES
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 from interp.options import FromText, Options
 from interp.texts import iso_date, path
@@ -71,10 +72,6 @@ def model_name(text: str) -> str:
 
 
 Thinking = Literal["off", "on"]
-
-SWITCHES = ("enable_thinking", "thinking")
-"""Variables that switch thinking on and off in chat templates: one used by Qwen3, SmolLM3 and
-GLM-4.5, and one used by DeepSeek-V3.1 and Granite."""
 
 DEFAULT_DATE = "2024-07-26"
 """The date passed to templates: the fallback date of the templates of Llama 3.1 and 3.2."""

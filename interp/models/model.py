@@ -21,17 +21,12 @@ from transformers import (
 )
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
-from interp.models.architectures import (
-    CAUSAL,
-    CLASSIFIER,
-    TEXT_TO_TEXT,
-    Architecture,
-    Kind,
-    architecture_of,
-    kind_of,
-)
+from interp.models.architectures import architecture_of, listed_for
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
+from interp.models.families import settings
+from interp.models.families.modules import Architecture
 from interp.models.gguf import readable, remove_foreign_tokens
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.quantized import check_differentiable, quantization_of
@@ -39,12 +34,6 @@ from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thi
 from interp.models.tokenizer_limits import check_limits
 from interp.models.weights import device_of, weights_of
 from interp.prompts.thought import Thought
-
-_WITHOUT_ATTENTION = ("linear_attention", "conv", "moe", "mlp")
-"""transformers' names in `layer_types` for layers that have no attention weights."""
-
-_READING_TOKENS = ("embed_tokens_per_layer", "ngram_embedding")
-"""Names of modules that read tokens for later layers: of Gemma 3n and 4, and of Qwen 4."""
 
 _FRAMES = 256
 """Number of message frames to cache; most prompts have the same earlier messages."""
@@ -123,6 +112,11 @@ class Model:
         except UserError:
             return False
 
+    @property
+    def text_config(self) -> PreTrainedConfig:
+        """The configuration of the part that reads text; most models have no other part."""
+        return self.hf.config.get_text_config()
+
     @cached_property
     def forward_arguments(self) -> frozenset[str]:
         """Names of the arguments to a forward pass; some models accept no positions or no cache."""
@@ -167,7 +161,7 @@ class Model:
         """
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
-        scales = getattr(self.hf.config.get_text_config(), "altup_num_inputs", 1) > 1
+        scales = settings.has_several_streams(self.text_config)
         return not (overflows or counts or scales or self.is_recurrent)
 
     @property
@@ -191,28 +185,23 @@ class Model:
     @property
     def is_recurrent(self) -> bool:
         """Whether some layers cache more than keys and values: a state or convolution inputs."""
-        kinds = set(getattr(self.hf.config.get_text_config(), "layer_types", None) or ())
         # transformers marks most of these models as stateful, but not those with convolutions.
-        return bool(self.hf._is_stateful) or any("attention" not in kind for kind in kinds)
+        return bool(self.hf._is_stateful) or settings.keeps_states(self.text_config)
 
     @property
     def attention_layers(self) -> tuple[int, ...]:
         """The layers that have attention, if others have none; otherwise empty."""
-        kinds = getattr(self.hf.config.get_text_config(), "layer_types", None) or ()
-        found = tuple(i for i, kind in enumerate(kinds) if kind not in _WITHOUT_ATTENTION)
-        return found if len(found) < len(kinds) else ()
+        return settings.attention_layers(self.text_config)
 
     @property
     def reads_tokens_again(self) -> bool:
         """Whether later layers also read the tokens, which the input embeddings do not replace."""
-        return any(path.endswith(_READING_TOKENS) for path, _ in self.hf.named_modules())
+        return any(path.endswith(settings.READING_TOKENS) for path, _ in self.hf.named_modules())
 
     @property
     def context_length(self) -> int | None:
         """Length of the longest possible prompt, in tokens; None if not in the configuration."""
-        config = self.hf.config.get_text_config()
-        # MPT's attention uses another name for this length.
-        length = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
+        length = settings.context_length(self.text_config)
         return None if length is None else length - self._positions_before_first
 
     @cached_property
@@ -233,21 +222,19 @@ class Model:
         return module
 
     @property
+    def residual_scale(self) -> float:
+        """The factor that scales the outputs of attention and MLP when added to the stream."""
+        return listed_for(self.text_config).residual_scale(self.text_config)
+
+    @property
     def logit_scale(self) -> float:
         """The factor that scales logits before any soft cap; 1 for most models."""
-        config = self.hf.config.get_text_config()
-        if hasattr(config, "logits_scaling"):
-            multiplies = config.model_type.startswith("hyperclovax")
-            # Granite and MiniCPM3 divide by this factor.
-            return float(config.logits_scaling if multiplies else 1 / config.logits_scaling)
-        if hasattr(config, "lm_head_multiplier"):  # Falcon-H1
-            return float(config.lm_head_multiplier)
-        return float(getattr(config, "logit_scale", None) or 1.0)  # Cohere
+        return listed_for(self.text_config).logit_scale(self.text_config)
 
     @property
     def logit_soft_cap(self) -> float | None:
-        """Soft cap c, which turns logits x into c tanh(x / c) in Gemma-2; None without a cap."""
-        return getattr(self.hf.config.get_text_config(), "final_logit_softcapping", None)
+        """Soft cap c, which turns logits x into c tanh(x / c) in Gemma 2; None without a cap."""
+        return listed_for(self.text_config).logit_soft_cap(self.text_config)
 
     @property
     def chat_frame(self) -> ChatFrame:
@@ -349,7 +336,7 @@ class Model:
 
     def _tokens(self, name: str, values: Sequence[object]) -> set[int]:
         """The token ids that a setting lists, of which there may be millions."""
-        size = getattr(self.hf.config.get_text_config(), "vocab_size", None)
+        size = getattr(self.text_config, "vocab_size", None)
         found = set[int]()
         for value in values:
             if type(value) is not int or value < 0 or (size is not None and value >= size):

@@ -1,6 +1,5 @@
 """Sites (activations that can be read and patched): their locations, and hooks on them."""
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from torch.utils.hooks import RemovableHandle
 from interp.choices import SITES
 from interp.errors import ModelError, UserError
 from interp.models.architectures import UNMAPPED_WORKS, layers_of
+from interp.models.families.settings import has_several_streams
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
@@ -63,7 +63,7 @@ def locate(model: Model, site: str, layer: int) -> Location:
     Raises:
         UserError: the architecture has no such site, or several residual streams.
     """
-    if getattr(model.hf.config.get_text_config(), "altup_num_inputs", 1) > 1:
+    if has_several_streams(model.text_config):
         raise UserError(
             f"{model.name} ({model.hf.config.model_type}) has several residual streams (AltUp), "
             f"whose sites are not known here. {UNMAPPED_WORKS}"
@@ -114,7 +114,7 @@ def layer_count(model: Model) -> int:
 
 def head_count(model: Model, site: str) -> int:
     """Number of heads in each layer at a site."""
-    config = model.hf.config.get_text_config()
+    config = model.text_config
     heads: int = config.num_attention_heads
     if SITES[site].heads == "key-value":
         heads = getattr(config, "num_key_value_heads", None) or heads
@@ -145,14 +145,6 @@ def check_sites(
         for layer in range(layer_count(model)):
             for needed in (site, SITES[site].patched_at):
                 locate(model, needed, layer)
-
-
-def residual_scale(model: Model) -> float:
-    """The factor that scales the outputs of attention and MLP when they are added to the stream."""
-    config = model.hf.config.get_text_config()
-    if hasattr(config, "scale_depth"):  # MiniCPM3
-        return float(config.scale_depth / math.sqrt(config.num_hidden_layers))
-    return float(getattr(config, "residual_multiplier", 1.0))  # Granite
 
 
 def _check_indices(kind: str, given: Sequence[int] | None, count: int, model: Model) -> None:

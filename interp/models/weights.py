@@ -15,8 +15,9 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from interp.errors import UserError, one_line
-from interp.models.architectures import Kind
 from interp.models.checkpoint import Stored, settings
+from interp.models.families.settings import heads_after_layers
+from interp.models.kinds import Kind
 from interp.models.quantized import check_stored_quantized, quantization_of
 
 
@@ -258,8 +259,7 @@ def _belongs_to_layers(hf: PreTrainedModel, key: str) -> bool:
 
 
 def _in_layers(hf: PreTrainedModel, key: str) -> bool:
-    # Heads for several tokens at once may be numbered after the layers (DeepSeek-V3).
-    extra = getattr(hf.config.get_text_config(), "num_nextn_predict_layers", None) or 0
+    extra = heads_after_layers(hf.config.get_text_config())
     for path, module in hf.named_modules():
         if isinstance(module, nn.ModuleList) and key.startswith(f"{path}."):
             number = key.removeprefix(f"{path}.").partition(".")[0]

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from interp.errors import ModelError, UserError
 from interp.models.architectures import UNMAPPED_WORKS
+from interp.models.families.settings import keeps_indexer_keys
 from interp.models.model import Model
-from interp.models.sites import layer_count, residual_scale
+from interp.models.sites import layer_count
 from interp.models.unembedding import ExactLogits, agree
 from interp.patching.cells import PatchingPair
 from interp.patching.exact import run_from
@@ -64,7 +65,7 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
         if site not in _SUMS:
             continue
         for layer, (before, *added, after), _ in _by_layer(model, prompt, _SUMS[site]):
-            scaled = [residual_scale(model) * tensor for tensor in added]
+            scaled = [model.residual_scale * tensor for tensor in added]
             if not _equal(torch.stack([before, *scaled]), after):
                 raise UserError(
                     f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
@@ -98,7 +99,7 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
     Raises:
         UserError: the logits differ, or layers keep more than keys and values.
     """
-    if hasattr(model.hf.config.get_text_config(), "index_topk"):
+    if keeps_indexer_keys(model.text_config):
         raise ModelError(
             f"the layers of {model.name} ({model.hf.config.model_type}) keep the keys of an "
             f"indexer beside keys and values, so it cannot be run in parts. {UNMAPPED_WORKS}"

@@ -39,7 +39,6 @@ from interp.models.sites import (
     layer_count,
     locate,
     recorded,
-    residual_scale,
     skipped,
 )
 from interp.models.unembedding import ExactLogits
@@ -235,7 +234,7 @@ def _edits_at(
     seen: list[Tensor] = []
 
     if site.beside is not None:
-        stream, scale = locate(model, site.beside, layer), residual_scale(model)
+        stream, scale = locate(model, site.beside, layer), model.residual_scale
 
         def see(tensor: Activation) -> Activation:
             seen[:] = [stream.view(tensor)[rows, positions - start, heads]]

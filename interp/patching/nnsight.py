@@ -14,7 +14,7 @@ from torch import Tensor
 from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.models.sites import Location, locate, residual_scale
+from interp.models.sites import Location, locate
 from interp.patching.cells import Cell, PatchingPair
 from interp.patching.library import Activations, LibraryBackend, Logits, acts_at, write
 from interp.patching.passes import SiteKey, Written
@@ -39,7 +39,7 @@ class NnsightBackend(LibraryBackend):
                 "omit remote, or use a hub name"
             )
         super().__init__(model)
-        self.scale = residual_scale(model)
+        self.scale = model.residual_scale
         self._remote = {"remote": True} if remote else {}
         self._nnsight: Any = (
             TransformersModel(model.source["name"])

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from interp.errors import ModelError, UserError, shortened
-from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
 from interp.errors import ModelError, UserError
-from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.cache import KeyValues, empty, flattened
+from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.sites import fed_embeddings
 from interp.models.weights import weights_of

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from interp.choices import ALL, LAST, POOLED, RESERVED, TEMPLATE
 from interp.errors import UserError, shortened
-from interp.models.architectures import CAUSAL, CLASSIFIER
 from interp.models.cache import is_long
 from interp.models.chat_template import gap, write
+from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.prompts.prompt import ALONE, Prompt
 from interp.prompts.thought import Span, Thought

@@ -152,7 +152,7 @@ def model_record(
             "identity": model.identity,
             "architecture": model.hf.config.model_type,
             "parameters": model.hf.num_parameters(),
-            "vocabulary": model.hf.config.get_text_config().vocab_size,
+            "vocabulary": model.text_config.vocab_size,
             "dtype": model.dtype,
             "quantization": model.quantization,
             "device": str(model.device),

@@ -53,7 +53,7 @@ def _surprise(
     model: Model, states: Float[Tensor, "position size"], tokens: Int[Tensor, " position"]
 ) -> Float[Tensor, " position"]:
     """Negative log-probability of each token, in nats, in fp64."""
-    vocabulary = int(model.hf.config.get_text_config().vocab_size)
+    vocabulary = int(model.text_config.vocab_size)
     chunk = max(1, CHUNK_LOGITS // vocabulary)
     parts = [
         nn.functional.cross_entropy(unembed(model, part), part_tokens, reduction="none")

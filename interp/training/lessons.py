@@ -18,7 +18,7 @@ from torch.utils.data import Dataset
 
 from interp.console import Progress
 from interp.errors import UserError
-from interp.models.architectures import CAUSAL, CLASSIFIER
+from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.outputs import fixed_answers

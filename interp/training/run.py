@@ -22,7 +22,7 @@ from interp.errors import UserError
 from interp.files import inside, locked, names_in, unfinished_name, write_whole, writing
 from interp.measuring.core import bind, collect
 from interp.models.adapters import SETTINGS, low_rank, save_adapter
-from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.load import set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model

@@ -26,9 +26,9 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
-from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.checkpoint import as_user_error, read_configuration
 from interp.models.gguf import gguf_of, load_config, read_header
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer

@@ -11,7 +11,7 @@ from interp.measurements.answers.decoding import generate
 from interp.measurements.answers.generation import GenerationMeasurement
 from interp.measurements.specs import Generate
 from interp.measuring.core import Measurement, PromptRows, explained
-from interp.models.architectures import CAUSAL
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget

@@ -1,4 +1,6 @@
 import copy
+from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import pytest
 import torch
@@ -8,7 +10,10 @@ import interp
 from interp.errors import UserError
 from interp.measurements.specs import SoftScore
 from interp.measuring.core import bind
-from interp.models.architectures import ARCHITECTURES, architecture_of, attentions_of, layers_of
+from interp.models import architectures
+from interp.models.architectures import architecture_of, attentions_of, layers_of
+from interp.models.families.modules import ARCHITECTURES
+from interp.plugins import ARCHITECTURES as PLUGINS
 from interp.reading.tokens import tokenize
 from interp_probes.specs import Familiarity
 from tests.support.other_kinds import classifier
@@ -49,6 +54,51 @@ def test_an_unknown_model_type_is_tried_as_llama():
     hf = make_tiny("gpt2", byte_level()).hf
     hf.config.model_type = "brand_new"
     with pytest.raises(UserError, match="'brand_new' cannot be inspected, because"):
+        architecture_of(hf)
+
+
+@pytest.fixture
+def another_package(monkeypatch):
+    """Install entry points, by model type, of another package."""
+
+    def install(**values):
+        points = {name: EntryPoint(name, value, PLUGINS) for name, value in values.items()}
+        monkeypatch.setattr(architectures, "plugins", lambda group: points)
+
+    return install
+
+
+NEW_FAMILY = replace(
+    ARCHITECTURES["gpt2"], residual_scale=lambda config: 0.5, logit_scale=lambda config: 3.0
+)
+
+
+def test_another_package_adds_a_family(another_package):
+    model = make_tiny("gpt2", byte_level())
+    model.hf.config.model_type = "brand_new"
+    assert not model.is_mapped
+    assert model.logit_scale == 1.0
+    another_package(brand_new=f"{__name__}:NEW_FAMILY")
+    assert architecture_of(model.hf) == NEW_FAMILY
+    assert model.is_mapped
+    assert (model.residual_scale, model.logit_scale, model.logit_soft_cap) == (0.5, 3.0, None)
+    encoder = copy.deepcopy(classifier("bert").hf)
+    encoder.config.model_type = "brand_new"
+    with pytest.raises(UserError, match="'brand_new' cannot be inspected"):
+        architecture_of(encoder)
+
+
+def test_the_packaged_families_cannot_be_replaced(another_package):
+    another_package(llama=f"{__name__}:NEW_FAMILY")
+    assert architecture_of(tiny_model("llama").hf).layers == "model.layers"
+
+
+@pytest.mark.parametrize("value", ["no_such_package:THING", f"{__name__}:PLUGINS"])
+def test_a_family_that_is_none_is_refused(another_package, value):
+    another_package(brand_new=value)
+    hf = make_tiny("gpt2", byte_level()).hf
+    hf.config.model_type = "brand_new"
+    with pytest.raises(UserError, match=r"'brand_new' of interp\.architectures"):
         architecture_of(hf)
 
 

@@ -11,8 +11,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 import interp
 from interp.errors import UserError
-from interp.models.architectures import ARCHITECTURES, ENCODERS
 from interp.models.backward_rules import FROZEN_NORMS, GIM, PLAIN, BackwardRules, backward_rules
+from interp.models.families.modules import ARCHITECTURES, ENCODERS
 from interp.models.model import Model
 from interp.models.sites import replaced
 from tests.support.other_kinds import CLASSIFIERS, classifier

@@ -18,7 +18,7 @@ from interp.errors import UserError
 from interp.measurements.specs import SoftScore
 from interp.measuring.core import bind, collect
 from interp.models import quantized
-from interp.models.architectures import CAUSAL
+from interp.models.kinds import CAUSAL
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT

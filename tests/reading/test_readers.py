@@ -18,7 +18,7 @@ import interp
 from interp.errors import ModelError, UserError
 from interp.measurements.specs import Attribute, Effects, Evaluate, Generate, Patch, SoftScore
 from interp.measuring.core import bind
-from interp.models.architectures import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.outputs import decoder_prefix, fixed_answers, target_tokens
 from interp.reading.readers import reader_of

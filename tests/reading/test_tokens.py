@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import interp
 from interp.errors import UserError
-from interp.models.cache import short_length
+from interp.models.families.settings import short_length
 from interp.prompts.prompt import Prompt, compose
 from interp.reading.tokens import batches, pad, token_roles, token_segments, tokenize, tokens_of
 from tests.support.answers import with_options, yes_no
@@ -88,8 +88,8 @@ def test_batches_hold_every_prompt_once_within_the_budget(budget):
 @pytest.mark.parametrize("budget", [300, 10_000])
 def test_no_batch_mixes_prompts_on_both_sides_of_long_ropes_length(budget):
     model = other_model("phi3")
-    assert short_length(model) == 80
-    assert short_length(tiny_model("llama")) is None
+    assert short_length(model.text_config) == 80
+    assert short_length(tiny_model("llama").text_config) is None
     tokenized = tokenize(model, list(some_prompts(30)))
     sides = [
         {len(prompt) > 80 for prompt in batch.prompts}

@@ -26,7 +26,8 @@ from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
 from interp.attribution.method import AnyModel, SegmentScores, TokenScores
 from interp.errors import UserError
-from interp.models.architectures import CAUSAL, layers_of
+from interp.models.architectures import layers_of
+from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.readers import reader_of
 
@@ -207,7 +208,7 @@ def token_scores(
 
 def mean_embedding(model: Model) -> Float[Tensor, " size"]:
     """The mean of the vocabulary's embeddings, after the model's own scaling."""
-    vocabulary = torch.arange(model.hf.config.get_text_config().vocab_size, device=model.device)
+    vocabulary = torch.arange(model.text_config.vocab_size, device=model.device)
     chunks = torch.split(vocabulary, VOCABULARY_ROWS)
     embed = reader_of(model).embed
     total = torch.stack([embed(ids).double().sum(0) for ids in chunks]).sum(0)

@@ -15,8 +15,8 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from interp.attribution.method import AnyModel, Captured, Need
 from interp.errors import UserError
-from interp.models.architectures import TEXT_TO_TEXT
 from interp.models.backward_rules import FROZEN_NORMS, GIM, check_rules
+from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.sites import hooked
 

@@ -19,7 +19,7 @@ from interp.choices import LAST, POOLED, SITES
 from interp.errors import UserError
 from interp.measurements.specs import Activations
 from interp.measuring.core import Measurement, PromptRows, token_rows
-from interp.models.architectures import CLASSIFIER
+from interp.models.kinds import CLASSIFIER
 from interp.models.model import Model
 from interp.models.sites import Location, check_sites, layer_count, locate, watched
 from interp.patching.checks import check_sums

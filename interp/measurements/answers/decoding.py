@@ -27,7 +27,7 @@ from transformers import (
 
 from interp.errors import ModelError, UserError, one_line
 from interp.measurements.specs import Generate
-from interp.models.architectures import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.reading.outputs import decoder_prefix
 from interp.reading.tokens import Batch

@@ -7,7 +7,7 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.models.architectures import CLASSIFIER
+from interp.models.kinds import CLASSIFIER
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.outputs import fixed_answers
