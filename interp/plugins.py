@@ -37,6 +37,10 @@ ARCHITECTURES = "interp.architectures"
 """Entry points of this group are named by a model type, and refer to instances of
 `interp.models.families.modules.Architecture`."""
 
+FORMATS = "interp.formats"
+"""Entry points of this group are named by the suffix of files, and refer to instances of subclasses
+of `interp.models.formats.Format`."""
+
 BACKENDS = "interp.backends"
 """Entry points of this group refer to subclasses of `interp.patching.library.LibraryBackend`."""
 

@@ -133,7 +133,7 @@ def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
         reason = reason or "the search for the estimates did not converge"
         return _table({}, {**dict.fromkeys(names, f"undefined: {reason}"), **notes})
     estimates, errors = fit
-    freedom = int(clusters.max()) + 1 - int(_between(design, clusters).sum())
+    freedom = float(clusters.max() + 1 - int(_between(design, clusters).sum()))
     tests = {
         name: (estimates[place], errors[place], freedom)
         for place, name in enumerate(names, start=1)

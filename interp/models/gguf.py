@@ -22,24 +22,13 @@ from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
-from transformers import (
-    AutoConfig,
-    PreTrainedConfig,
-    PreTrainedModel,
-    modeling_gguf_pytorch_utils,
-)
+from transformers import PreTrainedModel, modeling_gguf_pytorch_utils
 from transformers.utils import logging, quantization_config
 
 from interp.errors import UserError, one_line
-from interp.files import open_plain
-from interp.models.checkpoint import (
-    PICKLE_FILES,
-    WEIGHT_FILES,
-    Stored,
-    StoredTensor,
-    as_user_error,
-)
-from interp.models.loading import GGUF
+from interp.files import checksum, open_plain
+from interp.models.checkpoint import StoredTensor, as_user_error
+from interp.models.formats import Contents, Format
 
 MODEL = "a whole GGUF file of a language model whose architecture transformers reads"
 
@@ -67,42 +56,7 @@ _READ_SCALING = frozenset({"gpt-oss"})
 """Architectures whose settings of rotary scaling transformers reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """A checked header of a GGUF file."""
-
-    stored: Stored
-    """The tensors as they are loaded: quantized ones become floating-point numbers."""
-    quantization: str | None
-    """The type of most quantized values, such as Q4_1; None if no tensor is quantized."""
-
-
-def gguf_of(name: str, place: Path) -> Path | None:
-    """The GGUF file that is a model: the place itself, or the only one in a folder without weights.
-
-    Raises:
-        UserError: the folder holds several.
-    """
-    if place.is_file():
-        return place
-    if any((place / file).exists() for file in (*WEIGHT_FILES, *PICKLE_FILES)):
-        return None
-    with as_user_error("its folder", name):
-        files = sorted(file for file in place.iterdir() if _is_gguf(file))
-    if len(files) > 1:
-        named = ", ".join(one_line(file.name, 80) for file in files[:8])
-        raise UserError(
-            f"{one_line(name)} holds {len(files)} GGUF files ({named}); pass one of the files "
-            "instead of their folder"
-        )
-    return files[0] if files else None
-
-
-def _is_gguf(file: Path) -> bool:
-    return file.suffix.lower() == GGUF and file.is_file()
-
-
-def read_header(name: str, file: Path) -> Header:
+def read_header(name: str, file: Path) -> Contents:
     """Check the header of a GGUF file, without reading weights.
 
     Raises:
@@ -126,7 +80,8 @@ def read_header(name: str, file: Path) -> Header:
         key: tensor if _is_plain(tensor.dtype) else StoredTensor(tensor.shape, "F32")
         for key, tensor in tensors.items()
     }
-    return Header(stored, next((kind for kind, size in values.most_common(1) if size), None))
+    packed = next((kind for kind, size in values.most_common(1) if size), None)
+    return Contents(stored, packed=packed)
 
 
 def _is_plain(kind: str) -> bool:
@@ -274,31 +229,6 @@ def _check_settings(settings: Mapping[str, Any], tensors: Mapping[str, StoredTen
         )
 
 
-def load_config(location: Path | str, **options: Any) -> PreTrainedConfig:
-    """The configuration of a model, whose files are already checked."""
-    with readable(location) as (place, own):
-        config: PreTrainedConfig = AutoConfig.from_pretrained(place, **options, **own)
-    return config
-
-
-@contextmanager
-def readable(location: Path | str) -> Iterator[tuple[Path | str, dict[str, Any]]]:
-    """A location and further options with which transformers reads a model; lasts for the block.
-
-    A GGUF file is read alone in a folder, since transformers would prefer a tokenizer or an
-    adapter beside it.
-    """
-    if isinstance(location, str) or not location.is_file():
-        yield location, {}
-        return
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / f"model{GGUF}"
-        file.symlink_to(location.absolute())
-        with _read_once():
-            # The whole path, because transformers looks first in the working directory.
-            yield Path(folder), {"gguf_file": str(file)}
-
-
 @contextmanager
 def _read_once() -> Iterator[None]:
     """Within the block, headers and tensor names that were already read are not read again.
@@ -337,51 +267,83 @@ def _unchanged_reader(file: Path, *unused: int) -> Any:
     return Reader(file)
 
 
-def remove_foreign_tokens(tokenizer: Any) -> None:
-    """Remove the tokens that transformers adds to the vocabulary of a file, which is whole.
+class GGUF(Format):
+    """The format of GGUF files."""
 
-    For a byte-level vocabulary, it builds GPT-2's tokenizer, which has a token <|endoftext|>.
-    """
-    backend = json.loads(tokenizer.backend_tokenizer.to_str())
-    own = [token for token in backend["added_tokens"] if token["id"] < tokenizer.vocab_size]
-    if len(own) < len(backend["added_tokens"]):
-        changed = json.dumps(backend | {"added_tokens": own})
-        tokenizer._tokenizer = Tokenizer.from_str(changed)
+    configuration = "its configuration"
+    may_quantize = False
+
+    def check_configuration(self, name: str, place: Path) -> None:
+        """Check the header."""
+        read_header(name, place)
+
+    def read(self, name: str, place: Path, *, allow_pickle: bool) -> Contents:
+        """Check the header."""
+        return read_header(name, place)
+
+    def checksum(self, name: str, place: Path, *, allow_pickle: bool) -> str:
+        """A hash of the file."""
+        return checksum(place.resolve())
+
+    def unread(self, place: Path, *, allow_pickle: bool) -> str | None:
+        """None, since nothing beside the file belongs to the model."""
+        return None
+
+    @contextmanager
+    def readable(self, place: Path | str) -> Iterator[tuple[Path | str, dict[str, Any]]]:
+        """A folder that holds the file alone.
+
+        transformers would prefer a tokenizer or an adapter beside the file.
+        """
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "model.gguf"
+            file.symlink_to(Path(place).absolute())
+            with _read_once():
+                # The whole path, because transformers looks first in the working directory.
+                yield Path(folder), {"gguf_file": str(file)}
+
+    def options(self) -> dict[str, Any]:
+        """The option with which transformers unpacks weights that it could keep in blocks."""
+        # Its bar for this does not obey `disable_progress_bar`, unlike all others.
+        vars(modeling_gguf_pytorch_utils)["tqdm"] = logging.tqdm
+        # Older versions always unpack them, and have no such option.
+        option: Any = getattr(quantization_config, "GgufConfig", None)
+        return {} if option is None else {"quantization_config": option(dequantize=True)}
+
+    def finish(self, name: str, hf: PreTrainedModel, contents: Contents) -> None:
+        """Remove transformers' marks of quantization, since the weights are unpacked.
+
+        transformers leaves out tensors without a word that it expects in no model of this
+        architecture, such as those of layers beyond block_count, or biases.
+
+        Raises:
+            UserError: the file holds more numbers than the model.
+        """
+        _unchanged_reader.cache_clear()  # a header in memory takes kilobytes per token
+        quantizer: Any = getattr(hf, "hf_quantizer", None)
+        if quantizer is not None:
+            quantizer.remove_quantization_config(hf)
+        held = sum(tensor.size for tensor in contents.stored.values())
+        kept = hf.state_dict().keys()
+        own = (*hf.named_parameters(), *hf.named_buffers())
+        used = sum(tensor.numel() for key, tensor in own if key in kept)
+        if held > used:
+            raise UserError(
+                f"the GGUF file of {one_line(name)} holds {held:,} numbers, but a model with its "
+                f"settings has only {used:,}, so transformers would ignore some; copy or download "
+                "the file again, or pass the model's original folder"
+            )
+
+    def finish_tokenizer(self, tokenizer: Any) -> None:
+        """Remove the tokens that transformers adds to the vocabulary of a file, which is whole.
+
+        For a byte-level vocabulary, it builds GPT-2's tokenizer, which has a token <|endoftext|>.
+        """
+        backend = json.loads(tokenizer.backend_tokenizer.to_str())
+        own = [token for token in backend["added_tokens"] if token["id"] < tokenizer.vocab_size]
+        if len(own) < len(backend["added_tokens"]):
+            changed = json.dumps(backend | {"added_tokens": own})
+            tokenizer._tokenizer = Tokenizer.from_str(changed)
 
 
-def dequantizing() -> dict[str, Any]:
-    """The option with which transformers unpacks weights that it could keep in blocks."""
-    # Its bar for this does not obey `disable_progress_bar`, unlike all others.
-    vars(modeling_gguf_pytorch_utils)["tqdm"] = logging.tqdm
-    # Older versions always unpack them, and have no such option.
-    option: Any = getattr(quantization_config, "GgufConfig", None)
-    return {} if option is None else {"quantization_config": option(dequantize=True)}
-
-
-def as_ordinary(hf: PreTrainedModel) -> None:
-    """Remove transformers' marks of quantization from a model whose weights it has unpacked."""
-    _unchanged_reader.cache_clear()  # a header in memory takes kilobytes per token
-    quantizer: Any = getattr(hf, "hf_quantizer", None)
-    if quantizer is not None:
-        quantizer.remove_quantization_config(hf)
-
-
-def check_all_read(name: str, hf: PreTrainedModel, header: Header) -> None:
-    """Check that a loaded model has used every number of its file.
-
-    transformers leaves out tensors without a word that it expects in no model of this architecture,
-    such as those of layers beyond block_count, or biases.
-
-    Raises:
-        UserError: the file holds more numbers than the model.
-    """
-    held = sum(tensor.size for tensor in header.stored.values())
-    kept = hf.state_dict().keys()
-    own = (*hf.named_parameters(), *hf.named_buffers())
-    used = sum(tensor.numel() for key, tensor in own if key in kept)
-    if held > used:
-        raise UserError(
-            f"the GGUF file of {one_line(name)} holds {held:,} numbers, but a model with its "
-            f"settings has only {used:,}, so transformers would ignore some; copy or download the "
-            "file again, or pass the model's original folder"
-        )
+FORMAT = GGUF()

@@ -22,29 +22,16 @@ from transformers.utils.peft_utils import find_adapter_config_file
 from interp.choices import Quantization
 from interp.console import echo
 from interp.errors import UserError, described, one_line
-from interp.files import checksum
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
 from interp.models.checkpoint import (
     Stored,
     as_user_error,
-    check_folder,
     check_regular,
-    folder_checksum,
     has_tokenizer,
     read_configuration,
     stored_tensors,
-    unread_pickle,
 )
-from interp.models.gguf import (
-    Header,
-    as_ordinary,
-    check_all_read,
-    dequantizing,
-    gguf_of,
-    load_config,
-    read_header,
-    readable,
-)
+from interp.models.formats import Contents, Format, format_of, load_config, model_file
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
@@ -117,14 +104,12 @@ class FoundModel:
     tokenizer: PreTrainedTokenizerBase
     config: PreTrainedConfig
     kind: Kind
-    stored: Stored | None
-    """The tensors of a local model; None for a model on the hub, whose weights may not be
-    downloaded yet.
-    """
     options: Mapping[str, Any]
     """Options for transformers: revision, use_safetensors, trust_remote_code."""
-    gguf: Header | None = None
-    """The header of a GGUF file."""
+    contents: Contents | None = None
+    """What the files of a local model hold; None for a model on the hub, whose weights may not be
+    downloaded yet.
+    """
     adapter: Adapter | None = None
     """An adapter to merge into the model. If there is one, all other fields except name, source,
     fingerprint and tokenizer describe its base.
@@ -136,23 +121,21 @@ class FoundModel:
         return self.options["use_safetensors"] is None
 
     @property
-    def configuration(self) -> str:
-        """What the configuration is called in messages."""
-        return "config.json" if self.gguf is None else "its configuration"
+    def format(self) -> Format:
+        """The format in which the model is stored."""
+        return format_of(self.location)
 
     @property
     def unread_pickle(self) -> str | None:
         """Name of a pickle beside the weights of a local model that is not opened."""
-        if self.gguf is not None or not isinstance(self.location, Path):
+        if isinstance(self.location, str):
             return None
-        return unread_pickle(self.location, allow_pickle=self.allow_pickle)
+        return self.format.unread(self.location, allow_pickle=self.allow_pickle)
 
     def checksum(self) -> str:
         """A hash of the configuration and weights, or the commit on the hub."""
-        if self.gguf is not None and isinstance(self.location, Path):
-            return checksum(self.location.resolve())
         if isinstance(self.location, Path):
-            return folder_checksum(self.name, self.location, allow_pickle=self.allow_pickle)
+            return self.format.checksum(self.name, self.location, allow_pickle=self.allow_pickle)
         return f"{self.place}@{self.source.get('commit', self.source['revision'])}"
 
 
@@ -237,23 +220,18 @@ def find_model(
     name = canonical_name(name)
     place = resolve(name, loading.revision)
     location, source = place.location, place.source
-    stored = header = None
-    raw: dict[str, Any] = {}
+    contents: Contents | None = None
     folder: Path | None = None
     revision = loading.revision
     if isinstance(location, Path) and is_adapter(location):
         return _adapted(name, location, loading, kind_in, named or short_name(name))
     # After an adapter, because its folder may hold anything.
-    if isinstance(location, Path) and (file := gguf_of(name, location)) is not None:
-        location, header = file, read_header(name, file)
-        stored = header.stored
-    elif isinstance(location, Path):
-        folder = location
-        with as_user_error("its folder", name):
-            check_folder(name, location, allow_pickle=loading.allow_pickle)
-        stored = stored_tensors(name, location, allow_pickle=loading.allow_pickle)
-        raw = read_configuration(name, location)
-        check_counts(name, raw, stored)
+    if isinstance(location, Path):
+        location = model_file(name, location)
+        folder = location if location.is_dir() else None
+        contents = format_of(location).read(name, location, allow_pickle=loading.allow_pickle)
+        raw = contents.raw
+        check_counts(name, raw, contents.stored)
     else:
         _check_no_adapter(name, loading.revision)
         folder, revision = pinned(name, loading.revision)
@@ -263,7 +241,7 @@ def find_model(
     check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
-    with as_user_error("config.json" if header is None else "its configuration", name):
+    with as_user_error(format_of(location).configuration, name):
         config = load_config(location, **options)
         kind = kind_in(config, config.architectures or ())
         check_windows(name, config)
@@ -277,8 +255,7 @@ def find_model(
     options["use_safetensors"] = None if loading.allow_pickle else True
     shown = named or short_name(name)
     return FoundModel(
-        *(shown, name, location, source, fingerprint, tokenizer, config, kind, stored, options),
-        gguf=header,
+        *(shown, name, location, source, fingerprint, tokenizer, config, kind, options, contents)
     )
 
 
@@ -366,16 +343,16 @@ def _check_no_adapter(name: str, revision: str | None) -> None:
 
 def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, tuple[str, ...]]:
     """The model in evaluation mode, and notes about its weights."""
-    stored = _stored(found) if found.stored is None else found.stored
+    stored = _stored(found) if found.contents is None else found.contents.stored
     if stored is not None:
         trusted: bool = found.options["trust_remote_code"]
-        with as_user_error(found.configuration, found.name):
+        with as_user_error(found.format.configuration, found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     method = quantization_of(found.config)
     with (
         quantized_weights(found.name, method),
         quiet_report(),
-        readable(found.location) as (location, own),
+        found.format.readable(found.location) as (location, own),
     ):
         # transformers' annotations omit the information about loaded tensors that it also returns.
         loaded: Any = found.kind.auto_for(found.config).from_pretrained(
@@ -389,10 +366,9 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         )
     hf, info = loaded
     hf.train(False)
-    if found.gguf is not None:
-        as_ordinary(hf)
-        check_all_read(found.name, hf, found.gguf)
-        hf.name_or_path = str(found.location)
+    hf.name_or_path = str(found.location)
+    if found.contents is not None:
+        found.format.finish(found.name, hf, found.contents)
     notes = check_complete(found.name, hf, info)
     if method is not None:
         run_eagerly(hf)
@@ -401,8 +377,8 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
 
 def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
     """The format of stored weights that are ordinary numbers once they are loaded."""
-    if found.gguf is not None:
-        return found.gguf.quantization
+    if found.contents is not None and found.contents.packed is not None:
+        return found.contents.packed
     return None if quantization_of(hf.config) else quantization_of(found.config)
 
 
@@ -419,7 +395,7 @@ def _run_first_pass(found: FoundModel, hf: PreTrainedModel) -> None:
     if hf.config.is_encoder_decoder:
         inputs["decoder_input_ids"] = token
     method = quantization_of(found.config)
-    configured = as_user_error(found.configuration, found.name)
+    configured = as_user_error(found.format.configuration, found.name)
     with quantized_weights(found.name, method) if method else configured:
         assert isinstance(hf(**inputs).logits, torch.Tensor)
 
@@ -449,13 +425,13 @@ def _fingerprint(location: Path | str) -> str | None:
 
 def _quantizing(found: FoundModel, quantization: Quantization | None, dtype: str) -> dict[str, Any]:
     """The argument with which transformers quantizes; without one, it reads the checkpoint's."""
-    if found.gguf is not None and quantization is not None:
+    if quantization is None:
+        return found.format.options()
+    if not found.format.may_quantize:
         raise UserError(
-            f"{one_line(found.place)} is a GGUF file, which is not quantized again; load it "
+            f"{one_line(found.place)} is a file whose weights are not quantized again; load it "
             f"without quantization {quantization!r}"
         )
-    if quantization is None:
-        return {} if found.gguf is None else dequantizing()
     own = quantization_of(found.config)
     if own is not None:
         raise UserError(
@@ -463,7 +439,7 @@ def _quantizing(found: FoundModel, quantization: Quantization | None, dtype: str
             f"without quantization {quantization!r}"
         )
     compute = str((found.config.dtype or "bfloat16") if dtype == "auto" else dtype)
-    with as_user_error(found.configuration, found.name):
+    with as_user_error(found.format.configuration, found.name):
         compute_dtype = getattr(torch, compute.removeprefix("torch."))
     return {"quantization_config": quantization_config(quantization, compute=compute_dtype)}
 

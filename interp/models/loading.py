@@ -13,25 +13,28 @@ from interp.errors import UserError, shortened
 from interp.models.families.settings import SWITCHES
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 from interp.options import FromText, Options
+from interp.plugins import FORMATS, plugins
 from interp.texts import iso_date, path
 
 LONGEST_PLACE = 4096
 """Maximum number of characters in a model's name, which may be a whole path."""
 
 
-GGUF = ".gguf"
-"""Suffix of a file that is a whole model."""
-
-
 def is_local(name: str) -> bool:
-    """Whether a model's name refers to a local folder or a GGUF file."""
+    """Whether a model's name refers to a local folder, or to a file that is a whole model."""
     # Path.is_dir raises an error for a name that is too long or not allowed for files.
-    return os.path.isdir(name) or is_gguf(name)  # noqa: PTH112
+    return os.path.isdir(name) or is_model_file(name)  # noqa: PTH112
 
 
-def is_gguf(name: str) -> bool:
-    """Whether a model's name refers to a GGUF file."""
-    return name.lower().endswith(GGUF) and os.path.isfile(name)  # noqa: PTH113
+def is_model_file(name: str) -> bool:
+    """Whether a model's name refers to a file that is a whole model, such as a GGUF file."""
+    return format_name(name) is not None and os.path.isfile(name)  # noqa: PTH113
+
+
+def format_name(name: str) -> str | None:
+    """The format of files with this name, such as "gguf"; None if they are no whole models."""
+    suffix = os.path.splitext(name)[1].removeprefix(".").lower()  # noqa: PTH122
+    return suffix if suffix in plugins(FORMATS) else None
 
 
 def canonical_name(name: str) -> str:

@@ -25,7 +25,7 @@ from interp.models.architectures import architecture_of, listed_for
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.families import settings
 from interp.models.families.modules import Architecture
-from interp.models.gguf import readable, remove_foreign_tokens
+from interp.models.formats import format_of
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
@@ -407,7 +407,8 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
     Raises:
         UserError: it exceeds the limits of `check_limits`.
     """
-    with readable(location) as (place, own):
+    form = format_of(location)
+    with form.readable(location) as (place, own):
         check_limits(place, options.get("revision"))
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, **options, **own)
         if not hasattr(tokenizer, "is_fast"):
@@ -415,8 +416,7 @@ def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerB
             with suppress(Exception):
                 tokenizer = PreTrainedTokenizerFast.from_pretrained(place, **options, **own)
     tokenizer.name_or_path = str(location)
-    if own:
-        remove_foreign_tokens(tokenizer)
+    form.finish_tokenizer(tokenizer)
     if gives_offsets(tokenizer):
         tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
     return tokenizer

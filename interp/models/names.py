@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from interp.errors import UserError, printable, shortened
-from interp.models.loading import GGUF, canonical_name, is_gguf, is_local, is_name, model_name
+from interp.models.loading import (
+    canonical_name,
+    is_local,
+    is_model_file,
+    is_name,
+    model_name,
+)
 from interp.models.organisms import PREFIX
 from interp.options import Options
 
@@ -69,7 +75,7 @@ def absolute(place: str) -> str:
 def short_name(place: str) -> str:
     """The name of a model to which the user gives none: the last part of its path.
 
-    A GGUF file is named without its suffix.
+    A file that is a whole model is named without its suffix.
     A snapshot in a hub's cache has its name on the hub.
     """
     return next(_spellings(place))
@@ -82,8 +88,8 @@ def _spellings(place: str) -> Iterator[str]:
     if not parts or not os.path.isabs(whole):  # noqa: PTH117
         yield whole
         return
-    if is_gguf(whole):
-        parts = (*parts[:-1], parts[-1][: -len(GGUF)] or parts[-1])
+    if is_model_file(whole):
+        parts = (*parts[:-1], Path(whole).stem)
     telling = [part for part in parts if not _UNTELLING.fullmatch(part)] or parts
     if telling[-1] == parts[-1]:
         yield _shown(parts[-1])

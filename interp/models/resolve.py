@@ -18,7 +18,7 @@ from transformers.utils.hub import cached_file
 
 from interp.errors import UserError, one_line
 from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, as_user_error, indexed_files
-from interp.models.loading import GGUF, is_gguf, is_local
+from interp.models.loading import format_name, is_local, is_model_file
 from interp.models.names import absolute
 from interp.models.organisms import PREFIX, nearest_organism, organism_folder
 
@@ -53,10 +53,10 @@ def resolve(name: str, revision: str | None) -> Resolved:
             )
         if name.startswith(PREFIX):
             return Resolved(organism_folder(name), {"kind": "organism", "name": name})
-        kind = "file" if is_gguf(name) else "folder"
+        kind = "file" if is_model_file(name) else "folder"
         return Resolved(Path(name), {"kind": kind, "name": absolute(name)})
-    if name.lower().endswith(GGUF):
-        raise UserError(f"no GGUF file {one_line(name)!r}; expected the path of a file")
+    if (form := format_name(name)) is not None:
+        raise UserError(f"no {form.upper()} file {one_line(name)!r}; expected the path of a file")
     if not name or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
         raise UserError(_no_model(name))
     meant = nearest_organism(PREFIX + name)

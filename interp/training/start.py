@@ -26,8 +26,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
-from interp.models.checkpoint import as_user_error, read_configuration
-from interp.models.gguf import gguf_of, load_config, read_header
+from interp.models.checkpoint import as_user_error
+from interp.models.formats import format_of, load_config, model_file
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import FoundModel, find_model, load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
@@ -167,8 +167,9 @@ def _loaded(found: FoundModel, loading: Loading) -> PreTrainedModel:
 
 def _with_new_head(found: FoundModel, loading: Loading, seed: int) -> PreTrainedModel:
     trusted = found.options["trust_remote_code"]
-    if found.stored is not None:
-        check_sizes(found.name, CLASSIFIER, found.config, found.stored, trust_remote_code=trusted)
+    if found.contents is not None:
+        stored = found.contents.stored
+        check_sizes(found.name, CLASSIFIER, found.config, stored, trust_remote_code=trusted)
     hf = _random(found.name, CLASSIFIER, found.config, loading, seed)
     with as_user_error("its weights", found.name), quiet_report():
         loaded, info = CLASSIFIER.auto.from_pretrained(
@@ -207,11 +208,9 @@ def _from_scratch(
         place = resolve(canonical_name(name), loading.revision)
         options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
         location = place.location
-        if isinstance(location, Path) and (file := gguf_of(name, location)) is not None:
-            read_header(name, file)
-            location = file
-        elif isinstance(location, Path):
-            read_configuration(name, location)
+        if isinstance(location, Path):
+            location = model_file(name, location)
+            format_of(location).check_configuration(name, location)
         with as_user_error("its configuration", name):
             config = load_config(location, **options)
             kind = trained_kind(config, config.architectures or ())

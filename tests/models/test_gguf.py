@@ -11,7 +11,8 @@ import interp
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.adapters import Base, low_rank, save_adapter
-from interp.models.gguf import read_header, readable
+from interp.models.formats import format_of
+from interp.models.gguf import read_header
 from interp.models.load import find_named
 from interp.models.loading import Loading
 from interp.models.names import short_name
@@ -187,7 +188,7 @@ def test_the_header_is_read_once_for_a_model_but_again_once_it_has_changed(file,
 
 def test_the_header_is_cut_from_an_ordinary_array(file):
     # Cutting a memory map instead took most of the time for finding a model.
-    with readable(file) as (_, own):
+    with format_of(file).readable(file) as (_, own):
         reader = gguf.GGUFReader(own["gguf_file"])
     tokens = reader.fields["tokenizer.ggml.tokens"]
     assert {type(part) for part in tokens.parts} == {np.ndarray}

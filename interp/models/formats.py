@@ -1,0 +1,139 @@
+"""Formats in which models are stored: folders, and files that are whole models.
+
+Another package adds a format of files with an entry point in `interp.formats`: its name is the
+suffix of these files without the dot, and it refers to an instance of a subclass of `Format`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
+
+from interp.errors import UserError, one_line
+from interp.models.checkpoint import (
+    PICKLE_FILES,
+    WEIGHT_FILES,
+    Stored,
+    as_user_error,
+    check_folder,
+    folder_checksum,
+    read_configuration,
+    stored_tensors,
+    unread_pickle,
+)
+from interp.models.loading import format_name, is_model_file
+from interp.plugins import FORMATS, load_plugin, misfit, plugins
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the files of a local model hold, as checked before transformers reads them."""
+
+    stored: Stored
+    """The tensors as they are loaded."""
+    raw: dict[str, Any] = field(default_factory=dict)
+    """The content of config.json; empty if the format has no such file."""
+    packed: str | None = None
+    """The type of quantized weights that become ordinary numbers when loaded, such as Q4_1."""
+
+
+class Format:
+    """The format of a folder that transformers has saved; subclasses describe other formats."""
+
+    configuration: ClassVar[str] = "config.json"
+    """What the configuration is called in messages."""
+    may_quantize: ClassVar[bool] = True
+    """Whether the weights can be quantized while they are loaded."""
+
+    def check_configuration(self, name: str, place: Path) -> None:
+        """Check the configuration before transformers reads it.
+
+        Raises:
+            UserError: it is missing or damaged.
+        """
+        read_configuration(name, place)
+
+    def read(self, name: str, place: Path, *, allow_pickle: bool) -> Contents:
+        """Check a model's files without reading weights.
+
+        Raises:
+            UserError: a file is missing, damaged or not regular, or a pickle that is not allowed.
+        """
+        with as_user_error("its folder", name):
+            check_folder(name, place, allow_pickle=allow_pickle)
+        stored = stored_tensors(name, place, allow_pickle=allow_pickle)
+        return Contents(stored, read_configuration(name, place))
+
+    def checksum(self, name: str, place: Path, *, allow_pickle: bool) -> str:
+        """A hash of the configuration and weights."""
+        return folder_checksum(name, place, allow_pickle=allow_pickle)
+
+    def unread(self, place: Path, *, allow_pickle: bool) -> str | None:
+        """The name of other weights beside the model that are not opened, if there are any."""
+        return unread_pickle(place, allow_pickle=allow_pickle)
+
+    @contextmanager
+    def readable(self, place: Path | str) -> Iterator[tuple[Path | str, dict[str, Any]]]:
+        """A location and further options with which transformers reads a model; for the block."""
+        yield place, {}
+
+    def options(self) -> dict[str, Any]:
+        """Further options with which transformers loads the weights."""
+        return {}
+
+    def finish(self, name: str, hf: PreTrainedModel, contents: Contents) -> None:
+        """Check a loaded model, and remove what the format has left on it.
+
+        Raises:
+            UserError: the model does not use all that its files hold.
+        """
+
+    def finish_tokenizer(self, tokenizer: Any) -> None:
+        """Remove what transformers adds to a tokenizer in this format."""
+
+
+FOLDER = Format()
+
+
+def format_of(location: Path | str) -> Format:
+    """The format of a model at a location: a folder, a file, or a name on the hub.
+
+    Raises:
+        UserError: another package's entry point cannot be loaded, or is not a format.
+    """
+    if isinstance(location, str) or not location.is_file():
+        return FOLDER
+    name = format_name(location.name) or ""
+    found = load_plugin(FORMATS, "format of files", name)
+    if not isinstance(found, Format):
+        raise misfit(plugins(FORMATS)[name], found, f"a {Format.__module__}.{Format.__qualname__}")
+    return found
+
+
+def model_file(name: str, place: Path) -> Path:
+    """The file that is a model in a folder without other weights; otherwise, the place itself.
+
+    Raises:
+        UserError: the folder holds several such files.
+    """
+    if place.is_file() or any((place / file).exists() for file in (*WEIGHT_FILES, *PICKLE_FILES)):
+        return place
+    with as_user_error("its folder", name):
+        files = sorted(file for file in place.iterdir() if is_model_file(str(file)))
+    if len(files) > 1:
+        named = ", ".join(one_line(file.name, 80) for file in files[:8])
+        raise UserError(
+            f"{one_line(name)} holds {len(files)} files that are whole models ({named}); pass one "
+            "of the files instead of their folder"
+        )
+    return files[0] if files else place
+
+
+def load_config(location: Path | str, **options: Any) -> PreTrainedConfig:
+    """The configuration of a model, whose files are already checked."""
+    with format_of(location).readable(location) as (place, own):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(place, **options, **own)
+    return config
