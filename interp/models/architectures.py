@@ -51,9 +51,16 @@ def architecture_of(model: PreTrainedModel) -> Architecture:
     )
 
 
-def listed_for(config: PreTrainedConfig) -> Architecture:
-    """The architecture listed for a causal model's text configuration; by default, Llama's."""
-    return _listed(config.model_type, causal=True) or LLAMA_LIKE
+def listed_for(config: PreTrainedConfig, *, causal: bool = True) -> Architecture:
+    """The architecture listed for a model's text configuration; by default, Llama's."""
+    return _listed(config.model_type, causal=causal) or LLAMA_LIKE
+
+
+def family_modules(config: PreTrainedConfig) -> tuple[str, ...]:
+    """The module of another package that describes a family, as the text configuration names it."""
+    kind = config.model_type
+    point = None if kind in ARCHITECTURES or kind in ENCODERS else plugins(PLUGINS).get(kind)
+    return () if point is None else (point.module,)
 
 
 def _listed(model_type: str, *, causal: bool) -> Architecture | None:

@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
-from interp.models.architectures import architecture_of, listed_for
+from interp.models.architectures import architecture_of, family_modules, listed_for
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.families import settings
 from interp.models.families.modules import Architecture
@@ -222,19 +222,28 @@ class Model:
         return module
 
     @property
+    def family_modules(self) -> tuple[str, ...]:
+        """The module of another package that describes the model's family, if there is one."""
+        return family_modules(self.text_config)
+
+    @property
+    def _listed(self) -> Architecture:
+        return listed_for(self.text_config, causal=not self.kind.reads_ahead)
+
+    @property
     def residual_scale(self) -> float:
         """The factor that scales the outputs of attention and MLP when added to the stream."""
-        return listed_for(self.text_config).residual_scale(self.text_config)
+        return self._listed.residual_scale(self.text_config)
 
     @property
     def logit_scale(self) -> float:
         """The factor that scales logits before any soft cap; 1 for most models."""
-        return listed_for(self.text_config).logit_scale(self.text_config)
+        return self._listed.logit_scale(self.text_config)
 
     @property
     def logit_soft_cap(self) -> float | None:
         """Soft cap c, which turns logits x into c tanh(x / c) in Gemma 2; None without a cap."""
-        return listed_for(self.text_config).logit_soft_cap(self.text_config)
+        return self._listed.logit_soft_cap(self.text_config)
 
     @property
     def chat_frame(self) -> ChatFrame:

@@ -73,7 +73,7 @@ def cut(
     size = size or measurement.shard_prompts
     model, spec = measurement.model, measurement.spec
     origin = [
-        code_version(tuple(spec.modules())),
+        code_version((*spec.modules(), *model.family_modules)),
         model.identity,
         model.dtype,
         model.quantization,

@@ -82,6 +82,7 @@ def test_another_package_adds_a_family(another_package):
     assert architecture_of(model.hf) == NEW_FAMILY
     assert model.is_mapped
     assert (model.residual_scale, model.logit_scale, model.logit_soft_cap) == (0.5, 3.0, None)
+    assert model.family_modules == (__name__,)
     encoder = copy.deepcopy(classifier("bert").hf)
     encoder.config.model_type = "brand_new"
     with pytest.raises(UserError, match="'brand_new' cannot be inspected"):
@@ -90,7 +91,9 @@ def test_another_package_adds_a_family(another_package):
 
 def test_the_packaged_families_cannot_be_replaced(another_package):
     another_package(llama=f"{__name__}:NEW_FAMILY")
-    assert architecture_of(tiny_model("llama").hf).layers == "model.layers"
+    model = tiny_model("llama")
+    assert architecture_of(model.hf).layers == "model.layers"
+    assert model.family_modules == ()
 
 
 @pytest.mark.parametrize("value", ["no_such_package:THING", f"{__name__}:PLUGINS"])
