@@ -65,13 +65,14 @@ class Writers:
         """Contribution of each head of a layer, from the outputs of all heads."""
         own = layers_of(self._model.hf, self._model.architecture)[layer]
         architecture = self._model.architecture
-        projection = own.get_submodule(f"{architecture.attention}.{architecture.heads_out}")
+        path = f"{architecture.attention}.{architecture.heads_out}"
+        projection = own.get_submodule(path)
         weight = input_by_output(projection).to(z)
         by_head = z.view(*z.shape[:-1], self._heads, -1)
         each = torch.einsum(
             "rthd,hds->hrts", by_head, weight.view(self._heads, -1, weight.shape[1])
         )
-        if architecture.attention_out != architecture.attention:
+        if architecture.attention_out not in (architecture.attention, path):
             norm = own.get_submodule(architecture.attention_out)
             total = projection.forward(z)  # without hooks, one of which may call this
             each = norm_form(norm, total).parts(each, total)

@@ -168,7 +168,8 @@ def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
 def _reader_of_sum(model: Model, layer: nn.Module) -> str:
     """The path of the module that reads the residual stream after attention is added to it."""
     reader = model.architecture.mlp_norm
-    parallel = getattr(layer, "use_parallel_residual", False)
+    # The layers of GPT-NeoX may be either.
+    parallel = model.architecture.parallel or getattr(layer, "use_parallel_residual", False)
     if reader is None or parallel:
         why = "its norms are on the residual stream itself"
         if parallel:

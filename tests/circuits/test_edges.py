@@ -19,8 +19,9 @@ from tests.support.pairs import EQUAL, UNEQUAL, some_pair
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
-OTHERS = ("gemma3_text", "olmo2", "glm4", "granite", "cohere")
-"""Architectures with norms after blocks, scaled blocks, and parallel blocks."""
+OTHERS = ("gemma3_text", "olmo2", "glm4", "granite", "cohere", "phi", "bloom")
+"""Architectures with norms after blocks, scaled blocks, parallel blocks, and blocks that return the
+stream."""
 
 
 def models():

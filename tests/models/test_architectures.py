@@ -180,7 +180,7 @@ def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
         interp.attribute(unmapped_model(kind), prompts, methods=["attention"])
 
 
-@pytest.mark.parametrize("kind", ["bloom", "mamba", "opt"])
+@pytest.mark.parametrize("kind", ["falcon", "mamba", "opt"])
 def test_familiarity(kind, prompts):
     rows = bind(Familiarity(), unmapped_model(kind))(prompts[:4])["familiarity"]
     assert all(0 < row["familiarity"] < 1 for row in rows)
@@ -205,7 +205,7 @@ def test_the_layers_of_a_models_text_part_are_found(prompts):
 
 def test_padding_is_left_to_those_that_can_hide_it():
     padded = {kind for kind in KINDS if unmapped_model(kind).allows_padding}
-    without_positions = {"bloom", "mpt"}
+    without_positions = {"mpt"}
     recurrent = {"mamba", "mamba2", "recurrent_gemma", "lfm2", "jamba", "qwen3_next"}
     assert padded == set(KINDS) - without_positions - recurrent
 

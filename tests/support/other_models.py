@@ -17,6 +17,7 @@ _SHAPE = {
     "intermediate_size": 64,
     "max_position_embeddings": 512,
 }
+_WITHOUT_GROUPS = {"num_key_value_heads": None}
 _EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
 _LATENT = {
     "q_lora_rank": 16,
@@ -36,7 +37,6 @@ _LONG_ROPE = {
 
 SHAPES = {
     "olmo2": {},
-    "bloom": {},
     "olmo3": {"sliding_window": 48},
     "gemma3_text": {"head_dim": 8, "query_pre_attn_scalar": 8, "sliding_window": 48},
     "glm4": {"head_dim": 8, "partial_rotary_factor": 0.5},
@@ -48,6 +48,16 @@ SHAPES = {
         "attention_multiplier": 0.3,
     },
     "cohere": {"logit_scale": 0.25},
+    "bloom": _WITHOUT_GROUPS,
+    "gptj": {**_WITHOUT_GROUPS, "rotary_dim": 4},
+    "gpt_neo": {
+        **_WITHOUT_GROUPS,
+        "attention_types": [[["global", "local"], 1]],
+        "window_size": 48,
+    },
+    "persimmon": _WITHOUT_GROUPS,
+    "phi": {},
+    "xglm": {**_WITHOUT_GROUPS, "ffn_dim": 64},
     "nanochat": {"final_logit_softcapping": 2.0},
     "minicpm3": {
         **_LATENT,

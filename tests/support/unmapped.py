@@ -23,22 +23,9 @@ _EXPERTS = {"num_local_experts": 2, "num_experts_per_tok": 1}
 UNMAPPED: dict[str, dict[str, Any]] = {
     "opt": {**_SHAPE, "ffn_dim": 64, "word_embed_proj_dim": 32},
     "falcon": _SHAPE,
-    "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4},
     "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 512},
-    "phi": _SHAPE,
-    "gptj": {**_GPT, "rotary_dim": 4},
-    "gpt_neo": {
-        "hidden_size": 32,
-        "num_layers": 2,
-        "num_heads": 4,
-        "attention_types": [[["global", "local"], 1]],
-        "max_position_embeddings": 512,
-        "window_size": 96,
-    },
     "gpt_bigcode": _GPT,
     "codegen": {**_GPT, "rotary_dim": 4},
-    "xglm": {"d_model": 32, "num_layers": 2, "attention_heads": 4, "ffn_dim": 64},
-    "persimmon": _SHAPE,
     "mamba": {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4},
     "mamba2": {
         "hidden_size": 32,

@@ -51,6 +51,8 @@ class Architecture:
     """The modules of a gated MLP that compute its gate and the values that the gate multiplies;
     empty if the MLP has no gate.
     """
+    parallel: bool = False
+    """Whether attention and MLP read the same residual stream, so that none is between them."""
     residual_scale: Callable[[PreTrainedConfig], float] = settings.residual_scale
     """From the text configuration, the factor that scales the outputs of attention and MLP when
     they are added to the residual stream."""
@@ -72,6 +74,7 @@ LLAMA_LIKE = Architecture(
     qkv=("q_proj", "k_proj", "v_proj"),
     gates=("gate_proj", "up_proj"),
 )
+"""The most common layout, which is assumed for model types that are not listed."""
 
 _NORMS_AROUND = replace(
     LLAMA_LIKE,
@@ -82,6 +85,21 @@ _NORMS_AROUND = replace(
 _NORMS_AFTER = replace(_NORMS_AROUND, mlp_norm="mlp")
 
 _TOGETHER = ("gate_up_proj",)
+
+_GPT2 = Architecture(
+    layers="transformer.h",
+    attention="attn",
+    mlp="mlp",
+    final_norm="transformer.ln_f",
+    attention_out="attn",
+    mlp_norm="ln_2",
+    mlp_out="mlp",
+    heads_out="c_proj",
+    qkv=("c_attn",) * 3,
+    layout="stacked",
+)
+_SEPARATE = ("q_proj", "k_proj", "v_proj")
+_FUSED = ("query_key_value",) * 3
 
 ARCHITECTURES = {
     "llama": LLAMA_LIKE,
@@ -100,17 +118,17 @@ ARCHITECTURES = {
     ),
     "qwen2": LLAMA_LIKE,
     "qwen3": LLAMA_LIKE,
-    "gpt2": Architecture(
-        layers="transformer.h",
-        attention="attn",
-        mlp="mlp",
-        final_norm="transformer.ln_f",
-        attention_out="attn",
-        mlp_norm="ln_2",
-        mlp_out="mlp",
-        heads_out="c_proj",
-        qkv=("c_attn",) * 3,
-        layout="stacked",
+    "gpt2": _GPT2,
+    "gpt_neo": replace(
+        _GPT2,
+        attention="attn.attention",
+        attention_out="attn.attention",
+        heads_out="out_proj",
+        qkv=_SEPARATE,
+        layout="own",
+    ),
+    "gptj": replace(
+        _GPT2, mlp_norm="mlp", heads_out="out_proj", qkv=_SEPARATE, layout="own", parallel=True
     ),
     "gpt_neox": Architecture(
         layers="gpt_neox.layers",
@@ -121,8 +139,46 @@ ARCHITECTURES = {
         mlp_norm="post_attention_layernorm",
         mlp_out="mlp",
         heads_out="dense",
-        qkv=("query_key_value",) * 3,
+        qkv=_FUSED,
         layout="interleaved",
+    ),
+    "bloom": Architecture(
+        layers="transformer.h",
+        attention="self_attention",
+        mlp="mlp",
+        final_norm="transformer.ln_f",
+        # The attention module and the MLP return the residual stream with their contributions.
+        attention_out="self_attention.dense",
+        mlp_norm="post_attention_layernorm",
+        mlp_out="mlp.dense_4h_to_h",
+        heads_out="dense",
+        qkv=_FUSED,
+        layout="interleaved",
+    ),
+    "persimmon": replace(
+        LLAMA_LIKE,
+        final_norm="model.final_layernorm",
+        heads_out="dense",
+        qkv=_FUSED,
+        layout="interleaved",
+        gates=(),
+    ),
+    "phi": replace(
+        LLAMA_LIKE,
+        final_norm="model.final_layernorm",
+        mlp_norm="mlp",
+        heads_out="dense",
+        gates=(),
+        parallel=True,
+    ),
+    "xglm": replace(
+        LLAMA_LIKE,
+        mlp="fc1",  # the first half of the MLP
+        final_norm="model.layer_norm",
+        mlp_norm="final_layer_norm",
+        mlp_out="fc2",
+        heads_out="out_proj",
+        gates=(),
     ),
 }
 """Module paths by `config.model_type`."""
