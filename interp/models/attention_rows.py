@@ -18,7 +18,7 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import ModelError, UserError
-from interp.models.families.attention import attention_logits, attention_weights
+from interp.models.families.attention import attention_logits, attention_weights, check_understood
 from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
@@ -153,7 +153,7 @@ def query_row(
     sliding_window: int | None = None,
     s_aux: Float[Tensor, " head"] | None = None,
     position_bias: Tensor | None = None,
-    **unused: Any,
+    **others: Any,
 ) -> Float[Tensor, "batch head token"]:
     """Attention weights of one query, in fp32: the last query, or a query that sees all tokens.
 
@@ -163,14 +163,14 @@ def query_row(
     transformers' `attention_mask` is None (causal, without padding), a boolean or additive mask
     over (query, key), or a padding mask over keys (flash).
     """
+    check_understood(others)
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]
     # Query heads that share a key head are grouped, so keys need not be repeated.
     own = query[:, :, at].float().reshape(batch, kv_heads, heads // kv_heads, size)
     logits = (own @ key.float().transpose(2, 3)).reshape(batch, heads, tokens)
-    logits = attention_logits(logits, size, scaling=scaling, softcap=softcap)
-    if position_bias is not None:
-        logits = logits + position_bias[:, :, at, :tokens]
+    bias = None if position_bias is None else position_bias[:, :, at, :tokens]
+    logits = attention_logits(logits, size, scaling=scaling, softcap=softcap, position_bias=bias)
     if attention_mask is not None and attention_mask.dim() == 4:
         mask = attention_mask[:, :, at, :tokens]
         logits = (

@@ -24,7 +24,7 @@ from transformers.masking_utils import eager_mask
 
 from interp.errors import UserError
 from interp.models.architectures import attentions_of, layers_of
-from interp.models.families.attention import attention_logits, attention_weights
+from interp.models.families.attention import attention_logits, attention_weights, check_understood
 from interp.models.model import Model
 from interp.models.sites import attention_by, hooked, replaced
 
@@ -244,9 +244,11 @@ def _attend(
     scaling: float | None = None,
     softcap: float | None = None,
     s_aux: Float[Tensor, " head"] | None = None,
-    **unused: Any,
+    position_bias: Float[Tensor, "#row head token all_tokens"] | None = None,
+    **others: Any,
 ) -> tuple[Float[Tensor, "row token head value_size"], Logits]:
     """Attention under the rules in force, computed explicitly; `s_aux` has one logit per head."""
+    check_understood(others)
     rules, ran = _IN_FORCE.get()
     ran(module)
     groups = query.shape[1] // key.shape[1]
@@ -254,7 +256,9 @@ def _attend(
     key = _with_share(key, rules.query_key_share).repeat_interleave(groups, 1)
     value = _with_share(value, rules.value_share).repeat_interleave(groups, 1)
     products = query @ key.transpose(2, 3)
-    logits = attention_logits(products, query.shape[-1], scaling=scaling, softcap=softcap)
+    logits = attention_logits(
+        products, query.shape[-1], scaling=scaling, softcap=softcap, position_bias=position_bias
+    )
     if attention_mask is not None:
         logits = logits + attention_mask
     softmax = partial(_softmax, temperature=rules.softmax_temperature)

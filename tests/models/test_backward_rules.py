@@ -8,10 +8,19 @@ import pytest
 import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import interp
 from interp.errors import UserError
-from interp.models.backward_rules import FROZEN_NORMS, GIM, PLAIN, BackwardRules, backward_rules
+from interp.models.attention_rows import query_row
+from interp.models.backward_rules import (
+    FROZEN_NORMS,
+    GIM,
+    PLAIN,
+    BackwardRules,
+    backward_rules,
+    open_attention,
+)
 from interp.models.families.modules import ARCHITECTURES, ENCODERS
 from interp.models.model import Model
 from interp.models.sites import replaced
@@ -259,3 +268,40 @@ def test_nothing_is_left_behind_after_an_exception():
         raise RuntimeError("halfway")
     assert model.attn_implementation == "sdpa"
     assert [module.__dict__ for module in model.hf.modules()] == before
+
+
+VARIANTS = {
+    "scaling": 0.3,
+    "softcap": 2.0,
+    "s_aux": torch.tensor([0.5, -1.0]),
+    "position_bias": torch.linspace(-2, 1, 50).view(1, 2, 5, 5),
+}
+
+
+@pytest.mark.parametrize("names", [[name] for name in VARIANTS] + [list(VARIANTS)])
+def test_attention_under_the_rules_has_the_rows_that_are_read_for_scores(names):
+    options = {name: VARIANTS[name] for name in names}
+    torch.manual_seed(0)
+    query, key, value = torch.randn(1, 2, 5, 8), torch.randn(1, 1, 5, 8), torch.randn(1, 1, 5, 8)
+    mask = torch.full((5, 5), -torch.inf).triu(1)[None, None]
+    model = tiny_model("llama")
+    attention = ALL_ATTENTION_FUNCTIONS["interp_backward_rules"]
+    with open_attention(model):
+        output, weights = attention(model.hf.lm_head, query, key, value, mask, **options)
+        model.hf(input_ids=IDS)  # the rules must reach every layer
+    own = query_row(query, key, mask, **options)
+    torch.testing.assert_close(weights[:, :, -1], own)
+    torch.testing.assert_close(output[:, -1], (own[:, :, None] @ value).squeeze(2))
+
+
+def test_attention_that_depends_on_more_is_refused():
+    unknown = {"dropout": 0.0, "position_ids": torch.arange(5)[None], "sinks": torch.ones(2)}
+    query = torch.randn(1, 2, 5, 8)
+    with pytest.raises(UserError, match="depends on sinks"):
+        query_row(query, query, None, **unknown)
+    model = tiny_model("llama")
+    attention = ALL_ATTENTION_FUNCTIONS["interp_backward_rules"]
+    with open_attention(model):
+        model.hf(input_ids=IDS)
+        with pytest.raises(UserError, match="depends on sinks"):
+            attention(model.hf.lm_head, query, query, query, None, **unknown)

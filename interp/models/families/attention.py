@@ -1,16 +1,24 @@
-"""Variants of attention: soft caps on logits (Gemma 2), and sinks (gpt-oss)."""
+"""Variants of attention: soft caps (Gemma 2), biases by position (T5), and sinks (gpt-oss)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.errors import ModelError
+
 Logits = Float[Tensor, "row head *query key"]
 
 
 def attention_logits(
-    products: Logits, size: int, *, scaling: float | None, softcap: float | None
+    products: Logits,
+    size: int,
+    *,
+    scaling: float | None,
+    softcap: float | None,
+    position_bias: Logits | None,
 ) -> Logits:
     """Logits from the products of queries and keys, before any mask.
 
@@ -19,9 +27,12 @@ def attention_logits(
         size: size of a head.
         scaling: the factor of the products; by default, 1 / sqrt(size).
         softcap: the soft cap c, which turns logits x into c tanh(x / c); None for no cap.
+        position_bias: a bias for each query and key, added to the logits; None for no bias.
     """
     logits = products * (size**-0.5 if scaling is None else scaling)
-    return logits if softcap is None else torch.tanh(logits / softcap) * softcap
+    if softcap is not None:
+        logits = torch.tanh(logits / softcap) * softcap
+    return logits if position_bias is None else logits + position_bias
 
 
 def attention_weights(
@@ -39,3 +50,18 @@ def attention_weights(
     shape = (1, -1, *[1] * (logits.dim() - 2))
     shares = sinks.to(logits).view(shape).expand(*logits.shape[:-1], 1)
     return softmax(torch.cat([logits, shares], -1))[..., :-1]
+
+
+def check_understood(options: Mapping[str, Any]) -> None:
+    """Check the remaining arguments that transformers passes to an attention function.
+
+    Raises:
+        ModelError: one of them holds numbers, so attention depends on more than is known here.
+    """
+    for name, value in options.items():
+        if isinstance(value, Tensor) and value.is_floating_point():
+            raise ModelError(
+                f"the model's attention also depends on {name}, which is not known here, so it "
+                "would be computed wrongly; omit methods that change its gradient, and read its "
+                "weights with --attn-implementation eager"
+            )
