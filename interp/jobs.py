@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 from pydantic import (
     BeforeValidator,
     InstanceOf,
@@ -299,11 +300,15 @@ def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
     """Merge the tables of a study's runs, and print problems that the tables do not show."""
     if isinstance(plan, StudyPlan):
         plan.finish(runs)
+    own = [
+        run.table("answers", ["model", "answer", "error"])
+        for run in runs
+        if "answers" in run.tables() and plan.stages[run.folder].spec.own_answers
+    ]
+    # One line per model: the stages of a study ask the same models much the same prompts.
+    for note in notes_without_answer(pd.concat(own, ignore_index=True), said=()) if own else ():
+        echo(note)
     for run in runs:
-        if "answers" in run.tables() and plan.stages[run.folder].spec.own_answers:
-            answers = run.table("answers", ["model", "answer", "error"])
-            for note in notes_without_answer(answers, said=()):
-                echo(f"{run.folder.name}: {note}")
         for found in progress(run):
             if found.failed:
                 failed = counted(found.failed, "prompt")

@@ -88,6 +88,14 @@ def test_every_model_is_measured_in_every_stage(tmp_path):
     assert folder.record.finished
 
 
+def test_a_share_without_an_answer_is_said_once_for_all_stages(tmp_path, capsys):
+    plan = plan_of(tmp_path / "study")
+    jobs.finish_study(plan, execute(plan))
+    said = capsys.readouterr().err.splitlines()
+    # Untrained models answer none of the 8 + 4 prompts.
+    assert [line.split(":")[0] for line in said if "100.0%" in line] == list(MODELS)
+
+
 def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     whole = measure(tmp_path / "whole")
     written = []

@@ -60,7 +60,7 @@ def kinship(relative: str, person: str) -> Parser:
             return None
         return first_given(text, list(_KIN.finditer(text)), _kin_of)
 
-    ways = Ways(stated, opening, declared, _loose_kin)
+    ways = Ways(stated, opening, declared, _loose_kin, _KIN.finditer, _kin_of)
 
     @known_as(f"kinships.kinship of {relative} to {person}")
     def parse(text: str) -> str | Unanswered:
@@ -158,7 +158,14 @@ def _first_kin(segment: str) -> Found:
 @known_as("numbers.number")
 def number(text: str) -> str | Unanswered:
     """The parser for StringGame; returns a number, without a decimal point if it is whole."""
-    return read(text, Ways(_stated_number, _opening_number, nothing, _loose_number))
+    ways = Ways(_stated_number, _opening_number, nothing, _loose_number, _later_numbers, written)
+    return read(text, ways)
+
+
+def _later_numbers(text: str) -> Sequence[re.Match[str]]:
+    """All numbers; none if the text ends with its first one, so that those between lead to it."""
+    found = numbers_in(with_minus(text))
+    return found if len({written(one) for one in (*found[:1], *found[-1:])}) > 1 else ()
 
 
 _RULE_NUMBER = re.compile(
@@ -214,12 +221,15 @@ def _whole_number(text: str, found: Sequence[re.Match[str]]) -> Found:
 @known_as("letters.letter")
 def letter(text: str) -> str | Unanswered:
     """The parser for DEER and TheoremQA; returns the letter of an option, in lower case."""
-    return read(text, Ways(_stated_letter, _opening_letter, nothing, _loose_letter))
+    return read(
+        text,
+        Ways(_stated_letter, _opening_letter, nothing, _loose_letter, _LETTER.finditer, _letter_of),
+    )
 
 
 _LETTER = re.compile(
     r"(?:\b(?i:option|choice) )?\(?\b(?:([B-D])\b(?![+#^]|-\w|'s)"
-    r"|([a-dA])(?=\s*(?:[).:,;/|&]|$|\n|(?:or|and|because|since|as|is|isn't|cannot|can't)\b)))"
+    r"|([a-dA])(?=\s*(?:[).:,;/|&?]|$|\n|(?:or|and|because|since|as|is|isn't|cannot|can't)\b)))"
 )
 _LEAD = re.compile(
     r"(?:\b(?:the|option|choice|letter|answer|either|both|not|neither|none|of|any|all|but|only|\w+ly)\b"
@@ -269,7 +279,9 @@ def _loose_letter(text: str) -> Found:
 @known_as("truths.truth")
 def truth(text: str) -> str | Unanswered:
     """The parser for ULogic; returns "true", "false" or an abstention; "yes" means "true"."""
-    return read(text, Ways(_stated_truth, _opening_truth, nothing, _loose_truth))
+    return read(
+        text, Ways(_stated_truth, _opening_truth, nothing, _loose_truth, _TRUTH.finditer, _truth_of)
+    )
 
 
 _ABSTENTION = (
@@ -314,7 +326,10 @@ def _loose_truth(text: str) -> Found:
 @known_as("categories.category")
 def category(text: str) -> str | Unanswered:
     """The parser for SALAD; returns one of "o1" to "o6", also for the name of a category."""
-    return read(text, Ways(_stated_category, nothing, nothing, _last_category))
+    return read(
+        text,
+        Ways(_stated_category, nothing, nothing, _last_category, _CATEGORY.finditer, _category_of),
+    )
 
 
 _CATEGORY = re.compile(

@@ -2,7 +2,8 @@
 
 Every parser looks at the words after the last "Answer:" or "the answer is", then at the beginning
 of the text, then at the whole text. Two answers joined by "or" do not count, nor does an answer
-that a truncated text merely mentions, or that the text denies or withdraws. A text that declines to
+that a truncated text merely mentions, or that the text denies, withdraws or follows with another
+one as its verdict (`interp.prompts.later_verdicts`). A text that declines to
 answer is a refusal, unless it also gives an answer. If the model invents another question, the text
 from there on is ignored. The authors' parsers use the last (CLUTRR, SALAD) or first (DEER) words
 that look like an answer.
@@ -12,12 +13,13 @@ authors' parser counts such a text as a wrong application of the first rule.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from interp.prompts.answers import Parser, Unanswered
-from interp_experiments.rulebench.denials import Found
+from interp.prompts.later_verdicts import is_taken_back
+from interp_experiments.rulebench.denials import Found, Value
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,10 @@ class Ways:
     """Anywhere in the text, if worded unambiguously."""
     loose: Callable[[str], Found]
     """Anywhere in the text, if the model has not refused."""
+    named: Callable[[str], Iterable[re.Match[str]]] = re.compile(r"(?!)").finditer
+    """All places where a text names an answer; by default, none are searched for a second one."""
+    value: Value = re.Match.group
+    """The answer at such a place."""
 
 
 def nothing(text: str) -> Found:
@@ -46,10 +52,14 @@ def read(text: str, ways: Ways) -> str | Unanswered:
     last = text[markers[-1].end() :] if markers else ""
     if markers:
         found = ways.stated(_SENTENCE_END.split(last, maxsplit=1)[0])
-        if isinstance(found, str) and _WITHDRAWN.search(last):
+        withdrawn = _WITHDRAWN.search(last)
+        # "No, that is not true" withdraws nothing.
+        if isinstance(found, str) and withdrawn and (found != "false" or withdrawn["turn"]):
             found = Unanswered.UNPARSED
     else:
         found = ways.opening(text)
+    if isinstance(found, str) and _goes_on_to_another(found, last if markers else text, ways):
+        found = Unanswered.UNPARSED
     if found is None:
         found = ways.declared(text)
     if found is None and _REFUSAL.search(text):
@@ -57,6 +67,16 @@ def read(text: str, ways: Ways) -> str | Unanswered:
     if found is None and (_CUT_OFF.search(text) or (markers and not last)):
         return Unanswered.UNPARSED
     return found or ways.loose(text) or Unanswered.UNPARSED
+
+
+def _goes_on_to_another(answer: str, text: str, ways: Ways) -> bool:
+    """Whether the text asks about an answer where it first names it, or then gives another one."""
+    places = list(ways.named(text))
+    own = [place for place in places if ways.value(place) == answer]
+    forms = {place[0]: ways.value(place) for place in places}
+    forms |= {f"{one} {form}": forms[form] for form in forms for one in _ARTICLES}
+    behind = text[own[0].end() :] if own else ""
+    return behind.startswith("?") or is_taken_back(answer, behind, forms)
 
 
 def plain(text: str) -> str:
@@ -84,6 +104,7 @@ def known_as(name: str) -> Callable[[Parser], Parser]:
     return named
 
 
+_ARTICLES = ("the", "a", "an", "his", "her")
 _NEXT_TURN = re.compile(r"\n\s*(?:questions?|rules|user|human|context|story)\s*:", re.IGNORECASE)
 _MARKER = re.compile(
     r"\b(?:answer|option|choice)\s*(?:(?:is|would be|must be|should be)\b\s*)?[:=]\s*"
@@ -97,7 +118,7 @@ _CUT_OFF = re.compile(
     re.IGNORECASE,
 )
 _WITHDRAWN = re.compile(
-    r"\A[^.!?\n]*[.!?;,\n]\s*(?:(?:no|but|however|wait|actually|hmm|oh)[,!.]*\s+)*"
+    r"\A[^.!?\n]*[.!?;,\n]\s*(?P<turn>(?:no|but|however|wait|actually|hmm|oh)[,!.]*\s+)*"
     r"(?:that|this|which)(?:\s+(?:is|was|would be)|'s)\s+"
     r"(?:\w+ly\s+)?(?:not\s+(?:right|correct|true)|wrong|incorrect|false|mistaken|a\s+mistake)\b",
     re.IGNORECASE,

@@ -32,8 +32,12 @@ OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
 )
 WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
 PATHS = "paths that a method leaves out"
+SHARED = "shared prompts"
 
-KINDS = (OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, SYSTEM_PROMPT, ROUNDING, WEIGHTS, UNTESTED)
+KINDS = (
+    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS),
+    UNTESTED,
+)
 """Kinds of cautions, the most severe first."""
 
 OUTSIDE = 0.05
@@ -404,16 +408,25 @@ def side_differences(options: pd.DataFrame, prompts: pd.DataFrame) -> dict[str, 
 
 
 def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterator[Caution]:
-    """Cautions about unequal weights, and about samples that are too small for any test.
+    """Cautions about shared prompts, unequal weights, and samples too small for any test.
 
     Args:
-        prompts: the prompts table.
+        prompts: the prompts table; without a column `text`, no prompts are compared.
         cluster: the factor whose values group dependent prompts, if any.
     """
     column = cluster if cluster is not None and cluster in prompts else "pair_id"
     name = "fact" if prompts["side"].eq(FACT_SIDE).all() else column.removesuffix("_id")
     weights = prompts.groupby(column)["weight"].sum().sort_values(ascending=False)
     units, effective = len(weights), effective_number(weights.to_numpy(dtype=float))
+    if "text" in prompts:
+        each = prompts[[column, "text"]].drop_duplicates()
+        shared = int(each.loc[each["text"].duplicated(keep=False), column].nunique())
+        if shared:
+            text = (
+                f"{_units(shared, name)} of {units:,} have a prompt with the same text as a prompt "
+                "of another; intervals and tests count them as independent."
+            )
+            yield Caution(SHARED, "", text, numbers={"units": units, "shared": shared})
     if effective < HALF * units:
         half = int(np.searchsorted(weights.cumsum(), weights.sum() / 2) + 1)
         text = (

@@ -30,6 +30,7 @@ from interp.attribution.method import (
 )
 from interp.attribution.registry import check_methods, find_method
 from interp.attribution.targets import attributed_tokens, objective
+from interp.console import begin_part, passed
 from interp.errors import UserError, one_line
 from interp.models.attention_rows import answer_attention
 from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules, open_attention
@@ -76,7 +77,9 @@ class Attributor:
         """The batch's answers, and for each prompt its scores by method name."""
         scores: dict[str, Sequence[Attribution]] = {}
         found: list[Predictions] = []
-        for shared in self._passes:
+        parts = len(self._passes) + len(self._own) * len(batch.prompts)
+        for number, shared in enumerate(self._passes):
+            begin_part(number, parts)
             captured = shared_pass(
                 self._model,
                 batch,
@@ -88,11 +91,19 @@ class Attributor:
             found.append(captured.predictions)
             for name, method in shared.methods.items():
                 scores[name] = TokenScores.of(method.scores(captured), batch)
+            passed(1.0)
         if self._own:
             explained = self._explained(batch, found[0])
             with self._model.measuring(), torch.enable_grad():
+                number = len(self._passes)
                 for name, own in self._own.items():
-                    scores[name] = [own.attribute(prompt) for prompt in explained]
+                    alone: list[Attribution] = []
+                    for prompt in explained:
+                        begin_part(number, parts)
+                        alone.append(own.attribute(prompt))
+                        passed(1.0)
+                        number += 1
+                    scores[name] = alone
         return found[0], [
             {name: scores[name][index] for name in self._methods}
             for index in range(len(batch.prompts))

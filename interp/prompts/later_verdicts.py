@@ -5,8 +5,10 @@ neither the first option nor the last, since readers would differ. These count:
 
 - another option in place of a verdict: it fills a sentence or a line ("Yes", then "No" below), a
   word like "no" begins a sentence ("Yes. No, it does not"), or it is called right;
-- another option after words that introduce a verdict ("so", "but", "the answer is") at the
-  beginning of a sentence, or after a correction ("wait", "actually", "I mean") anywhere;
+- another option after words that introduce a verdict ("so", "then", "it is", "I'd say", "the
+  answer is") at the beginning of a sentence, after a correction ("wait", "actually", "I mean")
+  anywhere, or at the end of an explanation ("it rains, so no") that neither supposes something nor
+  reports what somebody says;
 - two cases with two options ("Yes if it rains, no otherwise");
 - a sentence that declines to answer ("Yes, I cannot answer").
 
@@ -20,14 +22,32 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 _MARKS = r"(?:[^\w¬~∼+&/\\|<=-]|-(?=\s)){0,8}"  # no sign that changes what follows
-_START = r"(?:\A|(?<=[.;!…。！\n]))"
-_ANSWER = (
-    r"(?:(?:the|my)\s+)?(?:(?:final|correct|right|real|actual)\s+)?(?:answer|verdict)"
-    r"(?:\s+to\s+[^.,:\n]{1,60}?)?\s*(?:is|should\s+be|must\s+be|:|=)"
+_START = r"(?:\A|(?<=[.;!…。！\n])(?!(?<=\.)\d))"
+_MAY_BE = r"(?:should|must|would|could|may|might|can|has\s+to)\s+(?:also\s+)?be"
+_BE = rf"(?:is|was|are|seems|looks|{_MAY_BE})"
+_ADVERB = (
+    r"(?:(?:actual|clear|definite|certain|probab|possib|like|obvious|sure|real|simp|final|eventual"
+    r"|ultimate|alternative|consequent|technical|logical|apparent|evident|undoubted|absolute|tru"
+    r"|according|current|correct)ly|therefore|thus|hence|instead|indeed|now|then|still|also|again"
+    r"|rather|maybe|perhaps|of\s+course|after\s+all|in\s+(?:fact|the\s+end|short|conclusion|other"
+    r"\s+words)|to\s+(?:be\s+(?:clear|precise|exact|sure)|conclude|summari[sz]e|sum\s+up)|overall)"
 )
+_COPULA = rf"\s*(?:\s{_BE}(?:\s+{_ADVERB})?|:|=)"
+_ANSWER = (
+    r"(?:(?:the|my)\s+)?(?:(?:final|correct|right|real|actual|true|best|new|revised|updated)\s+)*"
+    rf"(?:answer|verdict|choice|option)(?:\s+to\s+[^.,:\n]{{1,60}}?)?(?:{_COPULA})?"
+)
+_I_SAY = (
+    r"(?:i(?:['’](?:d|ll|m)|\s+(?:would|will|am|have\s+to))?\s+(?:(?:now|also|rather|still)\s+)?"
+    r"(?:say|think|believe|guess|suppose|choose|pick|select|answer|conclude|go(?:ing)?\s+(?:with|for)"
+    r"|change\s+my\s+(?:answer|mind)\s+to))"
+)
+_HENCE = r"(?:so|therefore|thus|hence|but|yet|then|however|meaning|which\s+means|that\s+means)"
 _LEADS = (
-    rf"(?:{_ANSWER}|so|therefore|thus|hence|but|however|and|or|oder|ou|o|eller|или|also|well|no|h+mm*"
-    r"|maybe|perhaps|possibly|in\s+(?:fact|conclusion|other\s+words)|to\s+be\s+clear|i\s+think)"
+    rf"(?:{_ANSWER}|the\s+(?:statement|claim|conclusion|argument){_COPULA}|{_ADVERB}|{_HENCE}|{_I_SAY}"
+    rf"|it\s+{_BE}|it['’]s|{_MAY_BE}|is\s+(?:it|that)|not\s+\w+,?\s+but"
+    r"|and|or|oder|ou|o|eller|или|aber|dann|mais|puis|pero|entonces|luego|но|though|although|well|no"
+    r"|h+mm*|u+[hm]+|e+r+m*|oh|ah|ok(?:ay)?|i\.e|revised|edit|first|later)"
 )
 _CORRECTION = (
     r"(?:wait(?:\s+a\s+\w+)?|hold\s+on|actually|sorry|apologies|w?h?oops|i\s+meant?|rather"
@@ -36,23 +56,32 @@ _CORRECTION = (
     r"|i\s+was\s+(?:wrong|mistaken)|changed\s+my\s+mind|i\s+take\s+(?:that|it)\s+back"
     r"|let\s+me\s+(?:re)?(?:think|consider|check|correct)(?:\s+(?:that|this|it|myself))?)"
 )
-_FILLERS = (
-    rf"(?:{_LEADS}|{_CORRECTION}|i\s+(?:believe|guess)|(?:it|that|this)(?:['’]s|\s+is)"
-    r"|(?:it\s+|that\s+)?should\s+be|to)"
-)
+_THIS = rf"th(?:at|is)(?:['’]s|\s+{_BE})"
+_FILLERS = rf"(?:{_LEADS}|{_CORRECTION}|{_THIS}|to)"
+_CLAUSE = r"(?<=[,;:–—])\s*"
 _INTRODUCED = (
-    rf"(?P<introduced>{_START}{_MARKS}(?:{_LEADS}(?!\w){_MARKS}){{1,4}}"
-    rf"|(?<!\w){_CORRECTION}(?!\w){_MARKS}(?:{_FILLERS}(?!\w){_MARKS}){{0,4}})"
+    rf"(?P<introduced>(?:{_START}{_MARKS}{_LEADS}|\A{_MARKS}{_THIS})(?!\w){_MARKS}"
+    rf"(?:{_LEADS}(?!\w){_MARKS}){{0,3}}"
+    rf"|(?<!\w){_CORRECTION}(?!\w){_MARKS}(?:{_FILLERS}(?!\w){_MARKS}){{0,4}}"
+    rf"|(?P<concluded>{_CLAUSE}{_HENCE}(?!\w){_MARKS}(?:{_LEADS}(?!\w){_MARKS}){{0,3}}"
+    rf"|(?:{_CLAUSE}|(?<!\w)(?:{_HENCE}|and){_MARKS}(?:{_ADVERB}\s+)?){_ANSWER}(?!\w){_MARKS}))"
+)
+_SUPPOSED = re.compile(
+    r"\b(?:if|when(?:ever)?|unless|whether|suppos\w+|assum\w+|provided|imagine|otherwise|were|would"
+    r"|could|might|may|says|said|thinks|thought|claims|claimed|believes|argues)\b[^.!?…\n]*\Z",
+    re.IGNORECASE,
 )
 
 _CLAIMED = re.compile(
     r"""\W{0,4}\s+(?:is|was|seems|looks|would\s+be|must\s+be|fits)\s+(?:(?!not\b|in|n['’]t)\w+\s+){0,2}
-    (?:correct|right|true|better|best|valid|answer)(?!\w)""",
+    (?:correct|right|true|better|best|valid|answer)(?!\w)
+    |\W{0,4}\s+it\s+is(?=\W*(?:\Z|[.!\n]))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _OWN_CLAUSE = re.compile(
-    r"""(?!\w|['’-]\w|[^\S\n]+[^\w\s]{0,3}
-    (?!(?:it|that|this|they|he|she|the|we|you|i|there)(?!\w))\w)""",
+    r"""(?!\w|['’-]\w|[.,:]\d|[^\S\n]*(?:[%^]|[-+×÷*/=<>≤≥]+[^\S\n]*\d)|[^\S\n]+[^\w\s]{0,3}
+    (?!(?:it|this|they|he|she|the|we|you|i|there|because|since|as|after\s+all|in\s+the\s+end|but
+    |and|instead|here)(?!\w))\w)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _OWN_SENTENCE = re.compile(r"[^\w\n]{0,8}?(?:[.!…。！](?=\W|\Z)|\n|\Z)")
@@ -65,11 +94,11 @@ _EXCLAIMED = re.compile(
 """Words that are a whole verdict even if the sentence goes on, unlike a name or a letter."""
 
 _TWO_CASES = (
-    r"\A\W{0,8}(?:if|when|unless|provided|assuming|in|under)\b[^.!?\n]{1,200}?"
+    r"\A\W{0,8}(?:if|when|unless|provided|assuming|in|under|for|at)\b[^.!?\n]{1,200}?"
     rf"[,;.]\s*(?:(?:but|and|otherwise|else)(?!\w){_MARKS}){{0,2}}"
 )
 _CASE = re.compile(
-    r"\W{0,4}(?:\s(?:if|when|unless|in|under|otherwise)(?!\w)|[.!\n]|\Z)", re.IGNORECASE
+    r"\W{0,4}(?:\s(?:if|when|unless|in|under|for|at|otherwise)(?!\w)|[.!\n]|\Z)", re.IGNORECASE
 )
 
 _DECLINED = re.compile(
@@ -105,7 +134,10 @@ def is_taken_back(option: str, behind: str, options: Mapping[str, str]) -> bool:
         other = named.get(form, named.get(form.casefold(), option))
         after = behind[found.end() :]
         ends = _CASE if found.re is cases else _ending(form, introduced=bool(found["introduced"]))
-        if other != option and (ends.match(after) or _CLAIMED.match(after)):
+        if other == option or not (ends.match(after) or _CLAIMED.match(after)):
+            continue
+        concluded = found.re is verdicts and found["concluded"] is not None
+        if not (concluded and _SUPPOSED.search(behind, max(0, found.start() - 300), found.start())):
             return True
     return False
 

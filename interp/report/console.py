@@ -12,7 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from interp.errors import printable
-from interp.report.formatting import FIGURES, holds_p_values, p_text
+from interp.report.formatting import (
+    FIGURES,
+    holds_p_values,
+    p_text,
+    with_counts,
+    without_minus_zero,
+)
 
 Texts = dict[str, list[str]]
 """The cells of each column, as text."""
@@ -49,8 +55,8 @@ def print_table(table: Columns, *, title: str) -> None:
 
     A table that fits into neither the terminal nor 80 columns is printed in parts. Each part begins
     with the table's first columns, which contain names. No figure and no name is truncated; names
-    too long for the table are numbered and listed below it. Numbers have three decimals; small
-    p-values have four.
+    too long for the table are numbered and listed below it. Counts are whole numbers, other numbers
+    have three decimals; small p-values have four.
     """
     console = _Console(markup=False, highlight=False)
     console.width = max(console.width, NARROWEST)
@@ -152,10 +158,10 @@ def _table(texts: Texts) -> Table:
 
 def _texts(name: str, values: Iterable[object]) -> list[str]:
     number = p_text if holds_p_values(name) else "{:.3f}".format
-    return [_cell(value, number) for value in values]
+    return [_cell(value, number) for value in with_counts(values)]
 
 
 def _cell(value: object, number: Callable[[float], str]) -> str:
     if isinstance(value, float):
-        return "" if math.isnan(value) else number(value)
+        return "" if math.isnan(value) else without_minus_zero(number(value))
     return f"{value:,}" if isinstance(value, int) else printable(str(value))

@@ -47,7 +47,24 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
     if p_value:
         return p_text(number)
     form = ".1e" if 0 < abs(number) < _SMALLEST else ".2e" if abs(number) >= _LARGEST else ",.3f"
-    return f"{number:{form}}".replace("-", "−")
+    return without_minus_zero(f"{number:{form}}".replace("-", "−"))
+
+
+def with_counts(values: Iterable[Any]) -> list[Any]:
+    """A column's values, with integers for the counts that a missing value or a mean made floats.
+
+    A column holds counts if all its floats are whole numbers and one is at least 2 in size.
+    """
+    found = list(values)
+    floats = [one for one in found if isinstance(one, float) and not math.isnan(one)]
+    if not all(one.is_integer() for one in floats) or max(map(abs, floats), default=0) < 2:
+        return found
+    return [int(one) if isinstance(one, float) and not math.isnan(one) else one for one in found]
+
+
+def without_minus_zero(text: str) -> str:
+    """A number's text, without its sign if it is shown as zero."""
+    return text if re.search(r"[1-9]", text) else text.lstrip("-−")
 
 
 def p_text(number: float) -> str:

@@ -23,6 +23,7 @@ from interp.report.formatting import (
     number_text,
     readable,
     segment_label,
+    with_counts,
 )
 from interp.report.page import Titled
 
@@ -84,7 +85,8 @@ def column(values: pd.Series) -> Column:
     if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
         p_values = holds_p_values(name)
         numbers = [None if pd.isna(value) else float(str(value)) for value in values]
-        shown = ["" if pd.isna(value) else number_text(value, p_value=p_values) for value in values]
+        counts = with_counts(values)
+        shown = ["" if pd.isna(value) else number_text(value, p_value=p_values) for value in counts]
         return Column(name, heading(name), True, tuple(map(Cell, shown, numbers)))
     texts = [_text(value) for value in values]
     figures = all(re.match(FIGURES, text) for text in texts) and any(texts)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.formatting import heading, holds_p_values, number_text
+from interp.report.formatting import heading, holds_p_values, number_text, with_counts
 from interp.report.page import MOST_ROWS, TableItem
 
 _ESCAPED = str.maketrans(
@@ -79,7 +79,7 @@ def _columns(frame: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
             yield name, [*map(_with_interval, frame[name], low, high)]
         elif name not in taken:
             p_value = holds_p_values(name)
-            yield name, [_cell(value, p_value=p_value) for value in frame[name]]
+            yield name, [_cell(value, p_value=p_value) for value in with_counts(frame[name])]
 
 
 def _ends(names: Sequence[str]) -> Mapping[str, tuple[str, str]]:

@@ -11,6 +11,7 @@ from interp.analysis.cautions import (
     CONSTANT,
     OUTSIDE_OPTIONS,
     ROUNDING,
+    SHARED,
     SYSTEM_PROMPT,
     UNTESTED,
     WEIGHTS,
@@ -196,6 +197,20 @@ def test_effective_numbers_stand_beside_unequal_weights():
     assert found.numbers["effective"] == pytest.approx(29**2 / 204.5)
     assert found.numbers["half"] == 2
     assert not list(sample_cautions(prompts.assign(weight=2.0)))
+
+
+def test_pairs_that_share_a_prompt_are_counted_unless_they_are_one_cluster():
+    own = [f"text {place}" for place in range(len(BALANCED))]
+    assert not list(sample_cautions(prompts_of(BALANCED, text=own)))
+    # Pairs 0 to 3 have one text on a side; pair 4 asks one text twice, which no other pair asks.
+    shared = [*("same", "a", "same", "b", "c", "same", "same", "d", "e", "e"), *own[10:]]
+    prompts = prompts_of(BALANCED, text=shared)
+    (found,) = sample_cautions(prompts)
+    assert (found.kind, found.numbers) == (SHARED, {"units": 12, "shared": 4})
+    of_first = prompts["pair_id"].isin(["pair0", "pair1", "pair2", "pair3"])
+    story = prompts["pair_id"].mask(of_first, "one")
+    said = sample_cautions(prompts.assign(story=story), "story")
+    assert SHARED not in [one.kind for one in said]
 
 
 def test_too_few_clusters_are_counted_by_the_factor_that_groups_prompts():

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 import interp
+from interp.console import Progress
 from interp.errors import UserError
 from interp.measurements.specs import Attribute
 from interp.measuring.core import bind
@@ -130,6 +131,23 @@ def test_a_method_gives_the_same_alone_or_together(methods, prompts):
     for method in methods:
         one, other = (frame[frame["method"] == method] for frame in (some, both))
         np.testing.assert_allclose(one["score"], other["score"], rtol=1e-6)
+
+
+def test_each_method_of_a_batch_is_a_part_of_its_progress(prompts):
+    methods = ["input_gradient", "leave_one_out:deletion", "captum:occlusion"]
+    measure = bind(Attribute(methods=methods), tiny_model("llama"), batch_tokens=100_000)
+    reached = []
+    with Progress("attribute m", total=2) as progress:
+        show = progress._show
+
+        def record():
+            reached.append(progress._share)
+            show()
+
+        progress._show = record
+        measure(prompts[:2])
+    # One pass that serves the first method, then each prompt with each of the others.
+    assert {part / 5 for part in range(1, 6)} <= {round(share, 6) for share in reached}
 
 
 def test_answers_are_those_of_scoring(organism, prompts):

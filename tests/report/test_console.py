@@ -140,3 +140,20 @@ def test_sentences_are_wrapped_between_words(capsys, monkeypatch):
         True,
         "Next.",
     ]
+
+
+def test_counts_are_whole_and_zero_has_no_sign(capsys):
+    frame = pd.DataFrame(
+        {
+            "edges": [95.0, None, 1200.0],
+            "f": [-0.0002, -0.0, -0.25],
+            "accuracy": [1.0, 0.0, None],
+            "mean_edges": [95.0, 95.4, 3.0],
+        }
+    )
+    print_table(frame, title="Circuits")
+    printed = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in printed if "0" in line]
+    assert rows[0] == ["95", "0.000", "1.000", "95.000"]
+    assert rows[1] == ["0.000", "0.000", "95.400"]
+    assert rows[2] == ["1,200", "-0.250", "3.000"]

@@ -138,6 +138,11 @@ def test_numbers_have_three_decimals_and_counts_have_thousands():
     assert texts([1, 256_000]) == ["1", "256,000"]
 
 
+def test_counts_beside_a_missing_value_are_whole():
+    assert texts([95.0, None, 1200.0]) == ["95", "", "1,200"]
+    assert texts([1.0, 0.0, -0.0]) == ["1.000", "0.000", "0.000"]
+
+
 def test_a_small_number_does_not_read_as_zero():
     assert texts([0.0, 0.0004, -0.00001]) == ["0.000", "4.0e−04", "−1.0e−05"]
 
