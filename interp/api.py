@@ -31,7 +31,7 @@ from interp.measurements.specs import (
 )
 from interp.measurements.thoughts.show import ThoughtEffects
 from interp.measuring.core import bind, collect
-from interp.measuring.spec import Spec, find_spec
+from interp.measuring.spec import Spec, spec_named
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.names import ModelChoice, chosen
@@ -43,7 +43,7 @@ from interp.results.given import facts_of
 from interp.results.measured import InMemory
 from interp.results.result import Result, result_class
 from interp.runs.edge_effects import EdgesRun
-from interp.runs.execute import load
+from interp.runs.execute import load_for_run
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
@@ -102,7 +102,7 @@ def run(
         _check_source(what, source)
     if isinstance(what, Spec) and execution.out is None:
         _check_inline(execution)
-        found = what.load(source) if prompts is None else what.arranged(prompts)
+        found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
         return _in_memory(what, job, asked, found)
     if execution.executor != INLINE and (len(job.models) < len(asked) or prompts is not None):
         raise UserError(
@@ -134,7 +134,7 @@ def measurement(name: str, **options: Any) -> Spec:
     Raises:
         UserError: there is no such measurement, or the measurement has no such options.
     """
-    return find_spec(name)(**options)
+    return spec_named(name)(**options)
 
 
 def study(name: str, **options: Any) -> Study:
@@ -346,7 +346,9 @@ def _in_memory(
     tell_repeats(prompts)
     parts, facts = [], {}
     for found in job.found_models(models).values():
-        model = found if isinstance(found, Model) else load(found, job.loading, job.computing)
+        model = (
+            found if isinstance(found, Model) else load_for_run(found, job.loading, job.computing)
+        )
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
         facts[model.name] = facts_of(model, prompts)
     joined = {

@@ -30,7 +30,7 @@ from interp.choices import OWN_PAIRS
 from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, is_plain
-from interp.measuring.spec import Spec, Stage, find_spec
+from interp.measuring.spec import Spec, Stage, spec_named
 from interp.models.load import FoundModel, find_model
 from interp.models.loading import Loading, is_local
 from interp.models.model import Model
@@ -63,7 +63,7 @@ def _as_data(what: Spec | Study) -> dict[str, JsonValue]:
 def _of_data(given: object) -> object:
     match given:
         case {"kind": "measurement", "name": str(name), "options": dict(options)}:
-            return find_spec(name).model_validate(options)
+            return spec_named(name).model_validate(options)
         case {"kind": "study", "name": str(name), "options": dict(options)}:
             return find_study(name).model_validate(options)
     return given
@@ -151,7 +151,7 @@ class Job(Options):
             echo(f"reading the prompts of {self.prompts.system} ...")
         if isinstance(what, Study):
             return StudyPlan.of(what, self.prompts, **common)
-        arranged = what.load(self.prompts) if prompts is None else what.arranged(prompts)
+        arranged = what.prompts_of(self.prompts) if prompts is None else what.arranged(prompts)
         return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
 
     def found_models(

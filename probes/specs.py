@@ -25,7 +25,7 @@ class OfFacts(Spec):
     unused = ("limit", "seed")
     schemas = "interp_probes.tables:SCHEMAS"
 
-    def load(self, source: "PromptSource") -> "PromptSet":
+    def prompts_of(self, source: "PromptSource") -> "PromptSet":
         """The facts as prompts."""
         from interp.prompts.systems import load_facts
 

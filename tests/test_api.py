@@ -9,7 +9,7 @@ import pytest
 import transformers
 
 import interp
-from interp.measuring.spec import find_spec
+from interp.measuring.spec import spec_named
 from interp.models.organisms import DEFAULT
 from interp.plugins import MEASUREMENTS, plugins
 from interp.prompts.own.pairs import EXAMPLE
@@ -50,7 +50,7 @@ def test_every_measurement_has_a_call_with_its_options_types_and_an_example_that
     pages = "".join(map(Path.read_text, (Path(__file__).parents[1] / "docs").glob("*.md")))
     examples = "".join(re.findall(r"(?s)```python\n(.*?)```", pages))  # tests/test_code_blocks.py
     for name, call in calls.items():
-        options = find_spec(name).model_fields
+        options = spec_named(name).model_fields
         shown = inspect.signature(call).parameters
         assert {"model", "prompts", "batch_tokens", *options} <= set(shown)
         assert all(own.annotation is not inspect.Parameter.empty for own in shown.values())

@@ -13,7 +13,7 @@ from interp.attribution.registry import find_method
 from interp.cli import main
 from interp.errors import UserError
 from interp.measurements.specs import Patch
-from interp.measuring.spec import find_spec
+from interp.measuring.spec import spec_named
 from interp.patching.cells import PatchedMetrics
 from interp.prompts.systems import find_system
 from interp.studies.study import find_study
@@ -21,7 +21,7 @@ from interp.training.spec import find_training
 
 FINDERS = {
     plugins.METHODS: find_method,
-    plugins.MEASUREMENTS: find_spec,
+    plugins.MEASUREMENTS: spec_named,
     plugins.STUDIES: find_study,
     plugins.SYSTEMS: find_system,
     plugins.TRAINING: find_training,

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from interp.measuring.core import bind
-from interp.measuring.spec import find_spec
+from interp.measuring.spec import spec_named
 from interp.plugins import MEASUREMENTS, plugins
 from interp.report.dictionary import known_tables
 from interp.runs.shards import column_types
@@ -20,7 +20,7 @@ EVERYTHING = {
 
 @pytest.mark.parametrize("name", plugins(MEASUREMENTS))
 def test_a_measurement_fills_the_tables_that_its_spec_names(name, organism):
-    spec = find_spec(name)
+    spec = spec_named(name)
     named = spec.tables()
     model = organism if spec.reads_thoughts else thinking_model(QWEN3, thinking="on")
     everything = bind(spec(**EVERYTHING.get(name, {})), model).tables

@@ -21,14 +21,14 @@ from interp.models.sites import head_count, layer_count, locate
 EdgeValues = Float[Tensor, "reader writer"]
 """A value for each edge, with readers and writers in graph order; NaN if there is no edge."""
 
-Site = Literal["q", "k", "v", "mlp", "logits"]
+ReaderSite = Literal["q", "k", "v", "mlp", "logits"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
     """A place that reads the residual stream."""
 
-    site: Site
+    site: ReaderSite
     layer: int
     head: int = 0
     """The head of a query, or the key-value head of a key or value."""
@@ -96,7 +96,7 @@ class Graph:
             return
         for head in range(self.heads):
             yield Reader("q", layer, head)
-        attended: tuple[Site, Site] = ("k", "v")
+        attended: tuple[ReaderSite, ReaderSite] = ("k", "v")
         for site in attended:
             for head in range(self.key_value_heads):
                 yield Reader(site, layer, head)

@@ -14,10 +14,10 @@ from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
 
-from interp.cli.measure import Measure
+from interp.cli.measure import MeasureCommand
 from interp.cli.parser import Parser, program, with_help
 from interp.errors import UserError, printable, shortened
-from interp.measuring.spec import Spec, find_spec
+from interp.measuring.spec import Spec, spec_named
 from interp.options import OptionError
 from interp.plugins import COMMANDS as GROUP
 from interp.plugins import MEASUREMENTS, loaded, misfit, named, plugins
@@ -32,21 +32,21 @@ COMMANDS = {
     "effects": "interp.measurements.specs:Effects",
     "activations": "interp.measurements.specs:Activations",
     "faithfulness": "interp.cli.study:FaithfulnessCommand",
-    "run": "interp.cli.study:Run",
+    "run": "interp.cli.study:RunCommand",
     "train": "interp.cli.train",
-    "report": "interp.cli.study:Report",
-    "compare": "interp.cli.compare:Compare",
-    "plan": "interp.cli.plan:Plan",
-    "status": "interp.cli.folders:Status",
-    "validate": "interp.cli.folders:Validate",
-    "dataset": "interp.cli.prompts:Dataset",
-    "export": "interp.cli.prompts:Export",
-    "methods": "interp.cli.listings:Methods",
-    "tables": "interp.cli.listings:Tables",
-    "models": "interp.cli.listings:Models",
+    "report": "interp.cli.study:ReportCommand",
+    "compare": "interp.cli.compare:CompareCommand",
+    "plan": "interp.cli.plan:PlanCommand",
+    "status": "interp.cli.folders:StatusCommand",
+    "validate": "interp.cli.folders:ValidateCommand",
+    "dataset": "interp.cli.prompts:DatasetCommand",
+    "export": "interp.cli.prompts:ExportCommand",
+    "methods": "interp.cli.listings:MethodsCommand",
+    "tables": "interp.cli.listings:TablesCommand",
+    "models": "interp.cli.listings:ModelsCommand",
     "doctor": "interp.cli.doctor",
-    "completion": "interp.cli.listings:Completion",
-    "work": "interp.cli.work:Work",
+    "completion": "interp.cli.listings:CompletionCommand",
+    "work": "interp.cli.work:WorkCommand",
 }
 """Commands in the order of the help; `find_commands` adds the commands of other entry points."""
 
@@ -219,7 +219,7 @@ def find_commands() -> dict[str, Command]:
 def _own(place: str) -> Command:
     found: Any = named(place)
     if isinstance(found, type) and issubclass(found, Spec):
-        return Measure(found)
+        return MeasureCommand(found)
     command: Command = found
     return command
 
@@ -227,10 +227,10 @@ def _own(place: str) -> Command:
 def _of_measurement(point: EntryPoint) -> Command | None:
     """The command for a registered measurement, unless it has no help or belongs to a group."""
     try:
-        spec = find_spec(point.name)
+        spec = spec_named(point.name)
     except UserError as error:
         return _Unusable(point.name, error)
-    return Measure(spec) if spec.help and not spec.group else None
+    return MeasureCommand(spec) if spec.help and not spec.group else None
 
 
 def _command(point: EntryPoint) -> Command:

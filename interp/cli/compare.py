@@ -23,7 +23,7 @@ _OF_SEEDS = ["mean", "sd_of_mean", "sd_low", "sd_high", "p", "seeds", "clusters"
 _COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 
 
-class Compare(OptionsCommand):
+class CompareCommand(OptionsCommand):
     """Compare two models or two runs on the same prompts, or runs of several seeds."""
 
     EXAMPLES = (

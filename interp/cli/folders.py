@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interp.studies.folder import StudyFolder
 
 
-class Status(OptionsCommand):
+class StatusCommand(OptionsCommand):
     """Show the progress of a run or a study: done, running, failed, rate, time left."""
 
     EXAMPLES = ("status runs/all", "status runs/study")
@@ -67,7 +67,7 @@ def _time_left(found: "Progress") -> str:
     return "" if math.isnan(found.seconds_left) else clock(found.seconds_left)
 
 
-class Validate(Loading, OptionsCommand):
+class ValidateCommand(Loading, OptionsCommand):
     """Check the files that a command wrote, or a table of your own pairs or facts."""
 
     EXAMPLES = (

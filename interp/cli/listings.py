@@ -20,7 +20,7 @@ all others taken from the donor; `N` is the set of all k segments.
 """
 
 
-class Methods(OptionsCommand):
+class MethodsCommand(OptionsCommand):
     """List the attribution methods with formula, paper, sign and cost."""
 
     EXAMPLES = ("methods",)
@@ -55,7 +55,7 @@ def _described(method: Method) -> str:
     return "\n".join([f"## {method.name}{default}", "", summary, "", *items]) + "\n"
 
 
-class Tables(OptionsCommand):
+class TablesCommand(OptionsCommand):
     """Describe the tables of a run: columns, units, signs."""
 
     EXAMPLES = ("tables", "tables answers patches")
@@ -74,7 +74,7 @@ class Tables(OptionsCommand):
         sys.stdout.write(sections(chosen) if chosen else page(tables))
 
 
-class Models(OptionsCommand):
+class ModelsCommand(OptionsCommand):
     """List the packaged organisms with planted and measured values."""
 
     EXAMPLES = ("models",)
@@ -100,7 +100,7 @@ class Models(OptionsCommand):
             print_table(table, title=f"Packaged organisms for {trained}: planted | measured")
 
 
-class Completion(OptionsCommand):
+class CompletionCommand(OptionsCommand):
     """Print a script for command completion in bash, zsh or tcsh."""
 
     EXAMPLES = ("completion bash", "completion zsh")

@@ -34,7 +34,7 @@ class Models(Options):
     """
 
 
-class Measure:
+class MeasureCommand:
     """The command of a measurement, built from its spec."""
 
     def __init__(self, spec: type[Spec]) -> None:
@@ -48,9 +48,9 @@ class Measure:
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Measure, write the small tables, and print them."""
-        self.measure(*asked(arguments, self.spec), arguments)
+        self.carry_out(*job_of(arguments, self.spec), arguments)
 
-    def measure(
+    def carry_out(
         self, job: "Job", execution: ExecutionOptions, arguments: argparse.Namespace
     ) -> None:
         """Carry out a job, write its small tables, and print them."""
@@ -89,7 +89,7 @@ class Compared(Options):
     """folder of a run of attribute on the same prompts; compare its scores with the effects"""
 
 
-class PatchCommand(Measure):
+class PatchCommand(MeasureCommand):
     """`python -m interp patch`: effects of patches, optionally compared with attribution scores."""
 
     def configure(self, parser: Parser) -> None:
@@ -118,10 +118,10 @@ class PatchCommand(Measure):
 PATCH = PatchCommand(Patch)
 
 
-class CircuitsCommand(Measure):
+class CircuitsCommand(MeasureCommand):
     """`python -m interp circuits`: circuits from edges; without --edges, it measures them first."""
 
-    def measure(
+    def carry_out(
         self, job: "Job", execution: ExecutionOptions, arguments: argparse.Namespace
     ) -> None:
         """Measure the edges, if no run is given, and then the circuits with the same model."""
@@ -141,7 +141,7 @@ class CircuitsCommand(Measure):
                 echo(f"the edges are in {run.folder}")
                 chosen = spec.model_copy(update={"edges": run.folder})
                 job = job.model_copy(update={"what": chosen})
-            super().measure(job, execution, arguments)
+            super().carry_out(job, execution, arguments)
 
 
 CIRCUITS = CircuitsCommand(Circuits)
@@ -155,7 +155,9 @@ class MeasureGroup:
     ) -> None:
         self.HELP = help_
         self.EXAMPLES = examples
-        self._parts = {spec.name.removeprefix(f"{spec.group}-"): Measure(spec) for spec in specs}
+        self._parts = {
+            spec.name.removeprefix(f"{spec.group}-"): MeasureCommand(spec) for spec in specs
+        }
 
     def configure(self, parser: Parser) -> None:
         """Add each subcommand with its options."""
@@ -193,7 +195,7 @@ def add_measuring_options(
     add_options(parser.add_argument_group("workers"), ExecutionOptions)
 
 
-def asked(
+def job_of(
     arguments: argparse.Namespace, options: "type[Spec] | type[Study]"
 ) -> "tuple[Job, ExecutionOptions]":
     """The job that a command line requests, and its execution options."""

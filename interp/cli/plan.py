@@ -25,7 +25,7 @@ MODELS = 2
 Share = Annotated[float, FromText(texts.share, "SHARE")]
 
 
-class Plan(OptionsCommand):
+class PlanCommand(OptionsCommand):
     """Print the smallest differences that a set of prompts can show."""
 
     EXAMPLES = (
@@ -83,7 +83,7 @@ class Plan(OptionsCommand):
 
 
 def _known(
-    options: Plan, known: "Filter | None", pairs: "pd.DataFrame", cluster: str
+    options: PlanCommand, known: "Filter | None", pairs: "pd.DataFrame", cluster: str
 ) -> "tuple[pd.DataFrame, str]":
     """The pairs about facts that the models are expected to know, and what to say about them."""
     from interp.statistics.power import known_pairs
@@ -125,7 +125,7 @@ def _known_share(folder: Path, known: "Filter") -> float | None:
 
 
 def _expected(
-    options: Plan, contrasts: "Sequence[Contrast]", cluster: str
+    options: PlanCommand, contrasts: "Sequence[Contrast]", cluster: str
 ) -> "tuple[list[Planned], int, str]":
     """The comparisons, the number of models, and where the expected values come from."""
     from interp.statistics.power import assumed, of_pilot

@@ -11,7 +11,7 @@ from interp.options import Flag, FromText, flag
 from interp.prompts.source import PromptSource, Seed
 
 
-class Dataset(OptionsCommand):
+class DatasetCommand(OptionsCommand):
     """Write a system's generated data set as Parquet, CSV or JSONL."""
 
     EXAMPLES = (
@@ -39,7 +39,7 @@ class Dataset(OptionsCommand):
         echo(f"{counted(len(frame), 'row')} written to {self.out}")
 
 
-class Export(PromptSource, OptionsCommand):
+class ExportCommand(PromptSource, OptionsCommand):
     """Write prompts as a task of lm-eval or inspect, prompts as a data set, or a run's answers."""
 
     EXAMPLES = (

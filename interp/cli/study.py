@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from interp import texts
 from interp.cli.choice import Choice
 from interp.cli.fields import Folder, OptionsCommand
-from interp.cli.measure import add_measuring_options, asked
+from interp.cli.measure import add_measuring_options, job_of
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.options import FromText, Options
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STUDY = Choice("study", "study", STUDIES)
 
 
-class Run:
+class RunCommand:
     """`python -m interp run STUDY`: all measurements of a study, its tables and its report."""
 
     HELP = (
@@ -85,7 +85,7 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     from interp.jobs import finish_study
     from interp.report.console import print_cautions, print_sentences
 
-    job, execution = asked(arguments, study)
+    job, execution = job_of(arguments, study)
     pairs = job.prompts.pairs(study.default_limit)
     taken = "all pairs" if pairs is None else f"at most {counted(pairs, 'pair')}"
     echo(f"{study.name}: {taken}")
@@ -98,7 +98,7 @@ def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
         print_sentences(report.glance.sentences)
 
 
-class Report(OptionsCommand):
+class ReportCommand(OptionsCommand):
     """Write tables, figures and one HTML page from a folder of results, finished or not."""
 
     EXAMPLES = (
@@ -162,14 +162,14 @@ def _report(folder: Path) -> "Page":
     """The report on the study in a folder or, if it holds no study, on the run in it."""
     from interp.cli.folders import runs_in, study_in
     from interp.console import echo
-    from interp.measuring.spec import find_spec
+    from interp.measuring.spec import spec_named
     from interp.results.result import result_class
     from interp.studies.study import find_study
 
     study = study_in(folder)
     if study is None:
         ((measurement, run),) = runs_in(folder).items()
-        return result_class(find_spec(measurement)).of(run).report()
+        return result_class(spec_named(measurement)).of(run).report()
     for problem in study.problems():
         echo(f"unfinished: {problem}")
     return find_study(study.record.study)().report(study)

@@ -18,7 +18,7 @@ from interp.cli.fields import Folder, OptionsCommand
 from interp.options import Flag, FromText
 
 
-class Work(OptionsCommand):
+class WorkCommand(OptionsCommand):
     """Take part in a run or a study as one of several workers (executors start this command)."""
 
     EXAMPLES = ("""work runs/all 4 --call 0123456789ab -- '{"what": {...}, ...}'""",)

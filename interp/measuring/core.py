@@ -46,7 +46,7 @@ PromptRows = dict[str, list[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Attempt:
     """Rows of each table, in the order of the prompts, and the errors."""
 
     rows: PromptRows
@@ -119,7 +119,7 @@ class Measurement:
 
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
-    ) -> Measured:
+    ) -> Attempt:
         """Measure prompts like `__call__`, but collect failures instead of raising the first.
 
         Raises:
@@ -153,7 +153,7 @@ class Measurement:
                         rows[index] = one
                 if done is not None:
                     done(len(places))
-        return Measured(self._tables(prompts, rows, failures), len(set(units)), failures)
+        return Attempt(self._tables(prompts, rows, failures), len(set(units)), failures)
 
     @cached_property
     def shard_prompts(self) -> int:

@@ -92,7 +92,7 @@ class Spec(Options):
             if name not in self.optional or getattr(self, self.optional[name])
         }
 
-    def load(self, source: "PromptSource") -> "PromptSet":
+    def prompts_of(self, source: "PromptSource") -> "PromptSet":
         """The prompts of a source, in the order in which they are measured.
 
         Raises:
@@ -118,7 +118,7 @@ class Spec(Options):
         return (type(self).__module__, self.measures.partition(":")[0])
 
 
-def find_spec(name: str) -> type[Spec]:
+def spec_named(name: str) -> type[Spec]:
     """The spec registered under a name.
 
     Raises:

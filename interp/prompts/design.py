@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from interp.prompts.prompt import Cell
+from interp.prompts.prompt import Combination
 
 T = TypeVar("T", bound=Hashable)
 
@@ -48,7 +48,7 @@ class Design:
     Numbers are stored in arrays, so hundreds of thousands of prompts fit in memory.
     """
 
-    cells: Sequence[Cell]
+    cells: Sequence[Combination]
     """The distinct combinations of the strata's values."""
     cell_of: Sequence[int]
     """The index in `cells` of each prompt's combination."""
@@ -56,7 +56,7 @@ class Design:
     """The indices of each group's prompts."""
     units: Parts
     """The groups of each unit."""
-    clusters: Sequence[Cell]
+    clusters: Sequence[Combination]
     """The cluster of each unit: the values that it may share with other units."""
     turns: int = 1
     """Number of units per combination of strata that take turns first, one group at a time."""
@@ -72,31 +72,31 @@ class Design:
             yield from evenly(_by_cell(unit_of, self._cell_of_group), within, unit_of.__getitem__)
 
     @cached_property
-    def _units_by_cell(self) -> dict[Cell, list[int]]:
+    def _units_by_cell(self) -> dict[Combination, list[int]]:
         return _by_cell(range(len(self.units)), self._cell_of_unit)
 
-    def _cell_of_group(self, group: int) -> Cell:
+    def _cell_of_group(self, group: int) -> Combination:
         """The values of a group's members, which may differ in a stratum."""
         return _joined([self.cells[self.cell_of[place]] for place in self.groups[group]])
 
-    def _cell_of_unit(self, unit: int) -> Cell:
+    def _cell_of_unit(self, unit: int) -> Combination:
         return _joined([self._cell_of_group(group) for group in self.units[unit]])
 
 
-def _joined(cells: Sequence[Cell]) -> Cell:
+def _joined(cells: Sequence[Combination]) -> Combination:
     """A cell with all values that each stratum takes in the given cells."""
     return tuple(frozenset(values) for values in zip(*cells, strict=True))
 
 
-def _by_cell(items: Iterable[T], cell_of: Callable[[T], Cell]) -> dict[Cell, list[T]]:
-    cells: defaultdict[Cell, list[T]] = defaultdict(list)
+def _by_cell(items: Iterable[T], cell_of: Callable[[T], Combination]) -> dict[Combination, list[T]]:
+    cells: defaultdict[Combination, list[T]] = defaultdict(list)
     for item in items:
         cells[cell_of(item)].append(item)
     return dict(cells)
 
 
 def evenly(
-    cells: Mapping[Cell, Sequence[T]],
+    cells: Mapping[Combination, Sequence[T]],
     rng: random.Random,
     cluster_of: Callable[[T], Hashable] = lambda item: item,
 ) -> Iterator[T]:
@@ -139,7 +139,7 @@ class _Queue(Generic[T]):
             heapq.heappush(self.items, (turns[cluster], key, place, item))
 
 
-def _numbered(cells: Sequence[Cell]) -> NDArray[np.int64]:
+def _numbered(cells: Sequence[Combination]) -> NDArray[np.int64]:
     """The values of each cell as numbers, (cell, stratum), which are distinct across strata."""
     numbers: dict[tuple[int, Hashable], int] = {}
     rows = [[numbers.setdefault(value, len(numbers)) for value in enumerate(c)] for c in cells]

@@ -12,7 +12,7 @@ DonorKind = Literal["instance", "counterpart"]
 """Kinds of donors: another instance of the same template, or the other side of the prompt's pair.
 """
 
-Cell = tuple[Hashable, ...]
+Combination = tuple[Hashable, ...]
 """A combination of values, one for each of several factors."""
 
 DONORS = 8

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from interp.console import counted
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
-from interp.prompts.prompt import Cell, DonorSource, Prompt
+from interp.prompts.prompt import Combination, DonorSource, Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class PromptSet(Sequence[Prompt]):
     each of these units in turn. The number is two if a unit has two values of a stratum, so that a
     small subset has as many units as if each unit had one value.
     """
-    weights: Mapping[Cell, float] = field(default_factory=dict)
+    weights: Mapping[Combination, float] = field(default_factory=dict)
     """Number of prompts of the whole set that a prompt represents, by combination of strata; 1 for
     combinations that are not listed.
     """
@@ -215,7 +215,7 @@ class PromptSet(Sequence[Prompt]):
         cell = tuple(prompt.factors[name] for name in self.strata)
         return self.weights.get(cell, 1.0)
 
-    def _weights_of(self, places: Sequence[int]) -> dict[Cell, float]:
+    def _weights_of(self, places: Sequence[int]) -> dict[Combination, float]:
         design = self._design
         held, drawn = Counter(design.cell_of), Counter(design.cell_of[place] for place in places)
         return {
@@ -228,9 +228,9 @@ class PromptSet(Sequence[Prompt]):
         # It imports numpy, which commands that draw nothing do not wait for.
         from interp.prompts.design import Design, Parts
 
-        cells, groups, units = dict[Cell, int](), dict[str, int](), dict[Cell, int]()
+        cells, groups, units = dict[Combination, int](), dict[str, int](), dict[Combination, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
-        clusters: list[Cell] = []
+        clusters: list[Combination] = []
         for pair_id, factors in self._outlines():
             cell = tuple(factors[name] for name in self.strata)
             cell_of.append(cells.setdefault(cell, len(cells)))

@@ -6,7 +6,7 @@ from textwrap import fill
 
 import pyarrow as pa
 
-from interp.measuring.spec import find_spec
+from interp.measuring.spec import spec_named
 from interp.plugins import MEASUREMENTS, plugins
 from interp.runs.records import column_types
 from interp.tables import ACTIVATIONS, PROMPTS, note
@@ -52,7 +52,7 @@ def sections(tables: Mapping[str, pa.Schema]) -> str:
 
 
 def _by_measurement() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
-    return {name: [*find_spec(name).tables().items()] for name in plugins(MEASUREMENTS)}
+    return {name: [*spec_named(name).tables().items()] for name in plugins(MEASUREMENTS)}
 
 
 def _section(name: str, schema: pa.Schema, filled_by: Sequence[str]) -> Iterator[str]:

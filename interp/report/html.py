@@ -56,7 +56,7 @@ def accuracies_first(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One value of a table."""
 
     text: str
@@ -72,7 +72,7 @@ class Column:
     heading: str
     figures: bool
     """Whether the column is sorted as numbers and right-aligned."""
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
 
 
 def column(values: pd.Series) -> Column:
@@ -87,11 +87,11 @@ def column(values: pd.Series) -> Column:
         numbers = [None if pd.isna(value) else float(str(value)) for value in values]
         counts = with_counts(values)
         shown = ["" if pd.isna(value) else number_text(value, p_value=p_values) for value in counts]
-        return Column(name, heading(name), True, tuple(map(Cell, shown, numbers)))
+        return Column(name, heading(name), True, tuple(map(TableCell, shown, numbers)))
     texts = [_text(value) for value in values]
     figures = all(re.match(FIGURES, text) for text in texts) and any(texts)
     keys = [_leading_number(text) if figures else text or None for text in texts]
-    return Column(name, heading(name), figures, tuple(map(Cell, texts, keys)))
+    return Column(name, heading(name), figures, tuple(map(TableCell, texts, keys)))
 
 
 def _leading_number(text: str) -> float | None:

@@ -9,9 +9,9 @@ import pandas as pd
 from interp.analysis.cautions import Caution, ModelFacts, cautions_on
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
-from interp.measuring.spec import find_spec
+from interp.measuring.spec import spec_named
 from interp.prompts.prompt import Prompt
-from interp.results.measured import MeasuredTables
+from interp.results.measured import ResultTables
 
 if TYPE_CHECKING:
     from interp.models.model import Model
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _KEYS = ["model", "prompt_id"]
 
 
-def cautions_about(measured: MeasuredTables) -> tuple[Caution, ...]:
+def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
     """Everything that a careful reader would object to in a measurement, by severity."""
     own = _are_own(measured)
     return cautions_on(
@@ -33,14 +33,14 @@ def cautions_about(measured: MeasuredTables) -> tuple[Caution, ...]:
     )
 
 
-def _methods(measured: MeasuredTables) -> Sequence[str]:
+def _methods(measured: ResultTables) -> Sequence[str]:
     """The attribution methods of a measurement."""
     if "segment_scores" not in measured.names():
         return ()
     return tuple(measured.about.parameters.get("methods", DEFAULT_METHODS))
 
 
-def _differences(measured: MeasuredTables) -> Mapping[str, float] | None:
+def _differences(measured: ResultTables) -> Mapping[str, float] | None:
     """How much the sides of patched pairs differ; None if the options tell."""
     names = measured.names()
     if "pairs" not in names or "option_probabilities" in names:
@@ -64,21 +64,21 @@ def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
     )
 
 
-def _are_own(measured: MeasuredTables) -> bool:
+def _are_own(measured: ResultTables) -> bool:
     """Whether the answers are the model's own rather than those of random weights."""
     try:
-        return find_spec(measured.about.measurement).own_answers
+        return spec_named(measured.about.measurement).own_answers
     except UserError:  # a measurement that is no longer installed
         return True
 
 
-def _options(measured: MeasuredTables) -> pd.DataFrame | None:
+def _options(measured: ResultTables) -> pd.DataFrame | None:
     name = "option_probabilities"
     columns = [*_KEYS, "option", "probability", "relative_probability"]
     return measured.table(name, columns) if name in measured.names() else None
 
 
-def given_answers(measured: MeasuredTables) -> pd.DataFrame | None:
+def given_answers(measured: ResultTables) -> pd.DataFrame | None:
     """Each model's answers: model, prompt_id, answer, error and, if known, predicted_token.
 
     Generated texts without an answer count as replies outside the options. Of a thinking model,

@@ -22,7 +22,7 @@ from interp.prompts.systems import dependence_factor
 from interp.runs.folder import RunFolder
 from interp.runs.shards import Filters
 
-_Tables = TypeVar("_Tables", bound="MeasuredTables")
+_Tables = TypeVar("_Tables", bound="ResultTables")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class About:
         return dependence_factor(self.system)
 
 
-class MeasuredTables(ABC):
+class ResultTables(ABC):
     """The tables of a measurement; "prompts" is the prompts table."""
 
     _counted: Sequence[str] | None = None
@@ -139,7 +139,7 @@ class MeasuredTables(ABC):
         return ()
 
 
-class InFolder(MeasuredTables):
+class InFolder(ResultTables):
     """The tables of a run folder, finished or not."""
 
     def __init__(self, run: RunFolder) -> None:
@@ -210,7 +210,7 @@ _HOLDS: Mapping[str, Callable[[pd.Series, Any], pd.Series]] = {
 }
 
 
-class InMemory(MeasuredTables):
+class InMemory(ResultTables):
     """Tables in memory."""
 
     def __init__(

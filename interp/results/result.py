@@ -32,7 +32,7 @@ from interp.report.glance import (
 from interp.report.latex import latex
 from interp.report.page import FigureItem, Glance, Report, Section, TableItem
 from interp.results.given import cautions_about
-from interp.results.measured import InFolder, MeasuredTables
+from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Result:
     question: ClassVar[str] = ""
     """The question that the measurement answers, for the first screen."""
 
-    def __init__(self, measured: MeasuredTables) -> None:
+    def __init__(self, measured: ResultTables) -> None:
         """Create a result from the tables of a run folder or in memory."""
         self.measured = measured
 

@@ -79,7 +79,7 @@ class Plan:
             origin["thoughts"] = RunFolder.read(self.computing.thoughts).shards_hash(model.name)
         return origin
 
-    def load(self, name: str) -> Model:
+    def model(self, name: str) -> Model:
         """The model with this name; if it is not in memory yet, it is loaded."""
         found = self.models[name]
         if isinstance(found, Model):
@@ -92,7 +92,7 @@ class Plan:
             self.kept.clear()  # two models may not fit into memory
         if len(self.models) == 1:
             echo(f"loading {name} ...")
-        model = load(found, self.loading, self.computing)
+        model = load_for_run(found, self.loading, self.computing)
         if self.kept is not None:
             self.kept.append((asked, model))
         return model
@@ -170,7 +170,7 @@ def keeping_model() -> Iterator[None]:
         Plan.kept = None
 
 
-def load(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
+def load_for_run(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
     """Load a located model for measurement."""
     model = load_found(found, loading)
     set_threads(model, computing.threads)
@@ -292,7 +292,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
     plan.check_thinking(name)
-    model = plan.load(name)
+    model = plan.model(name)
     # Bind all measurements first, so that a missing layer is reported before measuring begins.
     measurements = [
         bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)

@@ -34,7 +34,7 @@ from interp.runs.identity import code_version
 from interp.runs.records import Manifest, column_types, read_record, write_record
 
 if TYPE_CHECKING:
-    from interp.measuring.core import Measured, Measurement
+    from interp.measuring.core import Attempt, Measurement
 
 MANIFEST = "manifest.json"
 
@@ -101,9 +101,7 @@ def cut(
     return shards
 
 
-def write(
-    shard: Shard, measurement: "Measurement", measured: "Measured", *, seconds: float
-) -> None:
+def write(shard: Shard, measurement: "Measurement", measured: "Attempt", *, seconds: float) -> None:
     """Write a shard's tables and its manifest, which includes how many seconds it took."""
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):

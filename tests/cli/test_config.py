@@ -11,7 +11,7 @@ import interp
 from interp.cli import main, parse
 from interp.cli.config_file import config_file
 from interp.cli.fields import add_options, given
-from interp.cli.measure import asked
+from interp.cli.measure import job_of
 from interp.measurements.specs import Evaluate, Patch
 from interp.models.loading import Loading
 from interp.prompts.source import PromptSource
@@ -113,14 +113,14 @@ def test_a_mistake_in_the_file_is_told_before_anything_is_loaded(config, capsys,
 def test_a_file_takes_the_names_of_flags(config):
     file = config(model=MODEL, **{"no-chat-template": True})
     _, parsed = parse(["evaluate", "--config", file])
-    job, _ = asked(parsed, Evaluate)
+    job, _ = job_of(parsed, Evaluate)
     assert [model.place for model in job.models] == [MODEL]
     assert job.loading == Loading(chat_template=False)
 
 
 def test_what_a_flag_switches_off_may_stay_on(config):
     _, parsed = parse(["evaluate", "--config", config(no_chat_template=False)])
-    assert asked(parsed, Evaluate)[0].loading.chat_template
+    assert job_of(parsed, Evaluate)[0].loading.chat_template
 
 
 @pytest.mark.parametrize(

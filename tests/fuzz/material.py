@@ -10,11 +10,11 @@ from random import Random
 from transformers import PreTrainedModel
 
 from interp.cli import main, parse
-from interp.cli.measure import asked
+from interp.cli.measure import job_of
 from interp.errors import UserError
 from interp.faithfulness.study import Faithfulness
 from interp.measurements.specs import Patch
-from interp.measuring.spec import Spec, find_spec
+from interp.measuring.spec import Spec, spec_named
 from interp.prompts import source, systems
 from interp.prompts.prompt_set import PromptSet
 from interp.runs import claims, workers
@@ -95,8 +95,8 @@ class Material:
         """The job of a run, as a worker gets it."""
         _, parsed = parse(self.runs[run])
         probe = "probe-" if hasattr(parsed, "probe") else ""
-        what = find_study(parsed.study) if run == "study" else find_spec(probe + run)
-        return asked(parsed, what)[0].model_dump_json()
+        what = find_study(parsed.study) if run == "study" else spec_named(probe + run)
+        return job_of(parsed, what)[0].model_dump_json()
 
     def copy(self, name: str, target: Path) -> Path:
         """A copy of one of the folders, to be damaged."""

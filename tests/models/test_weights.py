@@ -24,7 +24,7 @@ from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
 from interp.models.quantized import quantization_of
 from interp.models.weights import check_device
-from interp.runs.execute import load
+from interp.runs.execute import load_for_run
 from interp.runs.options import ComputeOptions
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -126,7 +126,7 @@ def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
     model = dataclasses.replace(model, name="some/model")
     monkeypatch.setattr("interp.runs.execute.load_found", lambda found, loading: model)
     loading = Loading()
-    assert load(find_model(DEFAULT, loading), loading, ComputeOptions(threads=1)) is model
+    assert load_for_run(find_model(DEFAULT, loading), loading, ComputeOptions(threads=1)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
     assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
     assert not caplog.records

@@ -63,7 +63,7 @@ def test_a_command_joins_one_that_is_still_loading_its_model(tmp_path):
     assert record(tmp_path)["models"] == list(MODELS)
     assert [call["models"] for call in record(tmp_path)["history"]] == [[name] for name in MODELS]
     for name, call in calls.items():
-        opened[name][0].measure(bind(Evaluate(), call.load(name)))
+        opened[name][0].measure(bind(Evaluate(), call.model(name)))
     with merging(tmp_path):
         pass
     answers = shards_module.pq.read_table(tmp_path / "answers.parquet")
@@ -141,14 +141,14 @@ def test_pairs_are_drawn_in_an_order_that_larger_limits_begin_with():
 
 
 def test_a_model_that_cannot_be_loaded_is_not_on_record(tmp_path, monkeypatch):
-    original = Plan.load
+    original = Plan.model
 
     def load(plan, name):
         if name == "tiny gpt2":
             raise UserError("no such model")
         return original(plan, name)
 
-    monkeypatch.setattr(Plan, "load", load)
+    monkeypatch.setattr(Plan, "model", load)
     with pytest.raises(UserError, match="no such model"):
         execute(work_in(tmp_path))
     assert record(tmp_path)["models"] == ["tiny llama"]
@@ -181,7 +181,7 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
     def start(command, execution):
         for run in work.open():
             for name in MODELS:
-                run.measure(bind(Evaluate(), work.load(name)))
+                run.measure(bind(Evaluate(), work.model(name)))
         return [worker]
 
     monkeypatch.setattr("interp.runs.workers.start_local", start)
@@ -243,7 +243,7 @@ def test_a_mistake_leaves_no_folder_behind(tmp_path, monkeypatch):
         assert (tmp_path / "new" / "run" / "run.json").exists()
         raise UserError("no such model")
 
-    monkeypatch.setattr(Plan, "load", load)
+    monkeypatch.setattr(Plan, "model", load)
     with pytest.raises(UserError, match="no such model"):
         execute(work_in(tmp_path / "new" / "run"))
     assert list(tmp_path.iterdir()) == []
@@ -254,12 +254,12 @@ def test_what_a_mistake_leaves_is_not_taken_from_another_command(tmp_path, monke
 
     def load(plan, name):
         with monkeypatch.context() as patch:
-            patch.setattr(Plan, "load", original)
+            patch.setattr(Plan, "model", original)
             run_in(tmp_path / "run", MODELS[1:])
         raise UserError("no such model")
 
-    original = Plan.load
-    monkeypatch.setattr(Plan, "load", load)
+    original = Plan.model
+    monkeypatch.setattr(Plan, "model", load)
     with pytest.raises(UserError, match="no such model"):
         execute(work_in(tmp_path / "run", models=MODELS[:1]))
     assert record(tmp_path / "run")["models"] == list(MODELS[1:])

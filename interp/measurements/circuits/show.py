@@ -17,7 +17,7 @@ from interp.measurements.circuits.tables import (
 )
 from interp.report.glance import headline
 from interp.report.page import FigureItem, PictureItem, Section, TableItem
-from interp.results.measured import MeasuredTables
+from interp.results.measured import ResultTables
 from interp.results.pairs import PairResult
 from interp.results.result import chosen
 from interp.runs.edge_effects import EdgesRun
@@ -55,7 +55,7 @@ class CircuitAnswers(PairResult):
 
     question = "How closely do circuits reproduce the answers of the whole model?"
 
-    def __init__(self, measured: MeasuredTables, effects: pd.DataFrame | None = None) -> None:
+    def __init__(self, measured: ResultTables, effects: pd.DataFrame | None = None) -> None:
         """Store the tables and, if in memory, the effects that the circuits are chosen by."""
         super().__init__(measured)
         self._in_memory = effects

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
-from interp.circuits.graph import EdgeValues, Graph, Site, graph_of
+from interp.circuits.graph import EdgeValues, Graph, ReaderSite, graph_of
 from interp.circuits.streams import PairStreams
 from interp.console import begin_part
 from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
@@ -180,7 +180,7 @@ class _Edges:
             return graph.edges
         chance = random.Random(f"edges {name}")
         sampled = torch.zeros_like(graph.edges)
-        for site in get_args(Site):
+        for site in get_args(ReaderSite):
             rows = [row for row, reader in enumerate(graph.readers) if reader.site == site]
             own = [(row, writer) for row in rows for writer in range(int(graph.edges[row].sum()))]
             own.sort(key=lambda unused: chance.random())

@@ -127,7 +127,7 @@ class Patches(PairResult):
         Raises:
             UserError: the pair was not patched token by token, or there is no such value.
         """
-        rows = pd.concat(self.asked(), ignore_index=True)
+        rows = pd.concat(self.requested(), ignore_index=True)
         rows = rows[rows["position"].notna()]
         if rows.empty:
             raise UserError('nothing was patched token by token; set granularity="position"')
@@ -135,7 +135,7 @@ class Patches(PairResult):
         rows = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
         return figure_of(_draw("layers_by_tokens", rows, head=_head(rows)))
 
-    def asked(self) -> Iterator[pd.DataFrame]:
+    def requested(self) -> Iterator[pd.DataFrame]:
         """The patches of every cell by the requested method, in parts that fit into memory.
 
         Exact effects that verify an estimate are omitted, since only large estimates are verified.
@@ -213,7 +213,7 @@ class Patches(PairResult):
 
     @cached_property
     def _effects(self) -> pd.DataFrame:
-        return effect_table(self.asked(), self._clustered(), cluster="cluster")
+        return effect_table(self.requested(), self._clustered(), cluster="cluster")
 
     def _clustered(self) -> pd.DataFrame:
         """The pairs, with a column `cluster`: the system's factor, or otherwise the pair."""
@@ -228,7 +228,7 @@ class Patches(PairResult):
         for _, rows in grouped(self._effects, _PANEL):
             yield _figure("layers_by_roles", rows)
         items: dict[str, FigureItem] = {}
-        for part in self.asked():
+        for part in self.requested():
             alone = part["position"].notna() & (part["source"] == COUNTERPART)
             for _, rows in grouped(part[alone], _PANEL):
                 first = rows[rows["pair_id"] == rows["pair_id"].iloc[0]]
@@ -285,7 +285,7 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
             "compare, so their attributions have no score ratios; use a run of a system that "
             "does, such as rulebreakers"
         )
-    effects = premise_effects(patched.asked(), patched.pairs, attributed.ratios())
+    effects = premise_effects(patched.requested(), patched.pairs, attributed.ratios())
     yield TableItem("premise_effects", "Effects and scores of the premises", effects, narrow=())
     title = "Does the premise with the higher score have the larger effect?"
     yield TableItem("agreement_table", title, agreement_table(effects))

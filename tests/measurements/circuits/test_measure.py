@@ -86,11 +86,11 @@ def test_only_the_model_that_was_loaded_last_is_kept(tmp_path):
         for loading in (Loading(), Loading(chat_template=False)):
             found = {place: find_model(place, loading, named=place) for place in places}
             plan = Plan(tmp_path, {}, found, loading)
-            first = plan.load(places[0])
-            assert plan.load(places[0]) is first
-            plan.load(places[1])
+            first = plan.model(places[0])
+            assert plan.model(places[0]) is first
+            plan.model(places[1])
             assert [model.name for _, model in Plan.kept] == [places[1]]
-            assert plan.load(places[0]) is not first
+            assert plan.model(places[0]) is not first
 
 
 @pytest.mark.parametrize(
