@@ -13,6 +13,7 @@ from interp.errors import UserError
 from interp.files import (
     has_ended,
     locked,
+    make_folder,
     process_space,
     remove_own,
     remove_plain,
@@ -37,6 +38,15 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
     write_whole(file, lambda path: path.write_text("new"))
     assert file.read_text() == "new"
+
+
+def test_a_made_folder_is_returned_and_a_link_on_its_way_is_refused(tmp_path):
+    made = make_folder(tmp_path, "shards", "model")
+    assert made == tmp_path / "shards" / "model"
+    assert made.is_dir()
+    (tmp_path / "door").symlink_to(made)
+    with pytest.raises(UserError, match="door"):
+        make_folder(tmp_path, "door", "inner")
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])

@@ -14,23 +14,17 @@ from interp.runs.identity import code_version
 DECODERS = [name for name in organism_names() if name not in organism_names("robustlr")]
 """Organisms that generate texts; the others choose among classes."""
 
-HOLDS = Path(__file__).parents[1] / "organisms_hold.txt"
+_TESTS = Path(__file__).parents[1]
+
+HOLDS = _TESTS / "organisms_hold.txt"
 """The state in which all tests with the mark passed."""
 
-_MODULES = (
-    *(
-        f"tests.experiments.organisms.test_{name}"
-        for name in (
-            "dose_packaged",
-            "evidence",
-            "logic_packaged",
-            "packaged",
-            "theories_packaged",
-            "thinkers_packaged",
-        )
-    ),
-    "tests.analysis.test_phrasings",
+_MODULES = tuple(
+    ".".join(file.relative_to(_TESTS.parent).with_suffix("").parts)
+    for file in sorted(_TESTS.rglob("test_*.py"))
+    if "pytest.mark.organisms" in file.read_text(encoding="utf-8")
 )
+"""The files with such tests."""
 
 
 @cache
