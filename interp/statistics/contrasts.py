@@ -33,7 +33,6 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from scipy.special import stdtrit
-from scipy.stats import binomtest
 
 from interp.prompts.systems import Contrast
 from interp.statistics.clusters import FEWEST, RESAMPLES
@@ -309,6 +308,8 @@ def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> float:
     """The two-sided p-value of McNemar's exact test for two judgments of the same items."""
+    from scipy.stats import binomtest  # a second of imports, which every evaluation would wait for
+
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     only_a, only_b = int((first & ~second).sum()), int((~first & second).sum())
     return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0

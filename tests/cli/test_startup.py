@@ -37,9 +37,15 @@ def test_no_help_and_no_list_imports_what_only_measuring_needs():
 UNUSED = ("peft", "bitsandbytes", "interp.training.run", "torch._inductor.compile_fx", "matplotlib")
 
 
-@pytest.mark.parametrize("start", ["import interp; interp.evaluate", "import interp.jobs"])
-def test_measuring_imports_nothing_that_only_training_needs(start):
-    loaded = f"{start}; import sys; print(*[name for name in {UNUSED} if name in sys.modules])"
+@pytest.mark.parametrize(
+    ("start", "unused"),
+    [
+        ("import interp; interp.evaluate", UNUSED),
+        ("import interp.jobs, interp.measurements.answers.show", (*UNUSED, "scipy.stats")),
+    ],
+)
+def test_measuring_imports_nothing_that_it_does_not_need(start, unused):
+    loaded = f"{start}; import sys; print(*[name for name in {unused} if name in sys.modules])"
     shown = subprocess.run(
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
     )

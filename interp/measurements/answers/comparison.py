@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy import stats
 
 from interp.analysis.accuracy import pairs_of
 from interp.errors import UserError
@@ -133,6 +132,8 @@ class SeedComponents:
 
 def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponents:
     """The components of a complete table of shares."""
+    from scipy import stats  # a second of imports, which every evaluation would wait for
+
     clusters, seeds = shares.shape
     if seeds < 2 or clusters < FEWEST:
         note = too_few(clusters) if seeds > 1 else "undefined: only one seed"

@@ -283,7 +283,7 @@ def test_a_model_is_refused_before_its_weights_are_loaded(tmp_path, spec, thinki
     stage = Stage(spec.name, some_prompts(2), spec)
     plan = Plan(folder, {folder: stage}, {found.name: found}, Loading(thinking=thinking))
     with (
-        patch.object(Plan, "load", side_effect=AssertionError),
+        patch.object(Plan, "model", side_effect=AssertionError),
         pytest.raises(UserError, match=refused),
     ):
         execute(plan)
