@@ -196,6 +196,13 @@ def test_the_header_is_cut_from_an_ordinary_array(file):
     assert not reader.tensors[0].data.flags.writeable
 
 
+def test_the_configuration_alone_is_checked_too(file):
+    format_of(file).check_configuration("m", file)
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(UserError, match="ends within its header"):
+        format_of(file).check_configuration("m", file)
+
+
 def test_a_folder_with_one_file_is_that_model(file):
     loaded = load(file.parent)
     assert loaded.name == file.parent.name

@@ -4,13 +4,14 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.measurements.specs import Edges, Effects, Evaluate, Generate, Patch
+from interp.measurements.specs import Attribute, Edges, Effects, Evaluate, Generate, Patch
 from interp.prompts.systems import load_facts
 from interp.report.page import FigureItem
 from interp.report.write import write_report
 from interp.results.pairs import meaning
 from interp_probes.specs import Familiarity, Knowledge
 from tests.support.pages import check_first_screen
+from tests.support.tiny import tiny_model
 
 PAIRS = 3
 
@@ -127,3 +128,34 @@ def test_a_figure_of_the_first_screen_is_on_the_page_once(measured):
     report = measured["patch"].report()
     (figure,) = [item for item in report.glance.items if isinstance(item, FigureItem)]
     assert [item.name for item in report.items].count(figure.name) == 1
+
+
+SPECS = [Evaluate(), Attribute(methods=("attention",)), Effects()]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_two_models_are_compared_by_the_difference_of_their_numbers(spec):
+    models = [tiny_model(kind) for kind in ("llama", "gpt2")]
+    rows = [
+        {
+            "pair": f"{name} in {place}",
+            "side": side,
+            "rule": f"If {name} is in {place}, then {name} is {first}.",
+            "fact": f"{name} is in {place}.",
+            "question": f"Is {name} {asked}?",
+            "gold": gold,
+        }
+        for name, first, second in [("Anne", "glad", "sad"), ("Ben", "old", "young")]
+        for place in ("Oslo", "Lima", "Bonn", "Rome", "Cork", "Nice")
+        for side, asked, gold in [("base", first, "Yes"), ("edited", second, "No")]
+    ]
+    result = interp.run(spec, models=models, prompts=interp.read_pairs(pd.DataFrame(rows)))
+    values = result.headline().pivot(index="number", columns="model", values="value")
+    differences = result.differences("tiny llama", "tiny gpt2")
+    expected = {"attribute": 4, "evaluate": 3, "effects": 0}[spec.name]
+    assert len(differences) >= expected
+    for number in set(differences) & set(values.index):
+        own = values.loc[number, "tiny llama"] - values.loc[number, "tiny gpt2"]
+        assert differences[number][0] == pytest.approx(own, abs=1e-12)
+    assert len(set(differences) & set(values.index)) >= min(expected, 3)
+    assert "2 models" in result.report().glance.asked
