@@ -30,7 +30,7 @@ _ADVERB = (
     r"|ultimate|alternative|consequent|technical|logical|apparent|evident|undoubted|absolute|tru"
     r"|according|current|correct)ly|therefore|thus|hence|instead|indeed|now|then|still|also|again"
     r"|rather|maybe|perhaps|of\s+course|after\s+all|in\s+(?:fact|the\s+end|short|conclusion|other"
-    r"\s+words)|to\s+(?:be\s+(?:clear|precise|exact|sure)|conclude|summari[sz]e|sum\s+up)|overall)"
+    r"\s+words)|on\s+balance|all\s+in\s+all|to\s+(?:be\s+(?:clear|precise|exact|sure)|conclude|summari[sz]e|sum\s+up)|overall)"
 )
 _COPULA = rf"\s*(?:\s{_BE}(?:\s+{_ADVERB})?|:|=)"
 _ANSWER = (
@@ -40,9 +40,12 @@ _ANSWER = (
 _I_SAY = (
     r"(?:i(?:['’](?:d|ll|m)|\s+(?:would|will|am|have\s+to))?\s+(?:(?:now|also|rather|still)\s+)?"
     r"(?:say|think|believe|guess|suppose|choose|pick|select|answer|conclude|go(?:ing)?\s+(?:with|for)"
-    r"|change\s+my\s+(?:answer|mind)\s+to))"
+    r"|lean(?:ing)?(?:\s+towards?)?|change\s+my\s+(?:answer|mind)\s+to))"
 )
-_HENCE = r"(?:so|therefore|thus|hence|but|yet|then|however|meaning|which\s+means|that\s+means)"
+_HENCE = (
+    r"(?:so|therefore|thus|hence|but|yet|then|however|meaning"
+    r"|(?:which|that)\s+(?:means|makes\s+(?:it|that|this))(?:\s+an?)?)"
+)
 _LEADS = (
     rf"(?:{_ANSWER}|the\s+(?:statement|claim|conclusion|argument){_COPULA}|{_ADVERB}|{_HENCE}|{_I_SAY}"
     rf"|it\s+{_BE}|it['’]s|{_MAY_BE}|is\s+(?:it|that)|not\s+\w+,?\s+but"
@@ -50,7 +53,7 @@ _LEADS = (
     r"|h+mm*|u+[hm]+|e+r+m*|oh|ah|ok(?:ay)?|i\.e|revised|edit|first|later)"
 )
 _CORRECTION = (
-    r"(?:wait(?:\s+a\s+\w+)?|hold\s+on|actually|sorry|apologies|w?h?oops|i\s+meant?|rather"
+    r"(?:nope|nah|wait(?:\s+a\s+\w+)?|hold\s+on|actually|sorry|apologies|w?h?oops|i\s+meant?|rather"
     r"|correction|on\s+(?:second\s+thoughts?|reflection)|(?:scratch|strike)\s+that|never\s*mind"
     r"|my\s+(?:mistake|bad)|kidding|make\s+(?:that|it)|or\s+(?:maybe|perhaps|possibly)"
     r"|i\s+was\s+(?:wrong|mistaken)|changed\s+my\s+mind|i\s+take\s+(?:that|it)\s+back"
