@@ -24,7 +24,6 @@ from interp.choices import EdgeEstimate
 from interp.circuits.exact import LayerRuns, ReaderOutputs
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
-from interp.models.architectures import layers_of
 from interp.models.backward_rules import GIM, PLAIN, backward_rules
 from interp.models.model import Model
 from interp.models.sites import (
@@ -187,7 +186,11 @@ def _differentiated(
     pair, most = streams.passes.pair, max(AT_ONCE, streams.differences.numel() // 32)
     with _separate_reads(model), recorded(_locations(model, graph)) as values:
         run = forward(
-            model, embeddings.requires_grad_(), start=pair.shared, past=streams.passes.prefix
+            model,
+            pair.base,
+            embeddings.requires_grad_(),
+            start=pair.shared,
+            past=streams.passes.prefix,
         )
         metric = logit_difference(run.logits, len(pair.answers.positive)).sum()
         sites = ("q", "k", "v", "mlp_in")
@@ -221,10 +224,7 @@ def _separate_reads(model: Model) -> Iterator[None]:
     other readers.
     """
     view = locate(model, "resid_pre", 0).view
-    mlps = [
-        layer.get_submodule(model.architecture.mlp)
-        for layer in layers_of(model.hf, model.architecture)
-    ]
+    mlps = [layer.module.get_submodule(model.anatomy.names.mlp) for layer in model.layers]
     with edited(
         *(
             (Location(mlp, "input", view, layer), lambda tensor: tensor.view_as(tensor))
@@ -237,15 +237,15 @@ def _separate_reads(model: Model) -> Iterator[None]:
 def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
     """Locations of projections, inputs to attention and MLPs, and streams before their norms."""
     found = {}
-    for layer, own in enumerate(layers_of(model.hf, model.architecture)):
+    for layer, own in enumerate(layer.module for layer in model.layers):
         for site in ("resid_pre", "q", "k", "v"):
             found[site, layer] = locate(model, site, layer)
         if not graph.parallel:
             found["resid_mid", layer] = locate(model, "resid_mid", layer)
         view = found["resid_pre", layer].view
         for site, path in (
-            ("attention_in", model.architecture.attention),
-            ("mlp_in", model.architecture.mlp),
+            ("attention_in", model.anatomy.names.attention),
+            ("mlp_in", model.anatomy.names.mlp),
         ):
             found[site, layer] = Location(own.get_submodule(path), "input", view, layer)
     found["resid_post", graph.layers - 1] = locate(model, "resid_post", graph.layers - 1)
@@ -256,10 +256,10 @@ def _through_projections(
     model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor], most: int
 ) -> Iterator[tuple[slice, Float[Tensor, "reader token size"]]]:
     """Slices of readers, with each reader's gradient with respect to the attention's input."""
-    own = layers_of(model.hf, model.architecture)[layer]
-    attention = own.get_submodule(model.architecture.attention)
+    own = model.layers[layer].module
+    attention = own.get_submodule(model.anatomy.names.attention)
     first = graph.attention_readers(layer).start
-    for site, path in zip(("q", "k", "v"), model.architecture.qkv, strict=True):
+    for site, path in zip(("q", "k", "v"), model.anatomy.names.qkv, strict=True):
         view = locate(model, site, layer).view
         weight = view(input_by_output(attention.get_submodule(path))[None])[0]
         gradient = view(gradients[site, layer])[0]

@@ -18,7 +18,6 @@ from torch import Tensor
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.console import passed
-from interp.models.architectures import layers_of
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
@@ -64,7 +63,7 @@ class LayerRuns:
         self._graph = graph
         self._streams = streams
         self._passes = streams.passes
-        self._layers = layers_of(model.hf, model.architecture)
+        self._layers = [layer.module for layer in model.layers]
 
     def alone(
         self,
@@ -161,6 +160,7 @@ class LayerRuns:
         with edited((into, lambda unused: streams), *located):
             passed = forward(
                 self._model,
+                self._passes.pair.base,
                 streams,
                 start=self._passes.pair.shared,
                 past=self._passes.base.key_values,

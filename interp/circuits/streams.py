@@ -16,7 +16,6 @@ from transformers.pytorch_utils import Conv1D
 
 from interp.circuits.graph import Graph, Reader
 from interp.errors import UserError
-from interp.models.architectures import layers_of
 from interp.models.backward_rules import norm_form
 from interp.models.model import Model
 from interp.models.sites import head_count
@@ -63,8 +62,8 @@ class Writers:
         self, layer: int, z: Float[Tensor, "row token width"]
     ) -> Float[Tensor, "head row token size"]:
         """Contribution of each head of a layer, from the outputs of all heads."""
-        own = layers_of(self._model.hf, self._model.architecture)[layer]
-        architecture = self._model.architecture
+        own = self._model.layers[layer].module
+        architecture = self._model.anatomy.names
         path = f"{architecture.attention}.{architecture.heads_out}"
         projection = own.get_submodule(path)
         weight = input_by_output(projection).to(z)

@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
-from interp.models.families.settings import short_length
+from interp.models.families.settings import keeps_indexer_keys, short_length
 from interp.models.model import Model
 
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -71,10 +71,19 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 def holds_key_values_alone(model: Model) -> bool:
     """Whether a later pass needs only the keys and values of an earlier pass."""
+    takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
+    if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
+        return False
     config = model.text_config
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
     return plain and len(layers) == config.num_hidden_layers
+
+
+def runs_in_parts(model: Model) -> bool:
+    """Whether a pass may begin at any layer and token, behind keys and values of earlier tokens."""
+    whole = keeps_indexer_keys(model.text_config) or not model.runs_on_embeddings
+    return holds_key_values_alone(model) and not whole
 
 
 class _GatheredLayer(DynamicLayer):

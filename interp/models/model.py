@@ -21,12 +21,13 @@ from transformers import (
 )
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
-from interp.models.architectures import architecture_of, family_modules, listed_for
+from interp.models.architectures import anatomy_of, family_modules, listed_for
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.families import settings
 from interp.models.families.modules import Architecture
 from interp.models.formats import format_of
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
+from interp.models.layers import Anatomy, Layer
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.quantized import check_differentiable, quantization_of
@@ -95,20 +96,26 @@ class Model:
         return kind
 
     @cached_property
-    def architecture(self) -> Architecture:
-        """The paths of the model's modules, used by all code that inspects the model.
+    def anatomy(self) -> Anatomy:
+        """The model's layers and their modules, used by all code that inspects the model.
 
         Raises:
             UserError: the architecture is not supported; even so, answers, input gradients and
                 attention can be read.
         """
-        return architecture_of(self.hf)
+        with self.measuring():
+            return anatomy_of(self.hf)
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """The layers, first to last; see `anatomy`."""
+        return self.anatomy.layers
 
     @property
     def is_mapped(self) -> bool:
         """Whether the architecture is supported."""
         try:
-            return bool(self.architecture)
+            return bool(self.anatomy)
         except UserError:
             return False
 
@@ -194,6 +201,11 @@ class Model:
         return settings.attention_layers(self.text_config)
 
     @property
+    def runs_on_embeddings(self) -> bool:
+        """Whether a forward pass may read input embeddings instead of tokens."""
+        return "inputs_embeds" in self.forward_arguments and not self.reads_tokens_again
+
+    @cached_property
     def reads_tokens_again(self) -> bool:
         """Whether later layers also read the tokens, which the input embeddings do not replace."""
         return any(path.endswith(settings.READING_TOKENS) for path, _ in self.hf.named_modules())

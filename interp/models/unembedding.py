@@ -120,11 +120,10 @@ class ExactLogits:
 
 def _final(model: Model) -> Location:
     """The location of the final norm's output."""
-    path = model.architecture.final_norm
-    if path is None:
+    module = model.anatomy.final_norm
+    if module is None:
         raise UserError(
             f"{model.name} is a {model.kind.name}, which has no final norm and no unembedding; "
             "perplexity and exact token logits are defined only for causal language models"
         )
-    module = model.hf.get_submodule(path)
     return Location(module, "output", lambda states: states.unsqueeze(-2), layer_count(model))

@@ -9,7 +9,6 @@ from interp.console import begin_part
 from interp.errors import UserError
 from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
 from interp.measuring.core import Measurement, PromptRows
-from interp.models.cache import is_long
 from interp.models.model import Model
 from interp.models.sites import check_sites
 from interp.patching.alignment import check_alignments
@@ -18,6 +17,7 @@ from interp.patching.checks import check_causal, check_passes, check_patterns, c
 from interp.patching.estimates import Estimator
 from interp.patching.exact import ExactRows, native_grid
 from interp.patching.pairs import contrast_of, is_checked
+from interp.patching.passes import read_whole
 from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
 from interp.plugins import BACKENDS, load_plugin
@@ -102,7 +102,7 @@ class _Patching:
             None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
         )
         self._answer_tokens = AnswerTokenizer(model)
-        self._checks = _checks(spec) if model.architecture.causal else []
+        self._checks = _checks(spec) if model.anatomy.names.causal else []
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
         """The rows of the pair for its first prompt, and no rows for its second."""
@@ -112,7 +112,7 @@ class _Patching:
         answers = self._answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt))
 
         def aligned(source: TokenizedPrompt) -> PatchingPair:
-            whole = is_long(model, max(len(base), len(source)))
+            whole = read_whole(model, base, source)
             return PatchingPair.aligned(base, source, answers, policy=spec.policy, whole=whole)
 
         if spec.granularity != "all":
