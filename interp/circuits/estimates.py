@@ -224,7 +224,7 @@ def _separate_reads(model: Model) -> Iterator[None]:
     other readers.
     """
     view = locate(model, "resid_pre", 0).view
-    mlps = [layer.module.get_submodule(model.anatomy.names.mlp) for layer in model.layers]
+    mlps = [layer.module.get_submodule(model.architecture.mlp) for layer in model.layers]
     with edited(
         *(
             (Location(mlp, "input", view, layer), lambda tensor: tensor.view_as(tensor))
@@ -244,8 +244,8 @@ def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
             found["resid_mid", layer] = locate(model, "resid_mid", layer)
         view = found["resid_pre", layer].view
         for site, path in (
-            ("attention_in", model.anatomy.names.attention),
-            ("mlp_in", model.anatomy.names.mlp),
+            ("attention_in", model.architecture.attention),
+            ("mlp_in", model.architecture.mlp),
         ):
             found[site, layer] = Location(own.get_submodule(path), "input", view, layer)
     found["resid_post", graph.layers - 1] = locate(model, "resid_post", graph.layers - 1)
@@ -257,9 +257,9 @@ def _through_projections(
 ) -> Iterator[tuple[slice, Float[Tensor, "reader token size"]]]:
     """Slices of readers, with each reader's gradient with respect to the attention's input."""
     own = model.layers[layer].module
-    attention = own.get_submodule(model.anatomy.names.attention)
+    attention = own.get_submodule(model.architecture.attention)
     first = graph.attention_readers(layer).start
-    for site, path in zip(("q", "k", "v"), model.anatomy.names.qkv, strict=True):
+    for site, path in zip(("q", "k", "v"), model.architecture.qkv, strict=True):
         view = locate(model, site, layer).view
         weight = view(input_by_output(attention.get_submodule(path))[None])[0]
         gradient = view(gradients[site, layer])[0]

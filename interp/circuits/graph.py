@@ -150,7 +150,7 @@ def graph_of(model: Model) -> Graph:
     Raises:
         UserError: the model is an encoder, or its modules are not where they are expected.
     """
-    if not model.anatomy.names.causal:
+    if not model.architecture.causal:
         raise UserError(
             f"{model.name} is a {model.kind.name}; edges are defined for causal language models"
         )

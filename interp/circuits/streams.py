@@ -63,7 +63,7 @@ class Writers:
     ) -> Float[Tensor, "head row token size"]:
         """Contribution of each head of a layer, from the outputs of all heads."""
         own = self._model.layers[layer].module
-        architecture = self._model.anatomy.names
+        architecture = self._model.architecture
         path = f"{architecture.attention}.{architecture.heads_out}"
         projection = own.get_submodule(path)
         weight = input_by_output(projection).to(z)

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.models.families.modules import (
     ARCHITECTURES,
     ENCODERS,
@@ -54,18 +54,27 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
     weightless = any(parameter.is_meta for parameter in model.parameters())
     if _listed(config.model_type, causal=True) is not None or weightless:
         for own in (text_part, names):
-            problem = _mismatch(model, own)
-            if problem is None:
+            if _mismatch(model, own) is None:
                 return _named_anatomy(model, own)
-    else:
-        found = measured_anatomy(model, names)
-        if found is not None:
-            return _with_heads(model, found)
-        problem = "no list of layers each of which reads only what the one before it returned"
+    problem = "its weights are not in memory" if weightless else _NO_CHAIN
+    if not weightless:
+        try:
+            found = measured_anatomy(model, names)
+        except Exception as error:  # whatever a family's own code may raise
+            problem = f"a pass over a few tokens failed ({shortened(str(error))})"
+        else:
+            if found is not None:
+                return _with_heads(model, found)
     raise UserError(
-        f"the architecture {model.config.model_type!r} cannot be inspected, because it does not "
-        f"have the expected structure: {problem}. {UNMAPPED_WORKS}"
+        f"the layers of the architecture {model.config.model_type!r} cannot be inspected: "
+        f"{problem}. {UNMAPPED_WORKS}"
     )
+
+
+_NO_CHAIN = (
+    "there is no list of layers each of which reads only the one tensor that the layer before it "
+    "returned (some architectures have several residual streams, or run a layer several times)"
+)
 
 
 def listed_for(config: PreTrainedConfig, *, causal: bool = True) -> Architecture:

@@ -298,7 +298,7 @@ def _shared_gates(model: Model, share: float) -> Iterator[None]:
 
 
 def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
-    names = model.anatomy.names
+    names = model.architecture
     try:
         mlp = layer.get_submodule(names.mlp)
         return [mlp.get_submodule(path) for path in names.gates]

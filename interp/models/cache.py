@@ -83,7 +83,7 @@ def holds_key_values_alone(model: Model) -> bool:
 def runs_in_parts(model: Model) -> bool:
     """Whether a pass may begin at any layer and token, behind keys and values of earlier tokens."""
     whole = keeps_indexer_keys(model.text_config) or not model.runs_on_embeddings
-    return holds_key_values_alone(model) and not whole
+    return holds_key_values_alone(model) and not whole and model.anatomy.chained
 
 
 class _GatheredLayer(DynamicLayer):

@@ -18,7 +18,8 @@ class Part:
 
     module: nn.Module
     scale: float = 1.0
-    """The factor, relative to that of the stream which the layer reads."""
+    flat: bool = False
+    """Whether the module returns the tokens of all rows one after another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,10 @@ class Layer:
     such stream."""
     heads: AttentionHeads | None = None
     """None if no attention with heads is known in this layer."""
-    factor: float = 1.0
-    """The factor by which the layer multiplies its stream, with all that was added to it."""
+    kept: float = 1.0
+    """The factor of the layer's input in the stream after the mixer."""
+    adds_up: bool = True
+    """Whether the layer's output is its input plus the scaled outputs of mixer and MLP."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """For each site that the layer lacks, the reason, as a clause."""
 
@@ -77,3 +80,5 @@ class Anatomy:
     """The names of its family, or of the family that it resembles most."""
     measured: bool = False
     """Whether the layers were found by measuring."""
+    chained: bool = True
+    """Whether layers pass on the residual stream alone, so that one of them may be skipped."""

@@ -1,37 +1,33 @@
 """Find the layers of a model of an unlisted family, by measuring what they add to the stream.
 
-One pass over a few tokens records the outputs of all modules. In each layer, the parts are the
-fewest modules whose outputs, each times a factor, make up the difference between the layer's output
-and its input (times a factor, if the layer also scales its input). A part is the mixer's if its
+One pass over a few tokens records the inputs and outputs of all modules. A layer's output is then
+traced back to its input, step by step: each stream on the way is an earlier stream, or a norm of
+it, plus the outputs of the fewest modules, each times a factor. Such a module is the mixer's if its
 output at a token depends on the stream at earlier tokens, and the MLP's otherwise. What the names
 of modules say is used only for heads, queries, keys and values.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from interp.models.families.modules import Architecture
 from interp.models.layers import Anatomy, Layer, Part
-
-Stream = Float[Tensor, "token size"]
+from interp.models.stream_sums import Stream, smallest_sum
 
 _TOKENS = 12
 """Number of tokens in the pass."""
-_MOST_PARTS = 3
-"""Largest number of modules that add to a layer's stream."""
-_EXACT = 1e-5
-"""Largest error of a sum that rounding explains in float32, relative to its summands."""
-_PLAIN = 1e-3
-"""Largest difference between a factor and 1, or another factor of the model, that is rounding."""
+_MOST_STEPS = 8
+"""Largest number of streams between a layer's output and its input."""
+
+_SUMMED = ("resid_mid", "attn_out", "mlp_out")
 
 
 @dataclass(slots=True)
@@ -42,45 +38,74 @@ class _Run:
     module: nn.Module
     order: int
     """Its rank among the modules' ends."""
-    read: Tensor | None
-    returned: Tensor | None
+    read: Stream | None
+    returned: Stream | None
+    flat: bool
+    """Whether it returned the tokens of all rows one after another."""
+    alone: bool
+    """Whether it returned nothing else."""
+
+    @property
+    def is_norm(self) -> bool:
+        """Whether it is a norm, by its name."""
+        kind = type(self.module).__name__.lower()
+        return not [*self.module.children()] and ("norm" in kind or "ln" in kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A stream as an earlier one, times a factor, plus the scaled outputs of modules."""
+
+    base: _Run
+    """The module that reads the earlier stream."""
+    stream: Stream
+    """The earlier stream, or its norm."""
+    factor: float
+    parts: Sequence[tuple[_Run, float]]
+    plain: bool
+    """Whether the earlier stream is not normed, and its factor is the same for all channels."""
 
 
 def measured_anatomy(hf: PreTrainedModel, names: Architecture) -> Anatomy | None:
-    """The layers of a causal model in evaluation mode; None if it has no chain of layers."""
-    runs, scales = _pass(hf), _scales(hf, names)
-    count = hf.config.get_text_config().num_hidden_layers
-    chain = _chain(hf, runs, count)
+    """The layers of a causal model in evaluation mode; None if it has no chain of layers.
+
+    Raises:
+        RuntimeError: gradients cannot be computed through the model.
+    """
+    runs = _pass(hf)
+    config = hf.config.get_text_config()
+    chain = _chain(hf, runs, config.num_hidden_layers)
     if chain is None:
         return None
-    after = runs[chain[-1]].returned
-    assert after is not None
     inside = {module for layer in chain for module in layer.modules()}
-    norm = next(
-        (
-            run.module
-            for run in runs.values()
-            if run.module not in inside and not [*run.module.children()] and _same(run.read, after)
-        ),
-        None,
-    )
-    layers = [_measured(runs, layer, scales) for layer in chain]
-    return Anatomy(layers, norm, names, measured=True)
+    last = runs[chain[-1]].returned
+    norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
+    norm = next((run.module for run in norms if _same(run.read, last)), None)
+    known = (1.0, names.residual_scale(config))
+    layers = [_Tracer(runs, layer, known).layer() for layer in chain]
+    chained = all(runs[layer].alone for layer in chain)
+    return Anatomy(layers, norm, names, measured=True, chained=chained)
 
 
 def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
     """Every module that ran once on a few tokens, with what it read and returned."""
     found: dict[nn.Module, list[_Run]] = {}
-    ended = iter(range(1 << 40))
 
-    def note(path: str, module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
-        read = given[0] if given else named.get("hidden_states")
-        returned = output[0] if isinstance(output, tuple) and output else output
-        run = _Run(path, module, next(ended), _tensor(read), _tensor(returned))
+    def note(path: str, module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> Any:
+        several = isinstance(output, tuple | list)
+        returned = output[0] if several and output else output
+        stream, flat = _stream(returned)
+        read = _stream(given[0] if given else named.get("hidden_states"))[0]
+        order = sum(map(len, found.values()))
+        run = _Run(path, module, order, read, stream, flat, not several)
         found.setdefault(module, []).append(run)
+        if stream is None:
+            return None
+        # What follows may change the tensor in place.
+        return type(output)([returned.clone(), *output[1:]]) if several else returned.clone()
 
     def enter(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        return output.detach().requires_grad_()
+        return output.detach().requires_grad_().clone()
 
     with ExitStack() as stack:
         embedding: nn.Module = hf.get_input_embeddings()
@@ -94,10 +119,13 @@ def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
     return {module: runs[0] for module, runs in found.items() if len(runs) == 1}
 
 
-def _tensor(value: Any) -> Tensor | None:
-    """A value that is the stream of one prompt, if it has its shape."""
-    whole = isinstance(value, Tensor) and value.dim() == 3 and value.is_floating_point()
-    return value if whole and value.shape[:2] == (1, _TOKENS) else None
+def _stream(value: Any) -> tuple[Stream | None, bool]:
+    """A value as the vectors of one prompt's tokens, if it holds them, and whether it is flat."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        return None, False
+    if value.dim() == 2 and len(value) == _TOKENS:
+        return value[None], True
+    return (value, False) if value.shape[:2] == (1, _TOKENS) and value.dim() == 3 else (None, False)
 
 
 def _some_tokens(hf: PreTrainedModel) -> Tensor:
@@ -108,28 +136,33 @@ def _some_tokens(hf: PreTrainedModel) -> Tensor:
     size = embedding.weight.shape[0]
     ordinary = [token for token in range(size) if token not in special] or [*range(size)]
     step = max(1, len(ordinary) // _TOKENS)
-    chosen = [ordinary[i * step % len(ordinary)] for i in range(_TOKENS)]
-    return torch.tensor(chosen, device=hf.device)
-
-
-def _scales(hf: PreTrainedModel, names: Architecture) -> list[float]:
-    return [1.0, names.residual_scale(hf.config.get_text_config())]
+    chosen = [ordinary[index * step % len(ordinary)] for index in range(_TOKENS)]
+    return torch.tensor(chosen, device=embedding.weight.device)
 
 
 def _chain(
     hf: PreTrainedModel, runs: Mapping[nn.Module, _Run], count: int
-) -> list[nn.Module] | None:
-    """The layers: a list of modules each of which reads what the one before it returned."""
+) -> Sequence[nn.Module] | None:
+    """The layers: modules in a list, each of which reads what the one before it returned.
+
+    If several lists are such chains, it is one with the configuration's number of layers, or the
+    first.
+    """
+    chains: list[Sequence[nn.Module]] = []
     for module in hf.modules():
         layers = [*module.children()] if isinstance(module, nn.ModuleList) else []
-        if len(layers) != count or not all(layer in runs for layer in layers):
-            continue
-        ends = [(runs[layer].read, runs[layer].returned) for layer in layers]
-        if all(read is not None and returned is not None for read, returned in ends) and all(
-            _same(read, before) for (_, before), (read, _) in pairwise(ends)
+        ends = [(runs[own].read, runs[own].returned) for own in layers if own in runs]
+        if (
+            ends
+            and len(ends) == len(layers)
+            and all(
+                read is not None and returned is not None and read.shape == returned.shape
+                for read, returned in ends
+            )
         ):
-            return layers
-    return None
+            if all(_same(read, before) for (_, before), (read, _) in pairwise(ends)):
+                chains.append(layers)
+    return next((own for own in chains if len(own) == count), chains[0] if chains else None)
 
 
 def _same(one: Tensor | None, other: Tensor | None) -> bool:
@@ -138,126 +171,159 @@ def _same(one: Tensor | None, other: Tensor | None) -> bool:
     return one is other or bool(torch.equal(one, other.to(one.device)))
 
 
-def _measured(runs: Mapping[nn.Module, _Run], layer: nn.Module, scales: Sequence[float]) -> Layer:
-    """What a layer adds to the stream that it reads."""
-    whole = runs[layer]
-    assert whole.read is not None and whole.returned is not None
-    found = _sum(whole.read, whole.returned, _outputs(runs, layer), scales)
-    if found is None:
-        reason = "what it adds to the residual stream is not a sum of outputs of its modules"
-        return Layer(
-            layer, (), (), lacks=dict.fromkeys(("resid_mid", "attn_out", "mlp_out"), reason)
+class _Tracer:
+    """Traces the stream through one layer."""
+
+    def __init__(
+        self, runs: Mapping[nn.Module, _Run], layer: nn.Module, known: Sequence[float]
+    ) -> None:
+        self._whole, self._known = runs[layer], known
+        inside = [runs[own] for own in layer.modules() if own is not layer and own in runs]
+        shape = None if self._whole.read is None else self._whole.read.shape
+        outer = sorted(inside, key=lambda run: (run.path.count("."), run.order))
+        self._readers = _distinct(outer, lambda run: run.read, shape)
+        self._outputs = _distinct(outer, lambda run: run.returned, shape)
+        norms = [run for run in inside if run.is_norm]
+        self._norms = _distinct(norms, lambda run: run.returned, shape)
+
+    def layer(self) -> Layer:
+        """What the layer adds to the stream that it reads."""
+        steps = self._steps()
+        module = self._whole.module
+        if steps is None:
+            reason = "what it adds to the residual stream is not a sum of outputs of its modules"
+            return Layer(module, (), (), adds_up=False, lacks=dict.fromkeys(_SUMMED, reason))
+        return _Sorted(module, steps).layer()
+
+    def _steps(self) -> list[_Step] | None:
+        """The steps from the layer's input to its output, in this order."""
+        steps: list[_Step] = []
+        target, before = self._whole.returned, self._whole.order
+        while not _same(target, self._whole.read):
+            norm = next((run for run in self._norms if _same(run.returned, target)), None)
+            if norm is not None and norm.read is not None:
+                step = _Step(norm, norm.read, 1.0, (), plain=False)
+            else:
+                found = self._step(target, before)
+                if found is None:
+                    return None
+                step = found
+            if len(steps) == _MOST_STEPS:
+                return None
+            steps.append(step)
+            target, before = step.base.read, step.base.order if step.base is not self._whole else 0
+        return steps[::-1]
+
+    def _step(self, target: Stream | None, before: int) -> _Step | None:
+        """The step to a stream that was computed before a module ended."""
+        whole = self._whole
+        assert target is not None and whole.read is not None
+        bases = [(whole, whole.read, True)]
+        for run in self._norms:
+            if run.returned is not None and run.order < before:
+                bases.append((run, run.returned, False))
+        for run in self._readers:
+            if run.read is not None and run.order < before and not _same(run.read, target):
+                # A module's output may also be added, but not to itself.
+                same = (own.returned for own in self._outputs if _same(own.returned, run.read))
+                bases.append((run, next((own for own in same if own is not None), run.read), True))
+        outputs = [
+            run
+            for run in self._outputs
+            if run.order < before
+            and not _same(run.returned, target)
+            and not _same(run.returned, whole.read)
+        ]
+        values = [run.returned for run in outputs if run.returned is not None]
+        found = smallest_sum(target, [own for _, own, _ in bases], values, self._known)
+        if found is None:
+            return None
+        base, stream, plain = bases[found.base]
+        parts = sorted(
+            ((outputs[index], scale) for index, scale in found.parts),
+            key=lambda part: part[0].order,
         )
-    factor, summands = found
-    mixer: list[Part] = []
-    mlp: list[Part] = []
-    stream, between = whole.read, None
-    total = whole.read
-    for run, scale in summands:
-        assert run.returned is not None
-        total = total + scale * run.returned
-        if _reads_earlier(run.returned, stream):
-            mixer.append(Part(run.module, scale))
-            reader = _reader_of(runs, layer, total)
-            if reader is not None and reader.read is not None:
-                stream, between = reader.read, reader.module
-        else:
-            mlp.append(Part(run.module, scale))
-    lacks = {}
-    if not mixer:
-        lacks["attn_out"] = lacks["resid_mid"] = "no token reads another one in it"
-    elif not mlp:
-        lacks["mlp_out"] = lacks["resid_mid"] = "it has no MLP"
-    elif between is None:
-        lacks["resid_mid"] = "attention and MLP read the same residual stream in parallel"
-    return Layer(layer, tuple(mixer), tuple(mlp), between=between, factor=factor, lacks=lacks)
+        return _Step(base, stream, found.factor, parts, plain=plain and found.plain)
 
 
-def _outputs(runs: Mapping[nn.Module, _Run], layer: nn.Module) -> list[_Run]:
-    """The outputs of a layer's modules that are streams, in order, each of the outermost module."""
-    whole = runs[layer]
-    inside = [runs[module] for module in layer.modules() if module is not layer and module in runs]
-    distinct: list[_Run] = []
-    for run in sorted(inside, key=lambda run: run.path.count(".")):
-        given = run.returned
-        usable = given is not None and whole.read is not None and given.shape == whole.read.shape
-        known = (whole.read, whole.returned, *(other.returned for other in distinct))
-        if usable and not any(_same(given, other) for other in known):
-            distinct.append(run)
-    return sorted(distinct, key=lambda run: run.order)
+def _distinct(
+    runs: Sequence[_Run], tensor: Callable[[_Run], Stream | None], shape: torch.Size | None
+) -> list[_Run]:
+    """The runs whose tensors have this shape and differ from those of all runs before."""
+    found: list[_Run] = []
+    for run in runs:
+        own = tensor(run)
+        fits = own is not None and own.shape == shape
+        if fits and not any(_same(own, tensor(other)) for other in found):
+            found.append(run)
+    return found
 
 
-def _reader_of(runs: Mapping[nn.Module, _Run], layer: nn.Module, stream: Tensor) -> _Run | None:
-    """The first of a layer's modules that reads this stream."""
-    inside = [runs[module] for module in layer.modules() if module is not layer and module in runs]
-    readers = [run for run in inside if run.read is not None and run.read.shape == stream.shape]
-    fitting = (run for run in readers if run.read is not None and _near(run.read, stream, stream))
-    return min(fitting, key=lambda run: run.order, default=None)
+class _Sorted:
+    """The modules that add to one layer's stream, sorted into mixer and MLP."""
+
+    def __init__(self, module: nn.Module, steps: Sequence[_Step]) -> None:
+        self._module, self._steps = module, steps
+
+    def layer(self) -> Layer:
+        """The layer, with what it lacks."""
+        groups = [(step, *self._split(step)) for step in self._steps if step.parts]
+        mixing = [index for index, (_, mixed, _) in enumerate(groups) if mixed]
+        if not mixing and len(groups) > 1:
+            # Keys and values may come from an earlier layer, as in Gemma 4.
+            step, _, alone = groups[0]
+            groups[0], mixing = (step, alone, []), [0]
+        mixer = groups[mixing[0]][1] if mixing else []
+        parallel = bool(mixing) and bool(groups[mixing[0]][2])
+        later = groups[mixing[0] + 1 :] if mixing else groups
+        mlp, between, reads_earlier = [], None, False
+        if parallel:
+            mlp = groups[mixing[0]][2]
+        elif later:
+            step, mixed, alone = later.pop(0)
+            mlp, reads_earlier, between = [*mixed, *alone], bool(mixed), step
+        lacks = {}
+        if not mixer:
+            lacks["attn_out"] = lacks["resid_mid"] = "no token reads another one in it"
+        elif not mlp:
+            lacks["mlp_out"] = lacks["resid_mid"] = "it has no MLP"
+        elif parallel:
+            lacks["resid_mid"] = "attention and MLP read the same residual stream in parallel"
+        elif reads_earlier:
+            lacks["resid_mid"] = "its MLP, too, reads earlier tokens"
+        elif not all(step.plain for step in self._steps):
+            lacks["resid_mid"] = "its norms or factors by channel are on the residual stream itself"
+        if any(mixed for _, mixed, _ in later):
+            lacks = dict.fromkeys(_SUMMED, "it has several mixers, one after another")
+        plain = all(step.plain and step.factor == 1.0 for step in self._steps)
+        first = groups[0][0].factor if groups else 1.0
+        return Layer(
+            self._module,
+            _parts(mixer),
+            _parts(mlp),
+            between=None if "resid_mid" in lacks or between is None else between.base.module,
+            kept=first,
+            adds_up=plain and not later,
+            lacks=lacks,
+        )
+
+    def _split(self, step: _Step) -> tuple[list[tuple[_Run, float]], list[tuple[_Run, float]]]:
+        """The parts of a step that read earlier tokens, and those that do not."""
+        kinds: tuple[list[tuple[_Run, float]], list[tuple[_Run, float]]] = ([], [])
+        for run, scale in step.parts:
+            assert run.returned is not None
+            kinds[not _reads_earlier(run.returned, step.stream)].append((run, scale))
+        return kinds
 
 
-def _reads_earlier(output: Tensor, stream: Tensor) -> bool:
+def _parts(found: Sequence[tuple[_Run, float]]) -> tuple[Part, ...]:
+    return tuple(Part(run.module, scale, flat=run.flat) for run, scale in found)
+
+
+def _reads_earlier(output: Stream, stream: Stream) -> bool:
     """Whether a module's output at the last token depends on the stream at earlier tokens."""
-    weights = torch.linspace(-1, 1, output.shape[-1], device=output.device).cos()
-    weighted = (output[0, -1].float() * weights.roll(1) * weights).sum()
+    # A plain sum would be constant behind a norm.
+    weights = torch.linspace(-1.0, 2.0, output.shape[-1], device=output.device).cos()
+    weighted = (output[0, -1].float() * weights).sum()
     (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)
     return gradient is not None and bool(gradient[0, :-1].any())
-
-
-@torch.no_grad()
-def _sum(
-    before: Tensor, after: Tensor, outputs: Sequence[_Run], scales: Sequence[float]
-) -> tuple[float, list[tuple[_Run, float]]] | None:
-    """The layer's factor, and the fewest outputs that it adds, each with its scale.
-
-    Among equally many outputs, those with the smallest error.
-    """
-    values = [run.returned for run in outputs if run.returned is not None]
-    columns = torch.stack([v.to(after).flatten().double() for v in (before, *values, after)])
-    products = columns @ columns.T
-    last = len(columns) - 1
-    rough = _tolerance(after.dtype)  # products cannot show errors as small as sums can
-    for count in range(1, _MOST_PARTS + 1):
-        best: tuple[float, float, list[tuple[_Run, float]]] | None = None
-        for chosen in combinations(range(len(values)), count):
-            rows = [0, *(index + 1 for index in chosen)]
-            square, wanted = products[rows][:, rows], products[rows, last]
-            factors = torch.linalg.lstsq(square, wanted[:, None], driver="gelsd").solution[:, 0]
-            if products[last, last] - factors @ wanted > rough * products[last, last]:
-                continue
-            factor = _plain(float(factors[0]), [1.0])
-            if abs(factor) < _PLAIN:
-                continue
-            own = [_plain(float(value) / factor, scales) for value in factors[1:]]
-            if min(map(abs, own)) < _PLAIN:
-                continue
-            pairs = list(zip(own, (values[index] for index in chosen), strict=True))
-            summed = [
-                factor * before.to(after),
-                *(factor * scale * v.to(after) for scale, v in pairs),
-            ]
-            error = _error(torch.stack(summed).sum(0), after, torch.stack(summed))
-            if error <= _tolerance(after.dtype) and (best is None or error < best[0]):
-                best = error, factor, [(outputs[i], s) for i, s in zip(chosen, own, strict=True)]
-        if best is not None:
-            return best[1:]
-    return None
-
-
-def _plain(factor: float, known: Sequence[float]) -> float:
-    """A factor, or the known factor that it equals up to rounding."""
-    return next((own for own in known if abs(factor - own) < _PLAIN * abs(own)), factor)
-
-
-def _near(one: Tensor, other: Tensor, summands: Tensor) -> bool:
-    return _error(one.to(other), other, summands[None]) <= _tolerance(other.dtype)
-
-
-def _error(found: Tensor, expected: Tensor, summands: Tensor) -> float:
-    """The largest error of a token's vector, relative to the sizes of its summands."""
-    difference = (found - expected).detach().double().norm(dim=-1)
-    size = summands.detach().double().norm(dim=-1).sum(0).clamp(min=torch.finfo(torch.float64).tiny)
-    return float((difference / size).max())
-
-
-def _tolerance(dtype: torch.dtype) -> float:
-    return max(_EXACT, 4 * torch.finfo(dtype).eps)

@@ -107,6 +107,15 @@ class Model:
             return anatomy_of(self.hf)
 
     @property
+    def architecture(self) -> Architecture:
+        """The names of the modules in the model's family, or in the family that it resembles most.
+
+        Raises:
+            UserError: see `anatomy`.
+        """
+        return self.anatomy.names
+
+    @property
     def layers(self) -> Sequence[Layer]:
         """The layers, first to last; see `anatomy`."""
         return self.anatomy.layers

@@ -41,6 +41,8 @@ class Location:
     """Modules that run before this one, whose outputs are parts of the site, as this one's is."""
     scale: float = 1.0
     """With other parts, the factor of this module's output in the sum that the site then is."""
+    flat_in: nn.Module | None = None
+    """The layer, if a module returns the tokens of all its rows one after another."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
@@ -67,10 +69,11 @@ def locate(model: Model, site: str, layer: int) -> Location:
     if site == "resid_mid":
         assert own.between is not None
         return Location(own.between, "input", _whole, layer)
-    *others, last = own.mixer if site == "attn_out" else own.mlp
-    if not others:
-        return Location(last.module, "output", _whole, layer)
-    return Location(last.module, "output", _whole, layer, tuple(others), last.scale)
+    parts = own.mixer if site == "attn_out" else own.mlp
+    flat_in = own.module if any(part.flat for part in parts) else None
+    *others, last = parts
+    scale = last.scale if others else 1.0
+    return Location(last.module, "output", _whole, layer, tuple(others), scale, flat_in)
 
 
 def _stream(model: Model, layer: int) -> Location:
@@ -87,7 +90,7 @@ def _location_of_heads(model: Model, site: str, layer: int) -> Location:
     heads = model.layers[layer].heads
     assert heads is not None
     if SITES[site].is_weights:
-        if not model.anatomy.names.causal:
+        if not model.architecture.causal:
             raise UserError(
                 f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
                 "patch z, through which it acts"
@@ -175,7 +178,7 @@ def _own_heads(heads: int) -> View:
 
 def _heads(model: Model, site: str) -> View:
     heads, shared = head_count(model, "q"), head_count(model, "k")
-    layout, which = model.anatomy.names.layout, "qkv".index(site)
+    layout, which = model.architecture.layout, "qkv".index(site)
     if layout == "own":
         return _own_heads(head_count(model, site))
     if layout == "interleaved":
@@ -290,25 +293,38 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
         return
 
     place = 1 if location.end == "weights" else 0
+    shape: list[int] = []
     others: list[Tensor] = []
+    if location.flat_in is not None:
+
+        def enter(module: nn.Module, inputs: Any, named: dict[str, Any]) -> None:
+            shape[:] = (inputs[0] if inputs else named["hidden_states"]).shape
+
+        yield location.flat_in.register_forward_pre_hook(enter, with_kwargs=True)
+
     for part in location.others:
 
         def keep(module: nn.Module, inputs: Any, output: Any, scale: float = part.scale) -> None:
-            own = output[0] if isinstance(output, tuple) else output
-            others.append(scale * own)
+            own = output[0] if isinstance(output, tuple | list) else output
+            others.append(scale * (own.view(shape) if shape else own))
 
         yield part.module.register_forward_hook(keep)
 
     def changed(tensor: Tensor) -> Tensor:
-        if not location.others:
-            return edit(tensor)
-        rest = sum(others[1:], others[0])
-        others.clear()
-        return (edit(rest + location.scale * tensor) - rest) / location.scale
+        whole = tensor.view(shape) if shape else tensor
+        if location.others:
+            rest = sum(others[1:], others[0])
+            others.clear()
+            new = (edit(rest + location.scale * whole) - rest) / location.scale
+        else:
+            new = edit(whole)
+        return new.view(tensor.shape)
 
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
-        if isinstance(output, tuple):  # the attention module also returns its weights
-            return (*output[:place], changed(output[place]), *output[place + 1 :])
-        return changed(output)
+        change = edit if location.end == "weights" else changed
+        if isinstance(output, tuple | list):  # the attention module also returns its weights
+            new = [*output[:place], change(output[place]), *output[place + 1 :]]
+            return type(output)(new)
+        return change(output)
 
     yield location.module.register_forward_hook(change_output)

@@ -46,7 +46,7 @@ def check_causal(model: Model, what: str) -> None:
     Raises:
         UserError: the model is an encoder.
     """
-    if not model.anatomy.names.causal:
+    if not model.architecture.causal:
         raise UserError(
             f"{model.name} is a {model.kind.name}, which can only be patched natively and "
             f"exactly, not by {what}; omit estimate and backend"
@@ -57,21 +57,22 @@ def check_causal(model: Model, what: str) -> None:
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
     """Check on one prompt that a causal model adds nothing but its sites to the residual stream.
 
+    The sites of layers that were found by measuring have been checked then.
+
     Raises:
         UserError: the model adds something else, for instance because its architecture has an
             unmapped norm.
     """
-    for site in sites:
+    for site in [] if model.anatomy.measured else sites:
         if site not in _SUMS:
             continue
         *added, after = _SUMS[site]
         found = _activations(model, prompt, _SUMS[site]).values
         for layer in layers_with(model, site):
             own = model.layers[layer]
-            factor = own.factor if after == "resid_post" else 1.0
             whole = found[after, layer][0]
             summands = [
-                factor * (1.0 if part == "resid_pre" else own.scale(part)) * found[part, layer][0]
+                (1.0 if part == "resid_pre" else own.scale(part)) * found[part, layer][0]
                 for part in added
                 if (part, layer) in found
             ]

@@ -236,7 +236,8 @@ def _edits_at(
 
     if site.beside is not None:
         stream = locate(model, site.beside, layer)
-        scale = model.layers[layer].scale(site.patched_at)
+        own = model.layers[layer]
+        scale, kept = own.scale(site.patched_at), own.kept
 
         def see(tensor: Activation) -> Activation:
             seen[:] = [stream.view(tensor)[rows, positions - start, heads]]
@@ -246,7 +247,7 @@ def _edits_at(
 
     def write(tensor: Activation) -> Activation:
         patched = tensor.clone()
-        lacking = (values - seen[0]) / scale if seen else values
+        lacking = (values - kept * seen[0]) / scale if seen else values
         acting.view(patched)[rows, positions - start, heads] = lacking
         return patched
 
@@ -255,7 +256,7 @@ def _edits_at(
 
 def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
     """The native backend for a model."""
-    return (Grid if model.anatomy.names.causal else WholeGrid)(model, budget=budget)
+    return (Grid if model.architecture.causal else WholeGrid)(model, budget=budget)
 
 
 class Grid(ExactRows):

@@ -56,7 +56,7 @@ class AttentionRollout:
 
 def refuse_encoder(name: str, model: Model) -> None:
     """Reject encoders, whose tokens attend to later tokens, for a causal attention method."""
-    if not model.anatomy.names.causal:
+    if not model.architecture.causal:
         raise UserError(
             f"the method {name} is not defined for encoders such as {model.name}: it "
             "assumes causal attention. Omit it from --methods; input_gradient, "

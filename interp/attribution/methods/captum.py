@@ -222,7 +222,7 @@ def _check_activations(model: Model) -> None:
             f"the head of {model.name}, a {model.kind.name}; use captum:occlusion"
         )
     layer = model.layers[0].module
-    for module in layer.get_submodule(model.anatomy.names.mlp).modules():
+    for module in layer.get_submodule(model.architecture.mlp).modules():
         is_activation = not [*module.children(), *module.parameters()]
         if is_activation and type(module) not in (nn.Dropout, *SUPPORTED_NON_LINEAR):
             known = ", ".join(sorted(kind.__name__ for kind in SUPPORTED_NON_LINEAR))

@@ -66,7 +66,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
     locations = {key: locate(model, *key) for key in keys}
     answer_tokens = AnswerTokenizer(model)
     # A single prompt suffices to verify the sites.
-    unchecked = model.anatomy.names.causal
+    unchecked = model.architecture.causal
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         nonlocal unchecked

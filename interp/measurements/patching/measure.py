@@ -102,7 +102,7 @@ class _Patching:
             None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
         )
         self._answer_tokens = AnswerTokenizer(model)
-        self._checks = _checks(spec) if model.anatomy.names.causal else []
+        self._checks = _checks(spec) if model.architecture.causal else []
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
         """The rows of the pair for its first prompt, and no rows for its second."""
