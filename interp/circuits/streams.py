@@ -8,6 +8,7 @@ to the difference between the streams.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -18,7 +19,6 @@ from interp.circuits.graph import Graph, Reader
 from interp.errors import UserError
 from interp.models.backward_rules import norm_form
 from interp.models.model import Model
-from interp.models.sites import head_count
 from interp.patching.alignment import bring
 from interp.patching.cells import PatchingPair
 from interp.patching.passes import PairPasses, SiteKey, entrance, run_pair
@@ -32,8 +32,11 @@ _SHARE = 1e-3
 
 def writer_sites(graph: Graph) -> list[SiteKey]:
     """The sites from which the writers' contributions are computed."""
-    layers = range(graph.layers)
-    return [("resid_pre", 0), *((site, layer) for layer in layers for site in ("z", "mlp_out"))]
+    sites: list[SiteKey] = [("resid_pre", 0)]
+    for layer, own in enumerate(graph.shapes):
+        mixer = ("z" if own.heads else "attn_out", layer)
+        sites += [mixer] * own.mixer + [("mlp_out", layer)] * own.mlp
+    return sites
 
 
 class Writers:
@@ -42,40 +45,41 @@ class Writers:
     def __init__(self, model: Model, graph: Graph) -> None:
         self._model = model
         self._graph = graph
-        self._scale = model.residual_scale
-        self._heads = head_count(model, "q")
 
     def of(
         self, values: Mapping[SiteKey, Tensor]
     ) -> Iterator[Float[Tensor, "some_writers row token size"]]:
         """Contributions of the writers, one site at a time, from the tensors at `writer_sites`."""
         yield values["resid_pre", 0][None]
-        for layer in range(self._graph.layers):
-            yield self.of_heads(layer, values["z", layer])
-            yield self.of_mlp(values["mlp_out", layer])
+        for site, layer in writer_sites(self._graph)[1:]:
+            if site == "z":
+                yield self.of_heads(layer, values[site, layer])
+            else:
+                yield self.of_whole(site, layer, values[site, layer])
 
-    def of_mlp(self, output: Float[Tensor, "row token size"]) -> Float[Tensor, "1 row token size"]:
-        """Contribution of an MLP."""
-        return self._scale * output[None]
+    def of_whole(
+        self, site: str, layer: int, output: Float[Tensor, "row token size"]
+    ) -> Float[Tensor, "1 row token size"]:
+        """Contribution of an MLP or of a whole mixer."""
+        return self._model.layers[layer].scale(site) * output[None]
 
     def of_heads(
         self, layer: int, z: Float[Tensor, "row token width"]
     ) -> Float[Tensor, "head row token size"]:
         """Contribution of each head of a layer, from the outputs of all heads."""
-        own = self._model.layers[layer].module
-        architecture = self._model.architecture
-        path = f"{architecture.attention}.{architecture.heads_out}"
-        projection = own.get_submodule(path)
+        own = self._model.layers[layer]
+        assert own.heads is not None
+        projection: Any = own.heads.out
         weight = input_by_output(projection).to(z)
-        by_head = z.view(*z.shape[:-1], self._heads, -1)
+        by_head = z.view(*z.shape[:-1], own.heads.count, -1)
         each = torch.einsum(
-            "rthd,hds->hrts", by_head, weight.view(self._heads, -1, weight.shape[1])
+            "rthd,hds->hrts", by_head, weight.view(own.heads.count, -1, weight.shape[1])
         )
-        if architecture.attention_out not in (architecture.attention, path):
-            norm = own.get_submodule(architecture.attention_out)
+        added = own.mixer[0].module
+        if added not in (own.heads.module, projection):
             total = projection.forward(z)  # without hooks, one of which may call this
-            each = norm_form(norm, total).parts(each, total)
-        return self._scale * each
+            each = norm_form(added, total).parts(each, total)
+        return own.mixer[0].scale * each
 
 
 def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
@@ -139,13 +143,17 @@ def _tolerance(dtype: torch.dtype) -> float:
 
 
 def _between(graph: Graph) -> list[SiteKey]:
-    return [] if graph.parallel else [("resid_mid", layer) for layer in range(graph.layers)]
+    return [
+        ("resid_mid", layer)
+        for layer, own in enumerate(graph.shapes)
+        if own.mixer and own.mlp and not own.parallel
+    ]
 
 
 def _differences(writers: Writers, passes: PairPasses, graph: Graph) -> Written:
     """The differences of all writers; only one site's outputs are in memory at a time."""
-    last = passes.base.values["mlp_out", graph.layers - 1]
-    differences = last.new_empty(len(graph.writers), *last.shape[1:])
+    first_stream = passes.base.values["resid_pre", 0]
+    differences = first_stream.new_empty(len(graph.writers), *first_stream.shape[1:])
     first = 0
     outputs = zip(writers.of(passes.base.values), writers.of(passes.source.values), strict=True)
     for base, source in outputs:
@@ -169,5 +177,6 @@ def stream_read(graph: Graph, reader: Reader) -> SiteKey:
     """The site at which a reader reads the residual stream."""
     if reader.site == "logits":
         return "resid_post", graph.layers - 1
-    between = reader.site == "mlp" and not graph.parallel
+    own = graph.shapes[reader.layer]
+    between = reader.site == "mlp" and own.mixer and not own.parallel
     return ("resid_mid" if between else "resid_pre"), reader.layer

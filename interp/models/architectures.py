@@ -1,6 +1,7 @@
 """Find a model's layers: by the names of its family, or by measuring."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -59,12 +60,12 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
     problem = "its weights are not in memory" if weightless else _NO_CHAIN
     if not weightless:
         try:
-            found = measured_anatomy(model, names)
+            found = measured_anatomy(model, names, partial(_headed, names, config, measured=True))
         except Exception as error:  # whatever a family's own code may raise
             problem = f"a pass over a few tokens failed ({shortened(str(error))})"
         else:
             if found is not None:
-                return _with_heads(model, found)
+                return found
     raise UserError(
         f"the layers of the architecture {model.config.model_type!r} cannot be inspected: "
         f"{problem}. {UNMAPPED_WORKS}"
@@ -142,12 +143,13 @@ def _mismatch(model: PreTrainedModel, architecture: Architecture) -> str | None:
 
 
 def _named_anatomy(model: PreTrainedModel, names: Architecture) -> Anatomy:
+    config = model.config.get_text_config()
     layers = [
-        _named(layer, names, model.config.get_text_config())
+        _headed(names, config, _named(layer, names, config), measured=False)
         for layer in model.get_submodule(names.layers).children()
     ]
     norm = None if names.final_norm is None else model.get_submodule(names.final_norm)
-    return _with_heads(model, Anatomy(layers, norm, names))
+    return Anatomy(layers, norm, names)
 
 
 def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> Layer:
@@ -170,52 +172,43 @@ def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> L
     return Layer(layer, parts[0], parts[1], between=between, lacks=lacks)
 
 
-def _with_heads(model: PreTrainedModel, anatomy: Anatomy) -> Anatomy:
-    """The layers with the heads of their attention, as far as the modules' names show them."""
-    config = model.config.get_text_config()
-    layers = [_headed(layer, anatomy, config) for layer in anatomy.layers]
-    return replace(anatomy, layers=layers)
-
-
-def _headed(layer: Layer, anatomy: Anatomy, config: PreTrainedConfig) -> Layer:
+def _headed(
+    names: Architecture, config: PreTrainedConfig, layer: Layer, *, measured: bool
+) -> Layer:
     """A layer with its heads, and with the reasons for which sites of heads are absent."""
-    names = anatomy.names
-    module = _attention_of(layer.module, anatomy)
+    module = _attention_of(layer.module, names, measured=measured)
     if module is None:
         kinds = [type(part.module).__name__ for part in layer.mixer]
         reason = f"its mixer ({', '.join(kinds) or 'none'}) has no heads that are known here"
         return replace(layer, lacks={**layer.lacks, **dict.fromkeys(_OF_HEADS, reason)})
     count: int = config.num_attention_heads
     shared: int = getattr(config, "num_key_value_heads", None) or count
-    outs = (names.heads_out,) if not anatomy.measured else HEADS_OUT
+    outs = HEADS_OUT if measured else (names.heads_out,)
     out = next((own for path in outs if (own := _at(module, path)) is not None), None)
     qkv = [_at(module, path) for path in names.qkv]
     kind, lacks = type(module).__name__, dict(layer.lacks)
-    if out is None:
-        lacks["z"] = f"its {kind} has no module {names.heads_out}"
-    for site, own, path in zip("qkv", qkv, names.qkv, strict=True):
+    for site, own, path in zip("zqkv", (out, *qkv), (names.heads_out, *names.qkv), strict=True):
         if own is None:
             lacks[site] = f"its {kind} has no module {path}"
-    if anatomy.measured:
-        size = getattr(module, "head_dim", None)
-        sized = {"z": (out, "in_features", count), "q": (qkv[0], "out_features", count)}
-        sized |= {"k": (qkv[1], "out_features", shared), "v": (qkv[2], "out_features", shared)}
-        for site, (own, side, heads) in sized.items():
-            width = getattr(own, side, None)
-            if size is not None and width is not None and width != heads * size:
-                lacks[site] = f"its {kind} has {width} numbers there, not {heads} heads of {size}"
+    size = getattr(module, "head_dim", None) if measured else None
+    sides = ("in_features", "out_features", "out_features", "out_features")
+    numbers = (count, count, shared, shared)
+    for site, own, side, heads in zip("zqkv", (out, *qkv), sides, numbers, strict=True):
+        width = getattr(own, side, None)
+        if size is not None and width is not None and width != heads * size:
+            lacks[site] = f"its {kind} has {width} numbers there, not {heads} heads of {size}"
     return replace(layer, heads=AttentionHeads(module, out, tuple(qkv), count, shared), lacks=lacks)
 
 
 _OF_HEADS = ("z", "q", "k", "v", "pattern")
 
 
-def _attention_of(layer: nn.Module, anatomy: Anatomy) -> nn.Module | None:
+def _attention_of(layer: nn.Module, names: Architecture, *, measured: bool) -> nn.Module | None:
     """The module of a layer that attends with heads."""
-    named: nn.Module | None = _at(layer, anatomy.names.attention)
-    if not anatomy.measured or (named is not None and _has_heads(named, anatomy.names)):
+    named: nn.Module | None = _at(layer, names.attention)
+    if not measured or (named is not None and _has_heads(named, names)):
         return named
-    return next((own for own in layer.modules() if _has_heads(own, anatomy.names)), None)
+    return next((own for own in layer.modules() if _has_heads(own, names)), None)
 
 
 def _has_heads(module: nn.Module, names: Architecture) -> bool:

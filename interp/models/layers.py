@@ -36,6 +36,9 @@ class AttentionHeads:
     """Number of heads of queries."""
     shared: int
     """Number of heads of keys and values."""
+    separate: bool = True
+    """Whether queries, keys and values are computed from what the attention reads, and its output
+    is what the output projection returns, perhaps normed, so that heads can be separated."""
 
 
 @dataclass(frozen=True, slots=True)

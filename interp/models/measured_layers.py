@@ -9,7 +9,7 @@ of modules say is used only for heads, queries, keys and values.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -66,8 +66,15 @@ class _Step:
     """Whether the earlier stream is not normed, and its factor is the same for all channels."""
 
 
-def measured_anatomy(hf: PreTrainedModel, names: Architecture) -> Anatomy | None:
+def measured_anatomy(
+    hf: PreTrainedModel, names: Architecture, heads_of: Callable[[Layer], Layer]
+) -> Anatomy | None:
     """The layers of a causal model in evaluation mode; None if it has no chain of layers.
+
+    Args:
+        hf: the model.
+        names: the names in its family, or in one that it resembles.
+        heads_of: a function that adds the heads to a layer, as the modules' names show them.
 
     Raises:
         RuntimeError: gradients cannot be computed through the model.
@@ -82,9 +89,29 @@ def measured_anatomy(hf: PreTrainedModel, names: Architecture) -> Anatomy | None
     norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
     norm = next((run.module for run in norms if _same(run.read, last)), None)
     known = (1.0, names.residual_scale(config))
-    layers = [_Tracer(runs, layer, known).layer() for layer in chain]
+    layers = [heads_of(_Tracer(runs, layer, known).layer()) for layer in chain]
+    layers = [_with_separate_heads(runs, layer) for layer in layers]
     chained = all(runs[layer].alone for layer in chain)
     return Anatomy(layers, norm, names, measured=True, chained=chained)
+
+
+def _with_separate_heads(runs: Mapping[nn.Module, _Run], layer: Layer) -> Layer:
+    """A layer that says whether its heads can be separated."""
+    heads = layer.heads
+    if heads is None:
+        return layer
+    attention, out = (runs.get(own) for own in (heads.module, heads.out) if own is not None)
+    projections = [runs.get(own) for own in heads.qkv if own is not None]
+    added = [runs[part.module] for part in layer.mixer]
+    separate = (
+        attention is not None
+        and out is not None
+        and len(projections) == len(heads.qkv)
+        and all(own is not None and _same(own.read, attention.read) for own in projections)
+        and len(added) == 1
+        and _same(added[0].read if added[0].is_norm else added[0].returned, out.returned)
+    )
+    return replace(layer, heads=replace(heads, separate=separate))
 
 
 def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
@@ -146,23 +173,21 @@ def _chain(
     """The layers: modules in a list, each of which reads what the one before it returned.
 
     If several lists are such chains, it is one with the configuration's number of layers, or the
-    first.
+    longest one.
     """
     chains: list[Sequence[nn.Module]] = []
     for module in hf.modules():
         layers = [*module.children()] if isinstance(module, nn.ModuleList) else []
         ends = [(runs[own].read, runs[own].returned) for own in layers if own in runs]
-        if (
-            ends
-            and len(ends) == len(layers)
-            and all(
-                read is not None and returned is not None and read.shape == returned.shape
-                for read, returned in ends
-            )
-        ):
-            if all(_same(read, before) for (_, before), (read, _) in pairwise(ends)):
-                chains.append(layers)
-    return next((own for own in chains if len(own) == count), chains[0] if chains else None)
+        shaped = all(
+            read is not None and returned is not None and read.shape == returned.shape
+            for read, returned in ends
+        )
+        linked = all(_same(read, before) for (_, before), (read, _) in pairwise(ends))
+        if len(layers) == len(ends) > 1 - (count == 1) and shaped and linked:
+            chains.append(layers)
+    chains.sort(key=lambda own: (len(own) != count, -len(own)))
+    return chains[0] if chains else None
 
 
 def _same(one: Tensor | None, other: Tensor | None) -> bool:
@@ -303,7 +328,7 @@ class _Sorted:
             _parts(mlp),
             between=None if "resid_mid" in lacks or between is None else between.base.module,
             kept=first,
-            adds_up=plain and not later,
+            adds_up=plain and not later and not reads_earlier,
             lacks=lacks,
         )
 
