@@ -185,7 +185,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "muse_spark_audio": {"num_hidden_layers": 1, "patch_sizes": [4], "hidden_sizes": [32], "depths": [1]},
     "radio": {"video_temporal_patch_size": 2},
     "step3p5": {
-        "sliding_window": 48,
+        "sliding_window": 8,
         "layer_types": ["sliding_attention", "full_attention"],
         "mlp_layer_types": ["dense", "sparse"],
     },

@@ -45,13 +45,13 @@ _SIZES: dict[str, int] = {
     r"first_k_dense_replace|num_dense_layers|moe_layer_start_index|decoder_sparse_step": 1,
     r"(mamba_|ssm_)?(d_state|state_size)": 4,
     r"(mamba_)?(n_?groups)": 1,
-    r"(mamba_)?chunk_size": 16,
+    r"(mamba_)?chunk_size": 8,
     r"mamba_d_ssm": WIDTH,
     r"hc_mult|hc_count|altup_num_inputs": 2,
     r"index_topk": 512,
     r"max_position_embeddings|n_positions|n_ctx|max_seq_len|context_length|model_max_length": LONGEST,
     r"max_(source|target)_positions|rel_extent|max_2d_position_embeddings": LONGEST,
-    r"(sliding_window|attention_window|window)(_size)?|local_attention(_window_len)?": 48,
+    r"(sliding_window|attention_window|attention_chunk|window)(_size)?|local_attention": 8,
     r"original_max_position_embeddings": LONGEST,
     r"image_size|img_size|crop_size|resolution|max_image_size": 56,
     r"image_seq_length|mm_tokens_per_image|num_image_tokens|image_seq_len": 4,
@@ -67,6 +67,11 @@ _LAYERS = re.compile(
     r"(hidden_)?(layers|layer|blocks)|depth|resampler_depth|num_layers_per_stack"
     r"|aligner_num_add_layers"
 )
+
+_MEDIA = re.compile(
+    r"\w*(image|img|video|vision|visual|audio|frame|boi|eoi|boa|eoa|im_)\w*_(id|index)"
+)
+"""Ids of tokens that stand for images and sounds; they get the last ids of the vocabulary."""
 
 _KINDS = (
     "layer_types",
@@ -103,6 +108,7 @@ def small(kind: type[PreTrainedConfig], given: dict[str, Any], known: dict[str, 
     default = _default(kind)
     count = _layer_count(kind, default, given)
     chosen: dict[str, Any] = {}
+    media = 0
     for name in names:
         if name in kind.sub_configs:
             continue
@@ -111,6 +117,11 @@ def small(kind: type[PreTrainedConfig], given: dict[str, Any], known: dict[str, 
             chosen[name] = known[name]
         elif name in _KINDS and isinstance(value, list | tuple) and value:
             chosen[name] = _spread(kinds_in(value), count)
+        elif _MEDIA.fullmatch(name) and isinstance(value, int) and "vocab_size" in known:
+            media += 1
+            chosen[name] = known["vocab_size"] - media
+        elif name == "attention_multiplier":
+            chosen[name] = HEAD**-0.5  # the default, 1, leaves each token one other that it sees
         elif isinstance(value, bool) or not isinstance(value, int):
             continue
         elif _LAYERS.fullmatch(name):
