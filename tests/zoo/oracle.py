@@ -6,6 +6,7 @@ which gets the output of the one before, and modules whose outputs sum to what a
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 Ids = tuple[int, ...]
 Edit = Callable[[Tensor], Tensor]
 
-MOST_ADDENDS = 4
+MOST_ADDENDS = 5
 """Largest number of modules in a layer whose outputs are added to the stream."""
 
+
+MOST_SUMS = 20_000
+"""Largest number of sums that are tried."""
 
 TOLERANCE = 1e-5
 """Largest relative error of a sum: many models add, or compute norms, in float32 throughout."""
@@ -90,22 +95,45 @@ class Oracle:
         with torch.no_grad():
             return float(self._difference(ids))
 
-    def patched(self, site: str, layer: int, position: int) -> float | None:
+    def patched(
+        self, site: str, layer: int, position: int, head: tuple[int, int] | None = None
+    ) -> float | None:
         """The contrast of the base prompt with the source's activation at one token.
 
+        Args:
+            site: as in the toolkit.
+            layer: counted from 0.
+            position: of the token.
+            head: for sites with heads, the head and how many there are.
+
         Returns:
-            None if the layer has no such site.
+            None if no modules are found at which the layer has this site.
         """
-        edits = []
-        for path, end in self._places(site, layer):
-            taken = self._source_at(path, end)[0]
-            edits.append((path, end, self._put(taken, position)))
-        if not edits:
+        places = self._places(site, layer)
+        if not places or (head is not None and self._width(*places[0]) % head[1]):
             return None
         with ExitStack() as stack:
-            for edit in edits:
-                stack.enter_context(self._edited(*edit))
+            for path, end in places:
+                edit = self._put(self._source_at(path, end), position, head)
+                stack.enter_context(self._edited(path, end, edit))
             return self.contrast(self.base)
+
+    def is_sequential(self, layer: int) -> bool:
+        """Whether what a layer adds token by token depends on what it mixes."""
+        own = self.layers[layer]
+        order = [call.path for call in self._calls]
+        ends = [[order.index(path) for path in paths] for paths in (own.mixers, own.others)]
+        if not own.mixers or not own.others or max(ends[0]) > min(ends[1]):
+            return False
+        seen: list[Tensor] = []
+        (at,) = _grouped(self._calls)[own.others[0]]
+        with ExitStack() as stack:
+            for path in own.mixers:
+                stack.enter_context(self._edited(path, "output", self._moved(3)))
+            see = self._edited(own.others[0], "output", lambda out: (seen.append(out), out)[1])
+            stack.enter_context(see)
+            self.contrast(self.base)
+        return at.output is not None and not torch.equal(seen[0], at.output)
 
     def gradient(self, ids: Ids) -> tuple[Tensor, Tensor]:
         """The gradient of the contrast with respect to the embeddings, and the embeddings."""
@@ -113,7 +141,7 @@ class Oracle:
 
         def keep(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
             held.append(output.detach().clone().requires_grad_())
-            return held[-1]
+            return held[-1] * 1.0  # some models change it in place
 
         with _removed(self._embedding.register_forward_hook(keep)):
             value = self._difference(ids)
@@ -254,74 +282,61 @@ class Oracle:
             for inner in outside:  # the outer module stands for the inner
                 del candidates[inner]
             candidates[name] = flat
-        return self._sum(x, y, candidates)
-
-    def _sum(self, x: Tensor, y: Tensor, candidates: dict[str, Tensor]) -> tuple[str, ...]:
-        names = list(candidates)
-        columns = torch.stack([x, *candidates.values()], dim=1)
-        gram, onto = columns.T @ columns, columns.T @ y
-        size = float(y.abs().max())
-        for count in range(1, MOST_ADDENDS + 1):
-            found = []
-            for chosen in itertools.combinations(range(1, len(names) + 1), count):
-                own = [0, *chosen]
-                part = gram[own][:, own]
-                solved, info = torch.linalg.solve_ex(part, onto[own])
-                if int(info):
-                    continue
-                left = float(y @ y - onto[own] @ solved)
-                if abs(left) > 1e-6 * float(y @ y) or abs(float(solved[0])) < 1e-6:
-                    continue
-                if float((columns[:, own] @ solved - y).abs().max()) > TOLERANCE * size:
-                    exact = torch.linalg.lstsq(columns[:, own], y[:, None]).solution[:, 0]
-                    if float((columns[:, own] @ exact - y).abs().max()) > TOLERANCE * size:
-                        continue
-                    solved = exact
-                ones = float((solved - 1).abs().max()) < 1e-6
-                paths = [names[index - 1] for index in chosen]
-                found.append((not ones, sum(path.count(".") for path in paths), paths))
-            if found:
-                return tuple(min(found)[2])
-        return ()
+        shape = layer.given.shape
+        if layer.given.dim() != 3:
+            return _summed(x, y, candidates)
+        # A bias that is added to the stream itself is the same for all tokens.
+        free = {name: _centred(value, shape) for name, value in candidates.items()}
+        x, y = _centred(x, shape), _centred(y, shape)
+        return _summed(x, y, free) or _summed_by_dimension(x, y, free, shape)
 
     @torch.no_grad()
     def _mixes(self, layer: str, addends: Sequence[str], own: str) -> bool:
-        """Whether a change of one token in a layer's input changes what others get from a module.
+        """Whether what one token gets from a module depends on other tokens.
 
-        What the layer's other modules add is held.
+        One token is moved, in the layer's input or, for layers that read keys and values of earlier
+        ones, in the embeddings while the layer's input is held. So is what its other modules add.
         """
         position = 3
-        (at,) = _grouped(self._calls)[own]
-        assert at.output is not None
-        axis = self._token_axis(at.output)
-        seen: list[Tensor] = []
-        noise = torch.Generator().manual_seed(1)
+        others = torch.tensor([i for i in range(len(self.base)) if i != position])
+        (at,), (of_layer,) = (_grouped(self._calls)[path] for path in (own, layer))
+        assert at.output is not None and of_layer.given is not None
+        held = [(path, "output", self._held(path)) for path in addends if path != own]
+        for moved in (
+            [(layer, "input", self._moved(position))],
+            [
+                (self._path_of(self._embedding), "output", self._moved(position)),
+                (layer, "input", lambda _: of_layer.given),
+            ],
+        ):
+            seen: list[Tensor] = []
+            with ExitStack() as stack:
+                for edit in [*moved, *held]:
+                    stack.enter_context(self._edited(*edit))
+                stack.enter_context(self._edited(own, "output", lambda out: (seen.append(out), out)[1]))
+                self.logits(self.base)
+            change = (seen[0] - at.output).abs().index_select(self._token_axis(at.output), others)
+            if float(change.max()) > 1e-6 * float(at.output.abs().max()):
+                return True
+        return False
 
+    def _held(self, path: str) -> Edit:
+        (call,) = _grouped(self._calls)[path]
+        output = call.output
+        assert output is not None
+        return lambda _: output
+
+    def _moved(self, position: int) -> Edit:
         def move(tensor: Tensor) -> Tensor:
             changed = tensor.clone()
             place = changed.select(self._token_axis(tensor), position)
-            place += torch.randn(place.shape, generator=noise).to(place)
+            place += torch.randn(place.shape, generator=torch.Generator().manual_seed(1)).to(place)
             return changed
 
-        def see(tensor: Tensor) -> Tensor:
-            seen.append(tensor.clone())
-            return tensor
+        return move
 
-        with ExitStack() as stack:
-            stack.enter_context(self._edited(layer, "input", move))
-            for other in addends:
-                if other != own:
-                    (held,) = _grouped(self._calls)[other]
-                    assert held.output is not None
-                    stack.enter_context(
-                        self._edited(other, "output", lambda _, value=held.output: value)
-                    )
-            stack.enter_context(self._edited(own, "output", see))
-            self.logits(self.base)
-        moved = (seen[0] - at.output).abs().double()
-        others = [i for i in range(len(self.base)) if i != position]
-        scale = float(at.output.abs().max())
-        return float(moved.index_select(axis, torch.tensor(others)).max()) > 1e-7 * scale
+    def _path_of(self, module: nn.Module) -> str:
+        return next(path for path, own in self._modules.items() if own is module)
 
     def _places(self, site: str, layer: int) -> list[tuple[str, str]]:
         own = self.layers[layer]
@@ -329,30 +344,63 @@ class Oracle:
             return [(own.path, "input")]
         if site == "resid_post":
             return [(own.path, "output")]
+        if site == "resid_mid":  # what follows at the token is then the source's, up to the end
+            return [(own.path, "output")] if self.is_sequential(layer) else []
+        if site == "z":
+            return self._projection(own)
+        if site in "qkv":
+            name = f".{site}_proj"
+            found = [call.path for call in self._calls if call.path.startswith(f"{own.path}.")]
+            named = [path for path in found if path.endswith(name)]
+            return [(named[0], "output")] if len(named) == 1 else []
         paths = own.mixers if site == "attn_out" else own.others
         return [(path, "output") for path in paths]
 
-    def _source_at(self, path: str, end: str) -> list[Tensor]:
+    def _projection(self, layer: Layer) -> list[tuple[str, str]]:
+        """The input of the last matrix before the end of what mixes tokens: that of the heads."""
+        paths = [call.path for call in self._calls]
+        if not layer.mixers:
+            return []
+        end = max(paths.index(path) for path in layer.mixers)
+        shape = _grouped(self._calls)[layer.path][0].given
+        for call in reversed(self._calls[: end + 1]):
+            is_matrix = isinstance(self._modules[call.path], nn.Linear | Conv1D)
+            if is_matrix and call.path.startswith(f"{layer.path}.") and call.output is not None:
+                same = shape is not None and call.output.shape == shape.shape
+                return [(call.path, "input")] if same else []
+        return []
+
+    def _width(self, path: str, end: str) -> int:
+        return self._source_at(path, end).shape[-1]
+
+    def _source_at(self, path: str, end: str) -> Tensor:
         (call,) = self._of_source[path]
         found = call.given if end == "input" else call.output
         assert found is not None
-        return [found]
+        return found
 
     @cached_property
     def _of_source(self) -> dict[str, list[Call]]:
         return _grouped(self._log(self.source))
 
-    def _put(self, taken: Tensor, position: int) -> Edit:
+    def _put(self, taken: Tensor, position: int, head: tuple[int, int] | None) -> Edit:
         def edit(tensor: Tensor) -> Tensor:
             axis = self._token_axis(tensor)
             changed = tensor.clone()
-            changed.select(axis, position).copy_(taken.select(axis, position))
+            own, other = changed.select(axis, position), taken.select(axis, position)
+            if head is not None:
+                width = tensor.shape[-1] // head[1]
+                own, other = (t.narrow(-1, head[0] * width, width) for t in (own, other))
+            own.copy_(other)
             return changed
 
         return edit
 
     def _token_axis(self, tensor: Tensor) -> int:
-        return next(axis for axis, size in enumerate(tensor.shape) if size == len(self.base))
+        for axis, size in enumerate(tensor.shape):
+            if size == len(self.base):
+                return axis
+        raise LookupError(f"a tensor of shape {tuple(tensor.shape)} has no axis of the tokens")
 
     @contextmanager
     def _edited(self, path: str, end: str, edit: Edit) -> Iterator[None]:
@@ -377,6 +425,56 @@ def _removed(hook: Any) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def _centred(values: Tensor, shape: torch.Size) -> Tensor:
+    """The values of a stream minus their means over tokens, flat."""
+    stream = values.reshape(shape)
+    return (stream - stream.mean(1, keepdim=True)).flatten()
+
+
+def _summed(x: Tensor, y: Tensor, candidates: dict[str, Tensor]) -> tuple[str, ...]:
+    """The fewest candidates that, each times a number, add up to y with x; best with ones."""
+    names = list(candidates)
+    columns = torch.stack([x, *candidates.values()], dim=1)
+    gram, onto = columns.T @ columns, columns.T @ y
+    size = float(y.abs().max())
+    for count in range(1, MOST_ADDENDS + 1):
+        if math.comb(len(names), count) > MOST_SUMS:
+            break
+        found = []
+        for chosen in itertools.combinations(range(1, len(names) + 1), count):
+            own = [0, *chosen]
+            solved, info = torch.linalg.solve_ex(gram[own][:, own], onto[own])
+            left = float(y @ y - onto[own] @ solved)
+            if int(info) or not abs(left) <= 1e-6 * float(y @ y):
+                continue
+            solved = torch.linalg.lstsq(columns[:, own], y[:, None]).solution[:, 0]
+            if float((columns[:, own] @ solved - y).abs().max()) > TOLERANCE * size:
+                continue
+            if float(solved.abs().min()) > TOLERANCE:
+                ones = float((solved - 1).abs().max()) < TOLERANCE
+                paths = [names[index - 1] for index in chosen]
+                found.append((not ones, sum(path.count(".") for path in paths), paths))
+        if found:
+            return tuple(min(found)[2])
+    return ()
+
+
+def _summed_by_dimension(
+    x: Tensor, y: Tensor, candidates: dict[str, Tensor], shape: torch.Size
+) -> tuple[str, ...]:
+    """One or two candidates that add up to y with x, each times a number for each dimension."""
+    by_dimension = {name: value.reshape(shape)[0].T for name, value in candidates.items()}
+    stream, onto = x.reshape(shape)[0].T, y.reshape(shape)[0].T[..., None]
+    for count in (1, 2):
+        for chosen in itertools.combinations(by_dimension, count):
+            columns = torch.stack([stream, *(by_dimension[name] for name in chosen)], dim=-1)
+            solved = torch.linalg.lstsq(columns, onto).solution
+            fits = float((columns @ solved - onto).abs().max()) <= TOLERANCE * float(y.abs().max())
+            if fits and float(solved[:, 0].abs().max()) > TOLERANCE:
+                return chosen
+    return ()
 
 
 def _grouped(calls: Sequence[Call]) -> dict[str, list[Call]]:

@@ -68,6 +68,11 @@ _LAYERS = re.compile(
     r"|aligner_num_add_layers"
 )
 
+_MEDIA = re.compile(
+    r"\w*(image|img|video|vision|visual|audio|frame|boi|eoi|boa|eoa|im_)\w*_(id|index)"
+)
+"""Ids of tokens that stand for images and sounds; they get the last ids of the vocabulary."""
+
 _KINDS = (
     "layer_types",
     "mlp_layer_types",
@@ -103,6 +108,7 @@ def small(kind: type[PreTrainedConfig], given: dict[str, Any], known: dict[str, 
     default = _default(kind)
     count = _layer_count(kind, default, given)
     chosen: dict[str, Any] = {}
+    media = 0
     for name in names:
         if name in kind.sub_configs:
             continue
@@ -111,6 +117,9 @@ def small(kind: type[PreTrainedConfig], given: dict[str, Any], known: dict[str, 
             chosen[name] = known[name]
         elif name in _KINDS and isinstance(value, list | tuple) and value:
             chosen[name] = _spread(kinds_in(value), count)
+        elif _MEDIA.fullmatch(name) and isinstance(value, int) and "vocab_size" in known:
+            media += 1
+            chosen[name] = known["vocab_size"] - media
         elif name == "attention_multiplier":
             chosen[name] = HEAD**-0.5  # the default, 1, leaves each token one other that it sees
         elif isinstance(value, bool) or not isinstance(value, int):
