@@ -169,7 +169,8 @@ def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> L
     if between is None and "resid_mid" not in lacks:
         lacks["resid_mid"] = f"its {type(layer).__name__} has no module {names.mlp_norm}"
     parts = [() if own is None else (Part(own, scale),) for own in (mixer, mlp)]
-    return Layer(layer, parts[0], parts[1], between=between, lacks=lacks)
+    reader = None if between is None else Part(between)
+    return Layer(layer, parts[0], parts[1], between=reader, lacks=lacks)
 
 
 def _headed(

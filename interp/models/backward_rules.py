@@ -124,7 +124,12 @@ def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
     forward: Norm = module.forward
     forms: list[_Form] = []
 
-    def frozen(hidden_states: Hidden) -> Hidden:
+    def frozen(hidden_states: Hidden, *others: Any, **named: Any) -> Hidden:
+        if others or named:
+            raise UserError(
+                f"{type(module).__name__} reads more than the stream, so its denominators cannot "
+                "be held constant; omit methods with frozen norms"
+            )
         ran.add(module)
         if not forms:
             tokens = hidden_states.detach().flatten(0, -2)

@@ -71,8 +71,7 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 def holds_key_values_alone(model: Model) -> bool:
     """Whether a later pass needs only the keys and values of an earlier pass."""
-    takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
-    if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
+    if model.kind.reads_ahead or model.is_recurrent:
         return False
     config = model.text_config
     layers = DynamicCache(config=config).layers
@@ -82,8 +81,9 @@ def holds_key_values_alone(model: Model) -> bool:
 
 def runs_in_parts(model: Model) -> bool:
     """Whether a pass may begin at any layer and token, behind keys and values of earlier tokens."""
-    whole = keeps_indexer_keys(model.text_config) or not model.runs_on_embeddings
-    return holds_key_values_alone(model) and not whole and model.anatomy.chained
+    if keeps_indexer_keys(model.text_config) or model.reads_tokens_again:
+        return False
+    return holds_key_values_alone(model) and model.anatomy.chained
 
 
 class _GatheredLayer(DynamicLayer):

@@ -14,12 +14,14 @@ from interp.models.families.modules import Architecture
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module whose output, times a factor, is added to the residual stream."""
+    """A module whose output, times a factor, is added to the residual stream, or that reads it."""
 
     module: nn.Module
     scale: float = 1.0
     flat: bool = False
-    """Whether the module returns the tokens of all rows one after another."""
+    """Whether the module returns, or reads, the tokens of all rows one after another."""
+    overwritten: bool = False
+    """Whether its output is later changed in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Layer:
     state spaces, convolutions or two of them in parallel. Empty if there is none."""
     mlp: tuple[Part, ...]
     """The modules that read each token alone: an MLP or experts. Empty if there is none."""
-    between: nn.Module | None = None
+    between: Part | None = None
     """The module that reads the stream after the mixer has been added to it; None if there is no
     such stream."""
     heads: AttentionHeads | None = None

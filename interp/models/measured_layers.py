@@ -42,8 +42,12 @@ class _Run:
     returned: Stream | None
     flat: bool
     """Whether it returned the tokens of all rows one after another."""
+    flat_read: bool
+    """Whether it read them so."""
     alone: bool
     """Whether it returned nothing else."""
+    handed: Tensor | None
+    """The copy of its output that the model went on with."""
 
     @property
     def is_norm(self) -> bool:
@@ -122,14 +126,15 @@ def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
         several = isinstance(output, tuple | list)
         returned = output[0] if several and output else output
         stream, flat = _stream(returned)
-        read = _stream(given[0] if given else named.get("hidden_states"))[0]
+        read, flat_read = _stream(given[0] if given else named.get("hidden_states"))
         order = sum(map(len, found.values()))
-        run = _Run(path, module, order, read, stream, flat, not several)
-        found.setdefault(module, []).append(run)
-        if stream is None:
-            return None
         # What follows may change the tensor in place.
-        return type(output)([returned.clone(), *output[1:]]) if several else returned.clone()
+        copy = None if stream is None else returned.clone()
+        run = _Run(path, module, order, read, stream, flat, flat_read, not several, copy)
+        found.setdefault(module, []).append(run)
+        if copy is None:
+            return None
+        return type(output)([copy, *output[1:]]) if several else copy
 
     def enter(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
         return output.detach().requires_grad_().clone()
@@ -326,7 +331,9 @@ class _Sorted:
             self._module,
             _parts(mixer),
             _parts(mlp),
-            between=None if "resid_mid" in lacks or between is None else between.base.module,
+            between=None
+            if "resid_mid" in lacks or between is None
+            else Part(between.base.module, flat=between.base.flat_read),
             kept=first,
             adds_up=plain and not later and not reads_earlier,
             lacks=lacks,
@@ -342,7 +349,15 @@ class _Sorted:
 
 
 def _parts(found: Sequence[tuple[_Run, float]]) -> tuple[Part, ...]:
-    return tuple(Part(run.module, scale, flat=run.flat) for run, scale in found)
+    return tuple(
+        Part(
+            run.module,
+            scale,
+            flat=run.flat,
+            overwritten=run.handed is not None and run.handed._version > 0,
+        )
+        for run, scale in found
+    )
 
 
 def _reads_earlier(output: Stream, stream: Stream) -> bool:

@@ -42,7 +42,9 @@ class Location:
     scale: float = 1.0
     """With other parts, the factor of this module's output in the sum that the site then is."""
     flat_in: nn.Module | None = None
-    """The layer, if a module returns the tokens of all its rows one after another."""
+    """The layer, if a module returns, or reads, the tokens of all its rows one after another."""
+    overwritten: bool = False
+    """Whether the tensor is later changed in place, so that its values must be copied."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
@@ -68,12 +70,16 @@ def locate(model: Model, site: str, layer: int) -> Location:
         return _location_of_heads(model, site, layer)
     if site == "resid_mid":
         assert own.between is not None
-        return Location(own.between, "input", _whole, layer)
+        flat_in = own.module if own.between.flat else None
+        return Location(own.between.module, "input", _whole, layer, flat_in=flat_in)
     parts = own.mixer if site == "attn_out" else own.mlp
     flat_in = own.module if any(part.flat for part in parts) else None
     *others, last = parts
     scale = last.scale if others else 1.0
-    return Location(last.module, "output", _whole, layer, tuple(others), scale, flat_in)
+    overwritten = any(part.overwritten for part in parts)
+    return Location(
+        last.module, "output", _whole, layer, tuple(others), scale, flat_in, overwritten
+    )
 
 
 def _stream(model: Model, layer: int) -> Location:
@@ -117,11 +123,10 @@ def layers_with(model: Model, site: str) -> list[int]:
 
 def head_count(model: Model, site: str) -> int:
     """Number of heads in each layer at a site."""
-    config = model.text_config
-    heads: int = config.num_attention_heads
-    if SITES[site].heads == "key-value":
-        heads = getattr(config, "num_key_value_heads", None) or heads
-    return heads
+    found = next((layer.heads for layer in model.layers if layer.heads is not None), None)
+    if found is None:
+        return 0
+    return found.shared if SITES[site].heads == "key-value" else found.count
 
 
 def check_sites(
@@ -282,19 +287,7 @@ def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activa
 
 
 def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
-    if location.end == "input":
-
-        def change_input(module: nn.Module, inputs: Any, named: dict[str, Any]) -> Any:
-            if inputs:
-                return (edit(inputs[0]), *inputs[1:]), named
-            return inputs, {**named, "hidden_states": edit(named["hidden_states"])}
-
-        yield location.module.register_forward_pre_hook(change_input, with_kwargs=True)
-        return
-
-    place = 1 if location.end == "weights" else 0
     shape: list[int] = []
-    others: list[Tensor] = []
     if location.flat_in is not None:
 
         def enter(module: nn.Module, inputs: Any, named: dict[str, Any]) -> None:
@@ -302,26 +295,38 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
 
         yield location.flat_in.register_forward_pre_hook(enter, with_kwargs=True)
 
+    def changed(tensor: Tensor) -> Tensor:
+        new = edit(tensor.view(shape)).view(tensor.shape) if shape else edit(tensor)
+        return new.clone() if location.overwritten else new
+
+    if location.end == "input":
+
+        def change_input(module: nn.Module, inputs: Any, named: dict[str, Any]) -> Any:
+            if inputs:
+                return (changed(inputs[0]), *inputs[1:]), named
+            return inputs, {**named, "hidden_states": changed(named["hidden_states"])}
+
+        yield location.module.register_forward_pre_hook(change_input, with_kwargs=True)
+        return
+
+    place = 1 if location.end == "weights" else 0
+    others: list[Tensor] = []
     for part in location.others:
 
         def keep(module: nn.Module, inputs: Any, output: Any, scale: float = part.scale) -> None:
             own = output[0] if isinstance(output, tuple | list) else output
-            others.append(scale * (own.view(shape) if shape else own))
+            others.append(scale * own)
 
         yield part.module.register_forward_hook(keep)
 
-    def changed(tensor: Tensor) -> Tensor:
-        whole = tensor.view(shape) if shape else tensor
-        if location.others:
-            rest = sum(others[1:], others[0])
-            others.clear()
-            new = (edit(rest + location.scale * whole) - rest) / location.scale
-        else:
-            new = edit(whole)
-        return new.view(tensor.shape)
+    def change(tensor: Tensor) -> Tensor:
+        if not others:
+            return changed(tensor)
+        rest = sum(others[1:], others[0])
+        others.clear()
+        return (changed(rest + location.scale * tensor) - rest) / location.scale
 
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
-        change = edit if location.end == "weights" else changed
         if isinstance(output, tuple | list):  # the attention module also returns its weights
             new = [*output[:place], change(output[place]), *output[place + 1 :]]
             return type(output)(new)

@@ -107,9 +107,11 @@ def forward(
 
 def _whole(model: Model, prompt: TokenizedPrompt, embeddings: Embeddings) -> Pass:
     rows, tokens, _ = embeddings.shape
+    assert tokens == len(prompt), "a model that does not run in parts reads prompts whole"
     ids = torch.tensor([prompt.token_ids], device=embeddings.device)
     positions = torch.arange(tokens, device=embeddings.device)[None]
-    inputs = {"position_ids": positions, "use_cache": False, "logits_to_keep": 1}
+    # Late layers of Gemma 4 would read only the tokens whose logits are kept.
+    inputs = {"position_ids": positions, "use_cache": False}
     with _sound_attention(tokens, embeddings.device), embedded_as(model, embeddings):
         output = model.hf(input_ids=ids.expand(rows, -1), **model.taken(inputs))
     return Pass({}, [], output.logits[:, -1])

@@ -16,6 +16,7 @@ from transformers.cache_utils import Cache
 
 from interp.errors import UserError
 from interp.models.cache import KeyValues, empty, flattened
+from interp.models.families.settings import drops_tokens
 from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.sites import embedded_as
@@ -112,6 +113,7 @@ class CausalReader(Reader):
     ) -> Float[Tensor, "row position vocabulary"]:
         """The next-token logits at the last `count` positions; see `answer_logits`."""
         start = 0 if past is None else past.get_seq_length()
+        drops = drops_tokens(self.model.text_config)
         logits = self._run(
             batch,
             embeddings,
@@ -119,7 +121,7 @@ class CausalReader(Reader):
             position_ids=batch.position_ids[:, start:],
             past_key_values=past,
             use_cache=past is not None,
-            logits_to_keep=count,
+            logits_to_keep=torch.arange(-count, 0) if drops else count,
         )
         return logits[:, -count:].float()
 

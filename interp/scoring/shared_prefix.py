@@ -158,7 +158,8 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     This requires that the second step needs only the keys and values of the first, and that the
     rotary frequencies are those of short prompts (`interp.models.cache`).
     """
-    return holds_key_values_alone(model) and not is_long(model, tokens)
+    takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
+    return takes_parts and holds_key_values_alone(model) and not is_long(model, tokens)
 
 
 def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
