@@ -15,6 +15,7 @@ from interp.models.families.modules import (
     LLAMA_LIKE,
     Architecture,
 )
+from interp.models.families.settings import has_several_streams
 from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
 from interp.models.layers import Anatomy, AttentionHeads, Layer, Part
 from interp.models.measured_layers import measured_anatomy
@@ -44,6 +45,11 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
         return _anatomy_of_encoder(model, kind)
     # A model that also reads images has the layers of its text part, such as gemma3_text.
     config = model.config.get_text_config()
+    if has_several_streams(config):
+        raise UserError(
+            f"{model.config.model_type!r} has several residual streams (AltUp), whose sites are "
+            f"not known here. {UNMAPPED_WORKS}"
+        )
     names = listed_for(config)
     inside = ("model.", "model.language_model.", 1)
     text_part = replace(

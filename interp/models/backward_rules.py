@@ -303,15 +303,14 @@ def _shared_gates(model: Model, share: float) -> Iterator[None]:
 
 
 def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
-    names = model.architecture
+    names, mlp = model.architecture, layer
     try:
         mlp = layer.get_submodule(names.mlp)
         return [mlp.get_submodule(path) for path in names.gates]
     except AttributeError as error:
         raise UserError(
-            f"the gates of the MLPs of {model.name} "
-            f"({model.hf.config.model_type}) are unknown; omit methods that change its "
-            "gradient, such as gim"
+            f"the gates of {type(mlp).__name__}, in {model.name} ({model.hf.config.model_type}), "
+            "are unknown; omit methods that change its gradient, such as gim"
         ) from error
 
 

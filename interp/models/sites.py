@@ -12,8 +12,6 @@ from torch.utils.hooks import RemovableHandle
 
 from interp.choices import SITES
 from interp.errors import UserError
-from interp.models.architectures import UNMAPPED_WORKS
-from interp.models.families.settings import has_several_streams
 from interp.models.layers import Part
 from interp.models.model import Model
 
@@ -51,13 +49,8 @@ def locate(model: Model, site: str, layer: int) -> Location:
     """The location at which a site is read and, unless it acts through another site, patched.
 
     Raises:
-        UserError: the architecture has no such site, or several residual streams.
+        UserError: the layer has no such site.
     """
-    if has_several_streams(model.text_config):
-        raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) has several residual streams (AltUp), "
-            f"whose sites are not known here. {UNMAPPED_WORKS}"
-        )
     if site in ("resid_pre", "resid_post"):
         return _stream(model, layer if site == "resid_pre" else layer + 1)
     own = model.layers[layer]

@@ -98,7 +98,9 @@ class Judged:
             if verdict.reason:
                 shared.setdefault(verdict.reason, []).append(name)
         reasons = [f"{', '.join(names)}: {reason}" for reason, names in shared.items()]
-        marks = {name: self.verdicts[name].mark if name in self.verdicts else "" for name in MEASUREMENTS}
+        marks = {
+            name: self.verdicts[name].mark if name in self.verdicts else "" for name in MEASUREMENTS
+        }
         told = "; ".join([*self.notes, *reasons])
         return {
             "type": self.type,
@@ -125,7 +127,9 @@ def prompts() -> list[Prompt]:
                 (None, f" {rest}"),
             ]
         )
-        donor = Donor("other", "instance", {"first": f"{other[0]} w3 w4", "second": f"{other[1]} w9"})
+        donor = Donor(
+            "other", "instance", {"first": f"{other[0]} w3 w4", "second": f"{other[1]} w9"}
+        )
         answer = Choice.between(*options, gold=side == "clean")
         found.append(Prompt(f"{pair}/{side}", text, spans, answer, pair, side, {}, donors=(donor,)))
     return found
@@ -327,7 +331,9 @@ class Check:
                 heads = [None] if site not in HEADS else _heads(own)
                 for head in heads:
                     for place in places:
-                        value = oracle.patched(site, layer, place, head) if site != "pattern" else None
+                        value = (
+                            oracle.patched(site, layer, place, head) if site != "pattern" else None
+                        )
                         if value is None:
                             unknown.add(layer)
                             continue

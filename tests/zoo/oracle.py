@@ -155,7 +155,9 @@ class Oracle:
         values = []
         for sign in (1, -1):
             move = sign * step * direction[None]
-            hook = self._embedding.register_forward_hook(lambda m, i, out, by=move: out + by.to(out))
+            hook = self._embedding.register_forward_hook(
+                lambda m, i, out, by=move: out + by.to(out)
+            )
             with _removed(hook):
                 values.append(self.contrast(ids))
         return (values[0] - values[1]) / (2 * step)
@@ -212,7 +214,11 @@ class Oracle:
             def hook(module: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
                 given, out = first_tensor([args, kwargs]), first_tensor(output)
                 calls.append(
-                    Call(path, None if given is None else given.clone(), None if out is None else out.clone())
+                    Call(
+                        path,
+                        None if given is None else given.clone(),
+                        None if out is None else out.clone(),
+                    )
                 )
 
             return hook
@@ -313,7 +319,9 @@ class Oracle:
             with ExitStack() as stack:
                 for edit in [*moved, *held]:
                     stack.enter_context(self._edited(*edit))
-                stack.enter_context(self._edited(own, "output", lambda out: (seen.append(out), out)[1]))
+                stack.enter_context(
+                    self._edited(own, "output", lambda out: (seen.append(out), out)[1])
+                )
                 self.logits(self.base)
             change = (seen[0] - at.output).abs().index_select(self._token_axis(at.output), others)
             if float(change.max()) > 1e-6 * float(at.output.abs().max()):

@@ -26,7 +26,8 @@ _SIZES: dict[str, int] = {
     # Twice the width, so that a patch of one is not taken for a patch of the other.
     r"(moe_|shared_|expert_|dense_|projection_|alignment_|shared_expert_|moe_shared_expert_)?"
     r"(intermediate|ffn_hidden|hidden|feed_forward)_size(_mlp)?": 2 * WIDTH,
-    r"(en|de)coder_ffn_dim|ffn_dim|dim_ff|dff|d_ff|n_inner|mlp_dim|d_inner|share_expert_dim": 2 * WIDTH,
+    r"(en|de)coder_ffn_dim|ffn_dim|dim_ff|dff|d_ff|n_inner|mlp_dim|d_inner|share_expert_dim": 2
+    * WIDTH,
     r"(num_|encoder_|decoder_|num_encoder_|num_decoder_|swa_|index_|linear_|n_|attention_|mamba_|"
     r"num_linear_|linear_num_value_|conf_num_|resampler_|resampler_n_|num_sliding_|num_global_|"
     r"linear_num_|num_mamba_|mamba_num_|mamba_n_|num_swa_)?(attention_)?heads?": HEADS,

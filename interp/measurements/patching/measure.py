@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from interp.choices import CONTROL, COUNTERPART
+from interp.choices import CONTROL, COUNTERPART, SITES
 from interp.console import begin_part
 from interp.errors import UserError
 from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
@@ -102,6 +102,7 @@ class _Patching:
             None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
         )
         self._answer_tokens = AnswerTokenizer(model)
+        self._absent = "" if spec.layers else "; ".join(_absent_sites(model, spec.sites))
         self._checks = _checks(spec) if model.architecture.causal else []
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
@@ -138,6 +139,7 @@ class _Patching:
         results = list(self._patched(pair, cells, verify=verify))
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
         summary |= {} if spec.guarantee is None else {"checked": checked}
+        summary |= {"absent": self._absent} if self._absent else {}
         rows = {"pairs": [summary], "patches": self._rows(pair, results, COUNTERPART)}
         if spec.control:
             name, prompt = control_of(model, base.prompt)
@@ -177,6 +179,20 @@ class _Patching:
         if verify:
             chosen = [cells[index] for index in _largest(estimates, verify)]
             yield EXACT, chosen, self._exact.patch(pair, chosen)
+
+
+def _absent_sites(model: Model, sites: Sequence[str]) -> Iterator[str]:
+    """For each site and reason, the layers that lack the site."""
+    for site in sites:
+        lacking: dict[str, list[int]] = {}
+        for index, layer in enumerate(model.layers):
+            for needed in dict.fromkeys((site, SITES[site].patched_at)):
+                if needed in layer.lacks:
+                    lacking.setdefault(layer.lacks[needed], []).append(index)
+                    break
+        for reason, layers in lacking.items():
+            named = f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
+            yield f"{site} in {named}: {reason}"
 
 
 def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
