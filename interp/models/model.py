@@ -128,6 +128,11 @@ class Model:
         return device_of(self.hf.get_input_embeddings())
 
     @property
+    def has_weights(self) -> bool:
+        """Whether the weights are on this machine, and not only on a server (`load_skeleton`)."""
+        return self.device.type != "meta"
+
+    @property
     def dtype(self) -> str:
         """Name of the parameters' type, such as "float32"."""
         return str(self.hf.dtype).removeprefix("torch.")

@@ -29,10 +29,10 @@ from interp.patching.passes import (
 )
 from interp.reading.tokens import TokenizedPrompt
 
-_SHARE = 0.02
+SHARE = 0.02
 """Largest error in a token's activations that rounding explains, relative to the summands."""
 
-_SUMS = {
+SUMS = {
     "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
@@ -62,17 +62,22 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
             unmapped norm.
     """
     for site in sites:
-        if site not in _SUMS:
+        if site not in SUMS:
             continue
-        for layer, (before, *added, after), _ in _by_layer(model, prompt, _SUMS[site]):
+        for layer, (before, *added, after), _ in _by_layer(model, prompt, SUMS[site]):
             scaled = [model.residual_scale * tensor for tensor in added]
             if not _equal(torch.stack([before, *scaled]), after):
-                raise UserError(
-                    f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
-                    f"the residual stream than the toolkit can measure, so its {site} would be "
-                    "wrong; omit this site (resid_pre and resid_post are valid in every "
-                    "architecture), or patch it with --backend transformer-lens"
-                )
+                raise wrong_sum(model, site, layer)
+
+
+def wrong_sum(model: Model, site: str, layer: int) -> ModelError:
+    """The error about a site that is not all that is added to the residual stream there."""
+    return ModelError(
+        f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to the residual "
+        f"stream than the toolkit can measure, so its {site} would be wrong; omit this site "
+        "(resid_pre and resid_post are valid in every architecture), or patch it with --backend "
+        "transformer-lens"
+    )
 
 
 @torch.no_grad()
@@ -147,4 +152,4 @@ def _equal(
     """Whether the summands add up to the total at every token, within rounding error."""
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
-    return not bool((error > _SHARE * size).any())
+    return not bool((error > SHARE * size).any())

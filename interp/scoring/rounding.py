@@ -27,10 +27,11 @@ def logit_spacing(model: Model, prompts: Sequence[Prompt]) -> float | None:
     type with machine epsilon e, numbers from 2^k to 2^(k + 1) are 2^k e apart.
 
     Returns:
-        The distance in logits; None if the type is not coarse, or no prompt can be read.
+        The distance in logits; None if the type is not coarse, no prompt can be read, or the
+        weights are not on this machine.
     """
     kind = COARSE.get(model.dtype)
-    if kind is None:
+    if kind is None or not model.has_weights:
         return None
     sizes = [size for prompt in prompts[:READ] for size in _sizes(model, prompt)]
     size = float(torch.tensor(sizes).median()) if sizes else 0.0
