@@ -14,6 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from copy import deepcopy
 from itertools import chain
 from typing import Any
 
@@ -23,6 +24,7 @@ from torch import Tensor
 from transformers.pipelines import get_task
 
 from interp.choices import SITES
+from interp.console import echo
 from interp.errors import ModelError, UserError, one_line
 from interp.models.load import check_on_hub
 from interp.models.model import Model
@@ -38,6 +40,7 @@ from interp.patching.cells import (
 from interp.patching.checks import SHARE, SUMS, wrong_sum
 from interp.patching.library import acts_at
 from interp.patching.passes import SiteKey, metrics_of
+from interp.scoring.rounding import spacing_at
 
 try:
     from httpx import HTTPError
@@ -88,6 +91,7 @@ class NnsightBackend:
         self._nnsight: Any = _served(model) if remote else _wrapped(model)
         self._paths = {module: path for path, module in model.hf.named_modules()}
         self._checked: set[str] = set()
+        self._told = False
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The metrics of a pair under each cell.
@@ -112,7 +116,9 @@ class NnsightBackend:
             if differs:
                 raise wrong_sum(self._model, *key)
         self._checked.update(unchecked)
-        self._check_type(kinds)
+        if self._where and not self._told:
+            self._tell_type(kinds, logits)
+            self._told = True
         base, source, *patched = metrics_of(logits, pair.answers)
         metrics = [UNDEFINED] * len(cells)
         for index, metric in zip((i for key in keys for i in cells_at[key]), patched, strict=True):
@@ -212,15 +218,21 @@ class NnsightBackend:
         found: list[int] = location.view(torch.arange(width)[None, None])[0, 0, head].tolist()
         return found
 
-    def _check_type(self, kinds: Sequence[str]) -> None:
-        """Check that a server computes in the type that is on record for the model."""
+    def _tell_type(self, kinds: Sequence[str], logits: Float[Tensor, "row token"]) -> None:
+        """Check that a server computes in the type on record, and say how this rounds logits."""
         for kind in kinds:
-            if self._where and kind != f"torch.{self._model.dtype}":
-                own = kind.removeprefix("torch.")
+            own = kind.removeprefix("torch.")
+            if own != self._model.dtype:
                 raise ModelError(
                     f"the server computes {self._model.name} in {own}, but {self._model.dtype} is "
                     f"on record for it; pass --dtype {own}"
                 )
+        spacing = spacing_at(logits.abs().flatten().tolist(), self._model.dtype)
+        if spacing is not None:
+            echo(
+                f"the server computes {self._model.name} in {self._model.dtype}, which rounds its "
+                f"logits to multiples of {spacing:.3g}; effects of this size may be rounding"
+            )
 
     @contextmanager
     def _answered(self) -> Iterator[None]:
@@ -232,7 +244,7 @@ class NnsightBackend:
             # nnsight shows a job's status on standard output, which is for results.
             with redirect_stdout(sys.stderr):
                 yield
-        except (RemoteError, HTTPError, WebSocketException, OSError) as error:
+        except (RemoteError, HTTPError, WebSocketException, OSError, ValueError) as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
             reason = one_line(lines[-1] if lines else type(error).__name__, 300)
             raise ModelError(
@@ -243,9 +255,9 @@ class NnsightBackend:
 
 
 def _wrapped(model: Model, **options: Any) -> Any:
-    """The model as nnsight's: the same modules."""
+    """The model as nnsight's: the same modules, and a tokenizer in which nnsight sets padding."""
     stays = {} if model.has_weights else {"device": "meta"}
-    return TransformersModel(model.hf, tokenizer=model.tokenizer, **stays, **options)
+    return TransformersModel(model.hf, tokenizer=deepcopy(model.tokenizer), **stays, **options)
 
 
 def _served(model: Model) -> Any:

@@ -31,8 +31,8 @@ REMOTE = {"backend": "nnsight", "remote": True}
 def serve(tmp_path, monkeypatch):
     """A function that puts a model on a server and its configuration, not its weights, here."""
 
-    def served(kind="llama"):
-        model = make_tiny(kind, byte_level())
+    def served(kind="llama", dtype=torch.float32):
+        model = make_tiny(kind, byte_level(), dtype=dtype)
         cached(model, tmp_path / "cache", monkeypatch, weights=False)
         server = Server(model, monkeypatch)
         monkeypatch.setattr(PreTrainedModel, "from_pretrained", None)
@@ -74,6 +74,7 @@ ERRORS = {
     "queue": RemoteError("Traceback:\n  File x, line 1\nTimeoutError: no place in the queue"),
     "connection": ConnectionResetError("Connection reset by peer"),
     "socket": WebSocketException("Handshake status 503"),
+    "no status": ValueError("1 validation error for ResponseModel"),
 }
 
 
@@ -141,6 +142,15 @@ def test_the_type_on_record_is_that_of_the_server(serve):
     with pytest.raises(ModelError, match="--dtype float32"):
         interp.patch(skeleton(dtype="bfloat16"), some_prompts(2), **REMOTE)
     assert len(server.sent) == 1
+
+
+def test_a_coarse_type_is_told_once(serve, capsys):
+    _, server = serve(dtype=torch.bfloat16)
+    assert skeleton().dtype == "bfloat16"
+    result = interp.patch(skeleton(), some_prompts(2), **REMOTE)
+    assert len(server.sent) == 2
+    assert capsys.readouterr().err.count("multiples of") == 1
+    assert result.patches["effect"].abs().max() > 0
 
 
 def test_a_server_checks_that_the_stream_is_the_sum_of_its_sites(serve):
