@@ -76,7 +76,7 @@ def holds_key_values_alone(model: Model) -> bool:
     config = model.text_config
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
-    return plain and len(layers) == config.num_hidden_layers
+    return plain and len(layers) == getattr(config, "num_hidden_layers", None)
 
 
 def runs_in_parts(model: Model) -> bool:

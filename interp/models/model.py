@@ -3,6 +3,8 @@
 import hashlib
 import inspect
 import json
+import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -144,6 +146,11 @@ class Model:
         return device_of(self.hf.get_input_embeddings())
 
     @property
+    def has_weights(self) -> bool:
+        """Whether the weights are on this machine, and not only on a server (`load_skeleton`)."""
+        return self.device.type != "meta"
+
+    @property
     def dtype(self) -> str:
         """Name of the parameters' type, such as "float32"."""
         return str(self.hf.dtype).removeprefix("torch.")
@@ -208,11 +215,6 @@ class Model:
     def attention_layers(self) -> tuple[int, ...]:
         """The layers that have attention, if others have none; otherwise empty."""
         return settings.attention_layers(self.text_config)
-
-    @property
-    def runs_on_embeddings(self) -> bool:
-        """Whether a forward pass may read input embeddings instead of tokens."""
-        return "inputs_embeds" in self.forward_arguments and not self.reads_tokens_again
 
     @cached_property
     def reads_tokens_again(self) -> bool:
@@ -398,7 +400,8 @@ class Model:
         """Within the block, the model is in evaluation mode and its parameters get no gradients.
 
         Raises:
-            UserError: PyTorch failed to compile a kernel in the block.
+            UserError: PyTorch failed to compile a kernel in the block, or the model's own code
+                failed.
         """
         training = self.hf.training
         trainable = [p for p in self.hf.parameters() if p.requires_grad]
@@ -409,11 +412,29 @@ class Model:
             yield
         except RuntimeError as error:
             _refuse_uncompiled(self.name, error)
+            self._refuse_failed(error)
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            self._refuse_failed(error)
             raise
         finally:
             self.hf.train(training)
             for parameter in trainable:
                 parameter.requires_grad_(True)
+
+    def _refuse_failed(self, error: Exception) -> None:
+        """Raise a ModelError if the model's own code raised an error."""
+        frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        # Inside the model, our own hooks may fail, too.
+        if frames and _OWN_CODE in frames[-1] and "memory" not in str(error).lower():
+            raise ModelError(
+                f"{self.name} ({self.hf.config.model_type}) cannot be run in this way; its own "
+                f"code says: {type(error).__name__}: {shortened(str(error))}"
+            ) from error
+
+
+_OWN_CODE = f"{os.sep}transformers{os.sep}"
+"""In the path of every file with a model's code."""
 
 
 def _refuse_uncompiled(name: str, error: RuntimeError) -> None:

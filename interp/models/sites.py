@@ -204,7 +204,8 @@ def embedded_as(model: Model, embeddings: Tensor) -> AbstractContextManager[None
     it needs them, as in the layers of Gemma 4 (E2B, E4B).
     """
     embedding = model.hf.get_input_embeddings()
-    return hooked(embedding.register_forward_hook(lambda *unused: embeddings))
+    # Some models scale their embeddings in place.
+    return hooked(embedding.register_forward_hook(lambda *unused: embeddings.clone()))
 
 
 @contextmanager

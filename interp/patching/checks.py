@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
 from interp.models.cache import runs_in_parts
 from interp.models.model import Model
 from interp.models.sites import layer_count, layers_with
@@ -29,10 +29,10 @@ from interp.patching.passes import (
 )
 from interp.reading.tokens import TokenizedPrompt
 
-_SHARE = 0.02
+SHARE = 0.02
 """Largest error in a token's activations that rounding explains, relative to the summands."""
 
-_SUMS = {
+SUMS = {
     "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
@@ -64,10 +64,10 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
             unmapped norm.
     """
     for site in [] if model.anatomy.measured else sites:
-        if site not in _SUMS:
+        if site not in SUMS:
             continue
-        *added, after = _SUMS[site]
-        found = _activations(model, prompt, _SUMS[site]).values
+        *added, after = SUMS[site]
+        found = _activations(model, prompt, SUMS[site]).values
         for layer in layers_with(model, site):
             own = model.layers[layer]
             whole = found[after, layer][0]
@@ -77,12 +77,17 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
                 if (part, layer) in found
             ]
             if not _equal(torch.stack([summand.to(whole) for summand in summands]), whole):
-                raise UserError(
-                    f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
-                    f"the residual stream than the toolkit can measure, so its {site} would be "
-                    "wrong; omit this site (resid_pre and resid_post are valid in every "
-                    "architecture), or patch it with --backend transformer-lens"
-                )
+                raise wrong_sum(model, site, layer)
+
+
+def wrong_sum(model: Model, site: str, layer: int) -> ModelError:
+    """The error about a site that is not all that is added to the residual stream there."""
+    return ModelError(
+        f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to the residual "
+        f"stream than the toolkit can measure, so its {site} would be wrong; omit this site "
+        "(resid_pre and resid_post are valid in every architecture), or patch it with --backend "
+        "transformer-lens"
+    )
 
 
 @torch.no_grad()
@@ -152,4 +157,4 @@ def _equal(
     summands, total = summands.float(), total.float()
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
-    return not bool((error > _SHARE * size).any())
+    return not bool((error > SHARE * size).any())

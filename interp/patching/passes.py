@@ -91,30 +91,17 @@ def forward(
     A model that does not run in parts reads the whole prompt, and keeps no keys and values.
     """
     rows, tokens, _ = embeddings.shape
-    if not runs_in_parts(model):
-        return _whole(model, prompt, embeddings)
-    cache = behind(past, rows=rows, tokens=start)
-    with _sound_attention(start + tokens, embeddings.device):
-        output = model.hf(
-            inputs_embeds=embeddings,
-            position_ids=torch.arange(start, start + tokens, device=embeddings.device)[None],
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-    return Pass({}, key_values(cache), output.logits[:, -1])
-
-
-def _whole(model: Model, prompt: TokenizedPrompt, embeddings: Embeddings) -> Pass:
-    rows, tokens, _ = embeddings.shape
-    assert tokens == len(prompt), "a model that does not run in parts reads prompts whole"
-    ids = torch.tensor([prompt.token_ids], device=embeddings.device)
-    positions = torch.arange(tokens, device=embeddings.device)[None]
-    # Late layers of Gemma 4 would read only the tokens whose logits are kept.
-    inputs = {"position_ids": positions, "use_cache": False}
-    with _sound_attention(tokens, embeddings.device), embedded_as(model, embeddings):
+    parts, end = runs_in_parts(model), start + tokens
+    assert parts or (start, end) == (0, len(prompt)), "this model reads prompts whole"
+    ids = torch.tensor([prompt.token_ids[start:end]], device=embeddings.device)
+    positions = torch.arange(start, end, device=embeddings.device)[None]
+    cache = behind(past, rows=rows, tokens=start) if parts else None
+    inputs = {"position_ids": positions, "past_key_values": cache, "use_cache": parts}
+    if parts:  # late layers of Gemma 4 would read only the tokens whose logits are kept
+        inputs["logits_to_keep"] = 1
+    with _sound_attention(end, embeddings.device), embedded_as(model, embeddings):
         output = model.hf(input_ids=ids.expand(rows, -1), **model.taken(inputs))
-    return Pass({}, [], output.logits[:, -1])
+    return Pass({}, key_values(cache) if parts else [], output.logits[:, -1])
 
 
 def _sound_attention(width: int, device: torch.device) -> Any:

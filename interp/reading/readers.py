@@ -17,7 +17,7 @@ from transformers.cache_utils import Cache
 from interp.errors import UserError
 from interp.models.cache import KeyValues, empty, flattened
 from interp.models.families.settings import drops_tokens
-from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.sites import embedded_as
 from interp.models.weights import weights_of
@@ -74,10 +74,10 @@ class Reader(ABC):
         inputs |= {"attention_mask": batch.attention_mask.expand(rows, -1)}
         read = {"input_ids": batch.token_ids[:, start:].expand(rows, -1)}
         fed: AbstractContextManager[None] = nullcontext()
-        if embeddings is not None and model.runs_on_embeddings:
-            read = {"inputs_embeds": embeddings}
-        elif embeddings is not None:
+        if embeddings is not None and model.kind is CAUSAL:
             fed = embedded_as(model, embeddings)
+        elif embeddings is not None:
+            read = {"inputs_embeds": embeddings}
         with fed:
             logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
         return logits

@@ -1,5 +1,6 @@
 """The same cells on three libraries, layer by layer and site by site."""
 
+import copy
 import math
 from collections import defaultdict
 
@@ -82,8 +83,10 @@ def test_a_grid_by_position_agrees(library):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_they_are_selectable_and_leave_the_model_alone(library):
-    model = make_tiny("llama", byte_level())
+    model = make_tiny("llama", copy.deepcopy(byte_level()))
+    model.tokenizer.pad_token = None
     other_backend(library, model)
+    assert model.tokenizer.pad_token is None
     before = {name: value.clone() for name, value in model.hf.state_dict().items()}
     native = interp.patch(model, some_prompts(1), layers=[1])
     theirs = interp.patch(model, some_prompts(1), layers=[1], backend=library)

@@ -203,7 +203,8 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
         checks.append(check_patterns)
     if spec.backend == NATIVE or spec.estimate is not None:
         checks.append(check_passes)
-    if spec.backend != "transformer-lens" or spec.estimate is not None:
+    # The backend nnsight checks sums itself, in its own session; TransformerLens has other modules.
+    if spec.backend not in ("transformer-lens", "nnsight") or spec.estimate is not None:
         checks.append(lambda model, pair: check_sums(model, pair.base, spec.sites))
     return checks
 
@@ -219,5 +220,6 @@ def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:
         return native_grid(model, budget=budget)
     check_causal(model, f"the backend {spec.backend}")
     make = load_plugin(BACKENDS, "backend", spec.backend)
-    backend: Backend = make(model, remote=True) if spec.remote else make(model)
+    options = {"remote": True, "batch_tokens": budget.tokens} if spec.remote else {}
+    backend: Backend = make(model, **options)
     return backend
