@@ -70,6 +70,8 @@ class _Step:
     """Whether the earlier stream is not normed, and its factor is the same for all channels."""
 
 
+@torch.inference_mode(False)
+@torch.enable_grad()
 def measured_anatomy(
     hf: PreTrainedModel, names: Architecture, heads_of: Callable[[Layer], Layer]
 ) -> Anatomy | None:
@@ -145,8 +147,6 @@ def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
         for path, module in hf.named_modules():
             hook = module.register_forward_hook(partial(note, path), with_kwargs=True)
             stack.callback(hook.remove)
-        stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
         hf(input_ids=_some_tokens(hf)[None], use_cache=False)
     return {module: runs[0] for module, runs in found.items() if len(runs) == 1}
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import interp
+from interp.models.families.modules import ARCHITECTURES, LLAMA_LIKE
 from interp.models.sites import layer_count
 from interp.patching.exact import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
@@ -115,10 +116,12 @@ def test_nnsight_patches_the_stream_where_a_norm_or_factor_follows_the_attention
     assert difference < TOLERANCE < effect / 30
 
 
-def test_nnsight_refuses_a_stream_that_the_map_does_not_know():
+def test_nnsight_refuses_a_stream_that_the_map_does_not_know(monkeypatch):
     pytest.importorskip("nnsight", reason="the extra nnsight is not installed")
     model = make_tiny("gemma2", byte_level())
-    model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
+    # Listed as Llama, whose attention has no norm after it.
+    monkeypatch.setitem(ARCHITECTURES, "brand_new", LLAMA_LIKE)
+    model.hf.config.model_type = "brand_new"
     new = interp.Model("new", model.hf, model.tokenizer)
     with pytest.raises(interp.UserError, match=r"resid_mid .*wrong.*transformer-lens"):
         interp.patch(new, some_prompts(1), sites=["resid_mid"], backend="nnsight")

@@ -6,7 +6,7 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -197,7 +197,7 @@ class Check:
 
     def _attention(self, prompt: str) -> Tensor | None:
         try:
-            return self._oracle(prompt.split("/")[0]).attention(self._ids[prompt])
+            return self._oracle(prompt.split("/", maxsplit=1)[0]).attention(self._ids[prompt])
         except Exception:  # whatever the model raises, it gives no attention weights
             return None
 
@@ -278,7 +278,9 @@ class Check:
         if method not in ("input_gradient", "input_x_gradient"):
             return None
         try:
-            gradient, embedded = self._oracle(prompt.split("/")[0]).gradient(self._ids[prompt])
+            gradient, embedded = self._oracle(prompt.split("/", maxsplit=1)[0]).gradient(
+                self._ids[prompt]
+            )
         except (LookupError, RuntimeError, AssertionError):
             return None
         if method == "input_gradient":
@@ -359,13 +361,44 @@ class Check:
         return verdict
 
     def edges(self) -> Verdict:
-        """Estimates of all edges of a pair; nothing to compare them with."""
-        found = interp.edges(self._model, self._prompts[:2])
+        """Effects of edges: estimates are derivatives, exact ones are those of two passes."""
+        found = interp.edges(
+            self._model, self._prompts, methods=["gradient", "exact"], directions=["denoising"]
+        )
         refused(found.pairs)
-        effects = found.edges["effect"]
-        if effects.empty or not effects.notna().all():
+        edges = found.edges[found.edges["pair_id"] == "long"]
+        if edges.empty or not edges["effect"].notna().all():
             return Verdict(WRONG, "effects are missing")
-        return Verdict(UNJUDGED)
+        oracle = self._oracle("long")
+        if not self._exact:
+            return Verdict(UNJUDGED)
+        base = oracle.contrast(oracle.base)
+        worst, size, judged = 0.0, 0.0, 0
+        effects = edges.set_index(["method", "writer", "reader"])["effect"].to_dict()
+        for layer in range(len(oracle.layers) + 1):
+            for part in ("mixer", "mlp") if layer < len(oracle.layers) else ("logits",):
+                readers = _readers({reader for _, _, reader in effects}, part, layer)
+                changes = {"input": oracle.stream_change(0)}
+                if part != "mlp":
+                    changes["all"] = oracle.stream_change(layer)
+                for writer, change in changes.items():
+                    whole = oracle.read(layer, part, change)
+                    if whole is None or not readers:
+                        continue
+                    slopes = [oracle.slope_of_read(layer, part, change, step) for step in STEPS]
+                    got = sum(
+                        effect
+                        for (method, own, reader), effect in effects.items()
+                        if method == "gradient" and reader in readers and writer in (own, "all")
+                    )
+                    slope = min(slopes, key=lambda own: abs(own - got))
+                    worst, size = max(worst, abs(got - slope)), max(size, abs(slope))
+                    judged += 1
+                    if writer == "input" and len(readers) == 1:
+                        got = effects["exact", writer, *readers]
+                        worst = max(worst, abs(got - (whole - base)))
+                        size = max(size, abs(whole - base))
+        return self._judged(worst, size) if judged else Verdict(UNJUDGED)
 
     def notes(self) -> Iterator[str]:
         """What is to be known about the oracle itself."""
@@ -392,6 +425,10 @@ class Check:
         if worst <= allowed[0] + allowed[1] * size:
             return Verdict(YES)
         return Verdict(WRONG, f"off by {worst:.2g} of {size:.2g}")
+
+
+STEPS = (0.03, 0.01, 0.003)
+"""How far a stream is moved for a derivative; many norms compute in float32 in any precision."""
 
 
 def refused(table: pd.DataFrame) -> None:
@@ -444,6 +481,14 @@ def _made(name: str) -> tuple[Built | None, list[str]]:
             continue
         return built, notes
     return None, notes
+
+
+def _readers(names: Iterable[str], part: str, layer: int) -> list[str]:
+    """The readers of one part of a layer."""
+    if part == "logits":
+        return ["logits"]
+    node = f"m{layer}" if part == "mlp" else f"a{layer}"
+    return [name for name in names if name == node or name.startswith(f"{node}.")]
 
 
 def _heads(rows: pd.DataFrame) -> Sequence[tuple[int, int] | None]:

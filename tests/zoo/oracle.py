@@ -118,6 +118,61 @@ class Oracle:
                 stack.enter_context(self._edited(path, end, edit))
             return self.contrast(self.base)
 
+    def stream_change(self, layer: int) -> Tensor:
+        """Source minus base of the stream that a layer reads, or of the last layer's output."""
+        last = layer == len(self.layers)
+        path = self.layers[layer - last].path
+        calls = (self._of_source[path][0], _grouped(self._calls)[path][0])
+        source, base = ((call.output if last else call.given) for call in calls)
+        assert source is not None and base is not None
+        return source - base
+
+    def read(self, layer: int, part: str, change: Tensor) -> float | None:
+        """The contrast of the base prompt if only one part of the model reads a changed stream.
+
+        Args:
+            layer: of the part; the number of layers for the logits.
+            part: mixer, mlp or logits.
+            change: what is added to the stream that the part reads, at all tokens.
+
+        Returns:
+            None if the layer has no such part.
+        """
+        if part == "logits":
+            with self._edited(self.layers[-1].path, "output", lambda out: out + change):
+                return self.contrast(self.base)
+        own = self.layers[layer]
+        paths = own.mixers if part == "mixer" else own.others
+        if not paths:
+            return None
+        seen: dict[str, Tensor] = {}
+
+        def keep(path: str) -> Edit:
+            return lambda out: seen.setdefault(path, out)
+
+        with ExitStack() as stack:
+            stack.enter_context(self._edited(own.path, "input", lambda given: given + change))
+            for path in own.mixers if part == "mlp" else ():
+                stack.enter_context(self._edited(path, "output", self._held(path)))
+            for path in paths:
+                stack.enter_context(self._edited(path, "output", keep(path)))
+            self.contrast(self.base)
+        with ExitStack() as stack:
+            for path in paths:
+                stack.enter_context(
+                    self._edited(path, "output", lambda out, path=path: seen[path].clone())
+                )
+            return self.contrast(self.base)
+
+    def slope_of_read(self, layer: int, part: str, change: Tensor, step: float) -> float:
+        """The derivative of `read` along a change, from passes on both sides (Richardson)."""
+        slopes = []
+        for size in (step, step / 2):
+            values = [self.read(layer, part, sign * size * change) for sign in (1, -1)]
+            assert values[0] is not None and values[1] is not None
+            slopes.append((values[0] - values[1]) / (2 * size))
+        return (4 * slopes[1] - slopes[0]) / 3
+
     def is_sequential(self, layer: int) -> bool:
         """Whether what a layer adds token by token depends on what it mixes."""
         own = self.layers[layer]
