@@ -17,7 +17,7 @@ from interp.models.families.modules import (
 )
 from interp.models.families.settings import has_several_streams
 from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
-from interp.models.layers import Anatomy, AttentionHeads, Layer, Part
+from interp.models.layers import OF_HEADS, Anatomy, AttentionHeads, Layer, Part
 from interp.models.measured_layers import measured_anatomy
 from interp.plugins import ARCHITECTURES as PLUGINS
 from interp.plugins import loaded, misfit, plugins
@@ -187,7 +187,7 @@ def _headed(
     if module is None:
         kinds = [type(part.module).__name__ for part in layer.mixer]
         reason = f"its mixer ({', '.join(kinds) or 'none'}) has no heads that are known here"
-        return replace(layer, lacks={**layer.lacks, **dict.fromkeys(_OF_HEADS, reason)})
+        return replace(layer, lacks={**layer.lacks, **dict.fromkeys(OF_HEADS, reason)})
     count: int = config.num_attention_heads
     shared: int = getattr(config, "num_key_value_heads", None) or count
     outs = HEADS_OUT if measured else (names.heads_out,)
@@ -205,9 +205,6 @@ def _headed(
         if size is not None and width is not None and width != heads * size:
             lacks[site] = f"its {kind} has {width} numbers there, not {heads} heads of {size}"
     return replace(layer, heads=AttentionHeads(module, out, tuple(qkv), count, shared), lacks=lacks)
-
-
-_OF_HEADS = ("z", "q", "k", "v", "pattern")
 
 
 def _attention_of(layer: nn.Module, names: Architecture, *, measured: bool) -> nn.Module | None:

@@ -11,6 +11,9 @@ from torch import nn
 
 from interp.models.families.modules import Architecture
 
+OF_HEADS = ("z", "q", "k", "v", "pattern")
+"""The sites of heads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -19,13 +19,18 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from interp.models.families.modules import Architecture
-from interp.models.layers import Anatomy, Layer, Part
+from interp.models.layers import OF_HEADS, Anatomy, Layer, Part
 from interp.models.stream_sums import Stream, smallest_sum
 
 _TOKENS = 12
 """Number of tokens in the pass."""
 _MOST_STEPS = 8
 """Largest number of streams between a layer's output and its input."""
+
+_ROUNDING = 1e-2
+"""Largest difference of two gradients that rounding explains, relative to them."""
+
+_SEVERAL = "it has several mixers, one after another"
 
 _SUMMED = ("resid_mid", "attn_out", "mlp_out")
 
@@ -102,22 +107,43 @@ def measured_anatomy(
 
 
 def _with_separate_heads(runs: Mapping[nn.Module, _Run], layer: Layer) -> Layer:
-    """A layer that says whether its heads can be separated."""
+    """A layer that says whether its heads can be separated, and lacks those that read ahead."""
     heads = layer.heads
-    if heads is None:
+    if heads is None or not layer.mixer:
         return layer
-    attention, out = (runs.get(own) for own in (heads.module, heads.out) if own is not None)
-    projections = [runs.get(own) for own in heads.qkv if own is not None]
-    added = [runs[part.module] for part in layer.mixer]
+    attention, out, *projections = (
+        None if own is None else runs.get(own) for own in (heads.module, heads.out, *heads.qkv)
+    )
+    last = runs[layer.mixer[-1].module]
+    assert last.returned is not None
+    lacks = dict(layer.lacks)
+    queries = None if projections[0] is None else projections[0].returned
+    for site, tensor in (("q", queries), ("z", None if out is None else out.read)):
+        if tensor is not None and _reads_earlier(last.returned, tensor):
+            lacks.setdefault(site, "tokens read one another behind it, as by a convolution")
     separate = (
         attention is not None
         and out is not None
-        and len(projections) == len(heads.qkv)
-        and all(own is not None and _same(own.read, attention.read) for own in projections)
-        and len(added) == 1
-        and _same(added[0].read if added[0].is_norm else added[0].returned, out.returned)
+        and len(layer.mixer) == 1
+        and _same(last.read if last.is_norm else last.returned, out.returned)
+        and _reads_by(attention, projections, last.returned)
     )
-    return replace(layer, heads=replace(heads, separate=separate))
+    return replace(layer, lacks=lacks, heads=replace(heads, separate=separate))
+
+
+def _reads_by(attention: _Run, projections: Sequence[_Run | None], output: Stream) -> bool:
+    """Whether attention reads its input only by these projections, not also by a gate."""
+    outputs = [own.returned for own in projections if own is not None and own.returned is not None]
+    if attention.read is None or len(outputs) < len(projections):
+        return False
+    weighted = (output.float() * _weights(output)).sum()
+    distinct = list({id(own): own for own in outputs}.values())
+    gradients = torch.autograd.grad(weighted, distinct, retain_graph=True, allow_unused=True)
+    if any(own is None for own in gradients):
+        return False
+    (through,) = torch.autograd.grad(distinct, attention.read, gradients, retain_graph=True)
+    (whole,) = torch.autograd.grad(weighted, attention.read, retain_graph=True)
+    return bool((through - whole).norm() <= _ROUNDING * whole.norm())
 
 
 def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
@@ -324,7 +350,7 @@ class _Sorted:
         elif not all(step.plain for step in self._steps):
             lacks["resid_mid"] = "its norms or factors by channel are on the residual stream itself"
         if any(mixed for _, mixed, _ in later):
-            lacks = dict.fromkeys(_SUMMED, "it has several mixers, one after another")
+            lacks = dict.fromkeys((*_SUMMED, *OF_HEADS), _SEVERAL)
         plain = all(step.plain and step.factor == 1.0 for step in self._steps)
         first = groups[0][0].factor if groups else 1.0
         return Layer(
@@ -362,8 +388,11 @@ def _parts(found: Sequence[tuple[_Run, float]]) -> tuple[Part, ...]:
 
 def _reads_earlier(output: Stream, stream: Stream) -> bool:
     """Whether a module's output at the last token depends on the stream at earlier tokens."""
-    # A plain sum would be constant behind a norm.
-    weights = torch.linspace(-1.0, 2.0, output.shape[-1], device=output.device).cos()
-    weighted = (output[0, -1].float() * weights).sum()
+    weighted = (output[0, -1].float() * _weights(output)).sum()
     (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)
     return gradient is not None and bool(gradient[0, :-1].any())
+
+
+def _weights(output: Stream) -> Tensor:
+    """Weights of a sum; with equal ones, it would be constant behind a norm."""
+    return torch.linspace(-1.0, 2.0, output.shape[-1], device=output.device).cos()

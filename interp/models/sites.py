@@ -322,6 +322,8 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
 
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
         if isinstance(output, tuple | list):  # the attention module also returns its weights
+            if output[place] is None:  # some return no weights
+                return output
             new = [*output[:place], change(output[place]), *output[place + 1 :]]
             return type(output)(new)
         return change(output)

@@ -148,7 +148,8 @@ class Oracle:
         seen: dict[str, Tensor] = {}
 
         def keep(path: str) -> Edit:
-            return lambda out: seen.setdefault(path, out)
+            # Some models change it in place.
+            return lambda out: (seen.setdefault(path, out.clone()), out)[1]
 
         with ExitStack() as stack:
             stack.enter_context(self._edited(own.path, "input", lambda given: given + change))
