@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.zoo.build import types
-from tests.zoo.check import MEASUREMENTS, judge
+from tests.zoo.check import MEASUREMENTS
+from tests.zoo.judge import judge
 
 COLUMNS = ("type", "kind", *MEASUREMENTS, "seconds", "reasons")
 TOGETHER = 20
@@ -101,7 +102,9 @@ def append(path: Path, row: dict[str, str]) -> None:
 
 def summarize(rows: Sequence[dict[str, str]]) -> None:
     """Print the number of members with each mark, for each measurement and kind of member."""
-    print("kinds:", ", ".join(f"{n} {kind}" for kind, n in Counter(r["kind"] for r in rows).items()))
+    print(
+        "kinds:", ", ".join(f"{n} {kind}" for kind, n in Counter(r["kind"] for r in rows).items())
+    )
     for kind in ("text", "wrapper", "decoder part"):
         own = [row for row in rows if row["kind"] == kind]
         if own:

@@ -176,13 +176,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "granite4_vision": {
         "vision_config": {"model_type": "clip_vision_model", "hidden_size": 64},
         "downsample_rate": "2/4",
-        "deepstack_layer_map": [[-1, 0]], "spatial_target_layers": [0, 0, 1, 1],
+        "deepstack_layer_map": [[-1, 0]],
+        "spatial_target_layers": [0, 0, 1, 1],
     },
     "molmo2_adapter": {"vision_feature_layer": [1, 0]},
     # Their images are read by models of the package timm, which is not needed for text.
     "fast_vlm": {"vision_config": _OTHER_VISION},
     "perception_lm": {"vision_config": {**_OTHER_VISION, "model_args": {"embed_dim": 32}}},
-    "muse_spark_audio": {"num_hidden_layers": 1, "patch_sizes": [4], "hidden_sizes": [32], "depths": [1]},
+    "muse_spark_audio": {
+        "num_hidden_layers": 1,
+        "patch_sizes": [4],
+        "hidden_sizes": [32],
+        "depths": [1],
+    },
     "radio": {"video_temporal_patch_size": 2},
     "step3p5": {
         "sliding_window": 8,
