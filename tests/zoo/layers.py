@@ -46,7 +46,10 @@ def find_layers(passes: Passes, ids: Ids) -> tuple[Layer, ...]:
     """
     log = passes.log(ids)
     finder = _Finder(passes, ids, by_path(log), [call.path for call in log])
-    return tuple(finder.layer(path) for path in finder.chain())
+    return tuple(
+        finder.layer(path) if path in finder.calls else Layer(path, (), (), sequential=False)
+        for path in finder.chain()
+    )
 
 
 def by_path(calls: Sequence[Call]) -> dict[str, list[Call]]:
@@ -65,16 +68,19 @@ class _Finder:
     order: list[str]
 
     def chain(self) -> list[str]:
-        """The paths of the layers: the outermost list in which each gets what the last gave."""
+        """The paths of the layers: the outermost list in which each gets what the last gave.
+
+        Some may not run, such as those that read images.
+        """
         found: dict[str, list[str]] = {}
         for path, module in self.passes.modules.items():
             if not isinstance(module, nn.ModuleList):
                 continue
             own = [f"{path}.{name}" for name, _ in module.named_children()]
-            own = [name for name in own if name in self.calls]
-            if len(own) < 2 or any(len(self.calls[name]) != 1 for name in own):
+            run = [name for name in own if name in self.calls]
+            if len(run) < 2 or any(len(self.calls[name]) != 1 for name in run):
                 continue
-            pairs = list(itertools.pairwise(self.calls[name][0] for name in own))
+            pairs = list(itertools.pairwise(self.calls[name][0] for name in run))
             if sum(_same(one.output, other.given) for one, other in pairs) >= len(pairs) / 2:
                 found[path] = own
         outer = [p for p in found if not any(p.startswith(f"{other}.") for other in found)]
@@ -89,7 +95,8 @@ class _Finder:
         if len(addends) == 2 == len(mixing):  # an MLP that also sees the token before
             mixing = mixing[:1]
         others = tuple(own for own in addends if own not in mixing)
-        return Layer(path, tuple(mixing), others, self._is_sequential(mixing, others))
+        sequential = self._is_sequential(mixing, others)
+        return Layer(path, tuple(mixing), others, sequential=sequential)
 
     def _addends(self, path: str) -> tuple[str, ...]:
         """The fewest modules whose outputs, each times a number, sum to what a layer adds."""

@@ -161,6 +161,8 @@ class Oracle:
     def _places(self, site: str, layer: int) -> list[tuple[str, End]]:
         """The modules' inputs or outputs that make up a site."""
         own = self.layers[layer]
+        if own.path not in self._of_source:  # a layer that does not run, such as one for images
+            return []
         if site == "resid_pre":
             return [(own.path, "input")]
         if site == "resid_post":

@@ -129,6 +129,8 @@ def _small(name: str, value: Any, values: Mapping[str, Any], count: int) -> Any:
     """The small value of a field; None for what stays as it is."""
     if name in _KINDS and isinstance(value, list | tuple) and value:
         return _spread(kinds_in(value), count)
+    if name == "mlp_only_layers":
+        return [0]
     if name == "attention_multiplier":
         return HEAD**-0.5  # the default, 1, leaves each token one other that it sees
     if isinstance(value, bool) or not isinstance(value, int):
