@@ -163,19 +163,21 @@ class Oracle:
         own = self.layers[layer]
         if own.path not in self._of_source:  # a layer that does not run, such as one for images
             return []
-        if site == "resid_pre":
-            return [(own.path, "input")]
-        if site == "resid_post":
-            return [(own.path, "output")]
-        if site == "resid_mid":  # what follows at the token is then the source's, up to the end
-            return [(own.path, "output")] if own.sequential else []
-        if site == "z":
-            return self._projection(own)
         if site in ("q", "k", "v"):
             paths = [call.path for call in self._log if call.path.startswith(f"{own.path}.")]
             named = [path for path in paths if path.endswith(f".{site}_proj")]
             return [(named[0], "output")] if len(named) == 1 else []
-        return [(path, "output") for path in (own.mixers if site == "attn_out" else own.others)]
+        if site == "z":
+            return self._projection(own)
+        places: dict[str, list[tuple[str, End]]] = {
+            "resid_pre": [(own.path, "input")],
+            # What follows at the token is then the source's, up to the end of the layer.
+            "resid_mid": [(own.path, "output")] if own.sequential else [],
+            "resid_post": [(own.path, "output")],
+            "attn_out": [(path, "output") for path in own.mixers],
+            "mlp_out": [(path, "output") for path in own.others],
+        }
+        return places[site]
 
     def _projection(self, layer: Layer) -> list[tuple[str, End]]:
         """The input of the last matrix before the end of what mixes tokens: that of the heads."""

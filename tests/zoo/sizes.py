@@ -65,6 +65,12 @@ _SIZES: dict[str, int] = {
 }
 """Patterns of names, and the size of the fields with these names."""
 
+_FIXED = {
+    "mlp_only_layers": [0],  # one layer with experts, and one without
+    "attention_multiplier": HEAD**-0.5,  # the default, 1, leaves each token one that it sees
+}
+"""Other values of fields with these names."""
+
 _LAYERS = re.compile(
     r"(num_|n_|encoder_|decoder_|num_encoder_|num_decoder_|conf_num_|num_global_)?"
     r"(hidden_)?(layers|layer|blocks)|depth|resampler_depth|num_layers_per_stack"
@@ -129,10 +135,8 @@ def _small(name: str, value: Any, values: Mapping[str, Any], count: int) -> Any:
     """The small value of a field; None for what stays as it is."""
     if name in _KINDS and isinstance(value, list | tuple) and value:
         return _spread(kinds_in(value), count)
-    if name == "mlp_only_layers":
-        return [0]
-    if name == "attention_multiplier":
-        return HEAD**-0.5  # the default, 1, leaves each token one other that it sees
+    if name in _FIXED:
+        return _FIXED[name]
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     if _LAYERS.fullmatch(name):
