@@ -343,13 +343,25 @@ class Check:
                         yield pair, layer, place, head
 
     def edges(self) -> Verdict:
-        """Estimates of all edges of a pair; nothing to compare them with."""
-        found = interp.edges(self._model, self._prompts[:2])
-        refused(found.pairs)
-        effects = found.edges["effect"]
-        if effects.empty or not effects.notna().all():
-            return Verdict(WRONG, "effects are missing")
-        return Verdict(UNJUDGED)
+        """Estimates of all edges of a pair, and exact effects, of which the last can be compared.
+
+        The edge from the last MLP to the logits is a patch of this MLP.
+        """
+        pair = self._prompts[:2]
+        found = [interp.edges(self._model, pair, methods=(m,)) for m in ("integrated", "exact")]
+        for own in found:
+            refused(own.pairs)
+            if own.edges.empty or not own.edges["effect"].notna().all():
+                return Verdict(WRONG, "effects are missing")
+        exact = found[1].edges
+        last = len(self._long.layers) - 1
+        oracle = Oracle(self._hf, self._long.source, self._long.base, options(), like=self._long)
+        value = oracle.patched("mlp_out", last, len(oracle.base) - 1)
+        got = exact.loc[(exact["writer"] == f"m{last}") & (exact["reader"] == "logits"), "effect"]
+        if value is None or got.empty:
+            return Verdict(UNJUDGED)
+        expected = value - oracle.metric
+        return self._judged(abs(float(got.iloc[0]) - expected), abs(expected))
 
     def notes(self) -> Iterator[str]:
         """What is to be known about the oracle itself."""
