@@ -122,10 +122,31 @@ class _Finder:
             candidates[name] = value
         if x.dim() != 3:
             return _summed(x, y, candidates)
+        if normed := self._before_norms(path, x, y, candidates):
+            return normed
         # A bias that is added to the stream itself is the same for all tokens.
         free = {name: _centred(value) for name, value in candidates.items()}
         x, y = _centred(x), _centred(y)
         return _summed(x, y, free) or _summed_by_dimension(x[0], y[0], free)
+
+    def _before_norms(
+        self, path: str, x: Tensor, y: Tensor, candidates: Mapping[str, Tensor]
+    ) -> tuple[str, ...]:
+        """The two modules that add to the stream if a norm is on the stream after each of them."""
+        norms = [
+            (call.output.double(), call.given.double())
+            for name, (call, *_) in self.calls.items()
+            if name.startswith(f"{path}.") and call.output is not None and call.given is not None
+            if call.output.shape == call.given.shape == x.shape
+        ]
+        for last in (given for output, given in norms if _close(output, y)):
+            for other, added in candidates.items():
+                for output, given in norms:
+                    if _close(output + added, last):
+                        for mixer, mixed in candidates.items():
+                            if _close(x + mixed, given):
+                                return mixer, other
+        return ()
 
     def _mixes(self, layer: str, addends: Sequence[str], own: str) -> bool:
         """Whether what one token gets from a module depends on other tokens.
@@ -219,6 +240,10 @@ def _summed_by_dimension(x: Tensor, y: Tensor, candidates: Mapping[str, Tensor])
             if fits and float(solved[:, 0].abs().max()) > TOLERANCE:
                 return chosen
     return ()
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return float((one - other).abs().max()) <= TOLERANCE * float(other.abs().max())
 
 
 def _centred(stream: Tensor) -> Tensor:

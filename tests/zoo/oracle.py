@@ -134,24 +134,27 @@ class Oracle:
         """The last token's attention to each, averaged over heads and then over layers.
 
         Raises:
-            LookupError: as `attention_maps`.
+            LookupError: the model does not return attention weights of this prompt's tokens.
         """
-        rows = [own[0, :, -1].double().mean(0) for own in self.attention_maps(ids)]
+        maps = self.attention_maps(ids)
+        if any(own.dim() != 4 or own.shape[-1] != len(ids) for own in maps):
+            raise LookupError("the model's attention weights are not those of its tokens")
+        rows = [own[0, :, -1].double().mean(0) for own in maps]
         return torch.stack([row / row.sum() for row in rows]).mean(0)
 
     @torch.no_grad()
     def attention_maps(self, ids: Ids) -> list[Tensor]:
-        """The attention weights (1, head, query, key) that the model returns.
+        """The attention weights that the model returns, for most types (1, head, query, key).
 
         Raises:
-            LookupError: it does not return those of this prompt's tokens.
+            LookupError: it returns none.
         """
         given = torch.tensor([ids])
         with self._passes.eager():
             out: Any = self._passes.hf(input_ids=given, use_cache=False, output_attentions=True)
         maps = [m for m in getattr(out, "attentions", None) or () if isinstance(m, Tensor)]
-        if not maps or any(m.dim() != 4 or m.shape[-1] != len(ids) for m in maps):
-            raise LookupError("the model returns no attention weights of its tokens")
+        if not maps:
+            raise LookupError("the model returns no attention weights")
         return maps
 
     def _difference(self, ids: Ids) -> Tensor:
