@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from tests.zoo.build import types
-from tests.zoo.check import MEASUREMENTS, judge
+from tests.zoo.check import MEASUREMENTS
+from tests.zoo.judge import judge
 
 COLUMNS = ("type", "kind", *MEASUREMENTS, "seconds", "reasons")
 TOGETHER = 20

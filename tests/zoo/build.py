@@ -41,13 +41,15 @@ def tokenizer() -> PreTrainedTokenizerFast:
     """A tokenizer that splits at spaces and adds nothing."""
     made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(
+    fast: Any = PreTrainedTokenizerFast  # transformers does not annotate it
+    found: PreTrainedTokenizerFast = fast(
         tokenizer_object=made,
         pad_token="<pad>",
         bos_token="<s>",
         eos_token="</s>",
         unk_token="<unk>",
     )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,9 @@ def build(name: str, *, dtype: torch.dtype = torch.float32) -> Built:
     kind = kind_of(name)
     config = configuration(name)
     torch.manual_seed(0)
-    hf: PreTrainedModel = _class_of(name)(config)
-    hf = hf.eval()
+    made: Any = _class_of(name)(config)
+    hf: PreTrainedModel = made.eval().to(dtype)
     randomize(hf)
-    hf = hf.to(dtype)
     if dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         hf.set_experts_implementation("eager")  # PyTorch's grouped product is for float32 and less
     return Built(name, kind, hf)
@@ -119,11 +120,13 @@ def configuration(name: str) -> PreTrainedConfig:
         other = SETTINGS["fast_vlm"]["vision_config"]
         made = small(CONFIG_MAPPING[other["model_type"]], {**other, "vocab_offset": 56}, {})
         config.__dict__["vision_config"] = made
-    taken = _class_of(name).config_class
+    taken: type[PreTrainedConfig] = _class_of(name).config_class
     if isinstance(config, taken):
         return config
-    parts = [getattr(config, part) for part in type(config).sub_configs]
-    return next((part for part in parts if isinstance(part, taken)), config)
+    for part in type(config).sub_configs:
+        if isinstance(own := getattr(config, part), taken):
+            return own
+    return config
 
 
 def _class_of(name: str) -> Any:

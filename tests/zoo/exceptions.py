@@ -122,6 +122,24 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "expert_layer_period": 2,
         "expert_layer_offset": 1,
     },
+    # Kinds of layers that their configurations leave out unless they are named.
+    "minimax_m3_vl_text": {
+        "layer_types": ["full_attention", "minimax_m3_sparse"],
+        "mlp_layer_types": ["dense", "sparse"],
+    },
+    "laguna": {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8},
+    "mellum": {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8},
+    "inkling_text": {"mlp_layer_types": ["dense", "sparse"]},
+    "cohere2_moe": {"mlp_layer_types": ["dense", "sparse"]},
+    "qwen2": {
+        "layer_types": ["sliding_attention", "full_attention"],
+        "use_sliding_window": True,
+        "sliding_window": 8,
+    },
+    # Layers that read images do not run without one.
+    "mllama_text_model": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
+    "smollm3": {"no_rope_layer_interval": 2},
+    "llama4_text": {"moe_layers": [1], "no_rope_layer_interval": 2},
     # The block of attention is shared, so two layers must have it.
     "zamba": {
         "num_hidden_layers": 4,

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transformers import CONFIG_MAPPING, PreTrainedConfig
@@ -21,7 +21,7 @@ _SIZES: dict[str, int] = {
     r"hidden_size_global|d_model|n_embd|embed_dim|emb_dim|embedding_(dim|size)": WIDTH,
     r"(word_embed_proj|projection|projector_output|projector_input|output|lru|backbone_hidden)_"
     r"(dim|width|size)|lru_width|(in|out)put_embedding_size|image_token_embed_dim": WIDTH,
-    r"(low_res_|high_res_)?projector_hidden_size|vision_output_dim|pooler_output_size|d_embed": WIDTH,
+    r"(low_res_|high_res_)?projector_hidden_size|vision_output_dim|pooler_output_size": WIDTH,
     r"(ple|pronunciation|shape)_embed_dim|output_proj_dims|model_dim|mm_embed_dim": WIDTH,
     # Twice the width, so that a patch of one is not taken for a patch of the other.
     r"(moe_|shared_|expert_|dense_|projection_|alignment_|shared_expert_|moe_shared_expert_)?"
@@ -50,18 +50,26 @@ _SIZES: dict[str, int] = {
     r"mamba_d_ssm": WIDTH,
     r"hc_mult|hc_count|altup_num_inputs": 2,
     r"index_topk": 512,
-    r"max_position_embeddings|n_positions|n_ctx|max_seq_len|context_length|model_max_length": LONGEST,
+    r"max_position_embeddings|n_positions|n_ctx|max_seq_len|model_max_length": LONGEST,
+    r"context_length": LONGEST,
     r"max_(source|target)_positions|rel_extent|max_2d_position_embeddings": LONGEST,
     r"(sliding_window|attention_window|attention_chunk|window)(_size)?|local_attention": 8,
     r"original_max_position_embeddings": LONGEST,
     r"image_size|img_size|crop_size|resolution|max_image_size": 56,
     r"image_seq_length|mm_tokens_per_image|num_image_tokens|image_seq_len": 4,
     r"type_vocab_size": 2,
-    r"(ngram_vocab_size_base|encoder_hash_byte_group_vocab|pronunciation_vocab_size|shape_vocab_size)": 97,
+    r"ngram_vocab_size_base|encoder_hash_byte_group_vocab": 97,
+    r"(pronunciation|shape)_vocab_size": 97,
     r"codebook_size|num_embeddings|audio_vocab_size": 32,
     r"(base|num|latent)_(channels|filters)": 32,
 }
 """Patterns of names, and the size of the fields with these names."""
+
+_FIXED = {
+    "mlp_only_layers": [0],  # one layer with experts, and one without
+    "attention_multiplier": HEAD**-0.5,  # the default, 1, leaves each token one that it sees
+}
+"""Other values of fields with these names."""
 
 _LAYERS = re.compile(
     r"(num_|n_|encoder_|decoder_|num_encoder_|num_decoder_|conf_num_|num_global_)?"
@@ -96,60 +104,64 @@ def kinds_in(listed: Sequence[Any]) -> list[Any]:
     return sorted(last, key=last.__getitem__)
 
 
-def small(kind: type[PreTrainedConfig], given: dict[str, Any], known: dict[str, Any]) -> Any:
+def small(
+    kind: type[PreTrainedConfig], given: Mapping[str, Any], known: Mapping[str, Any]
+) -> PreTrainedConfig:
     """A small configuration of a class: sizes by `_SIZES`, one layer of each kind, at least two.
 
     Args:
         kind: the class of the configuration.
-        given: fields set by hand; "text_config" and the like hold a dictionary of their own.
+        given: fields set by hand; "text_config" and the like hold a dictionary of their own, with
+            its "model_type" if that is not the class's own.
         known: values of every configuration's fields of these names, such as the vocabulary's size.
     """
-    given = {**SETTINGS.get(kind.model_type, {}), **given}
-    names = {field.name: field for field in dataclasses.fields(kind)}
+    by_hand: dict[str, Any] = {**SETTINGS.get(kind.model_type, {}), **given}
+    fields = {own.name: own for own in dataclasses.fields(kind) if own.name not in kind.sub_configs}
     default = _default(kind)
-    count = _layer_count(kind, default, given)
-    chosen: dict[str, Any] = {}
-    media = 0
-    for name in names:
-        if name in kind.sub_configs:
-            continue
-        value = _value(default, names[name], name)
-        if name in known:
-            chosen[name] = known[name]
-        elif name in _KINDS and isinstance(value, list | tuple) and value:
-            chosen[name] = _spread(kinds_in(value), count)
-        elif _MEDIA.fullmatch(name) and isinstance(value, int) and "vocab_size" in known:
-            media += 1
-            chosen[name] = known["vocab_size"] - media
-        elif name == "attention_multiplier":
-            chosen[name] = HEAD**-0.5  # the default, 1, leaves each token one other that it sees
-        elif isinstance(value, bool) or not isinstance(value, int):
-            continue
-        elif _LAYERS.fullmatch(name):
-            chosen[name] = min(value, count)
-        elif name in ("num_key_value_heads", "num_kv_heads", "swa_num_key_value_heads"):
-            heads = _value(default, names.get("num_attention_heads"), "num_attention_heads")
-            chosen[name] = HEADS if value == heads else min(value, HEADS // 2)
-        elif (size := size_of(name)) is not None and value > 0:
-            chosen[name] = min(size, value) if value > 2 else value
-    for name, sub in kind.sub_configs.items():
-        own = given.pop(name, {}) if isinstance(given.get(name, {}), dict) else given.pop(name)
-        if name not in names or own is None:
-            chosen[name] = own
-            continue
-        made = getattr(default, name, None) if default is not None else None
-        if made is None and not own:
-            continue
-        if isinstance(own, PreTrainedConfig):
-            chosen[name] = own
-            continue
-        if "model_type" in own:
-            own = dict(own)
-            type_: Any = CONFIG_MAPPING[own.pop("model_type")]
-        else:
-            type_ = type(made) if made is not None else sub
-        chosen[name] = small(type_, own, known)
-    return kind(**{**chosen, **given})
+    values = {name: _value(default, field, name) for name, field in fields.items()}
+    count = _layer_count(default, by_hand)
+    chosen = {name: _small(name, value, values, count) for name, value in values.items()}
+    chosen |= {name: value for name, value in known.items() if name in fields}
+    if "vocab_size" in known:
+        media = [n for n in fields if _MEDIA.fullmatch(n) and isinstance(values[n], int)]
+        chosen |= {name: known["vocab_size"] - 1 - place for place, name in enumerate(media)}
+    for name in kind.sub_configs:
+        chosen[name] = _small_part(kind, name, default, by_hand.pop(name, {}), known)
+    set_ones = {name: value for name, value in chosen.items() if value is not None}
+    return kind(**{**set_ones, **by_hand})
+
+
+def _small(name: str, value: Any, values: Mapping[str, Any], count: int) -> Any:
+    """The small value of a field; None for what stays as it is."""
+    if name in _KINDS and isinstance(value, list | tuple) and value:
+        return _spread(kinds_in(value), count)
+    if name in _FIXED:
+        return _FIXED[name]
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    if _LAYERS.fullmatch(name):
+        return min(value, count)
+    if name in ("num_key_value_heads", "num_kv_heads", "swa_num_key_value_heads"):
+        return HEADS if value == values.get("num_attention_heads") else min(value, HEADS // 2)
+    size = size_of(name)
+    return None if size is None or value <= 2 else min(size, value)
+
+
+def _small_part(
+    kind: type[PreTrainedConfig],
+    name: str,
+    default: PreTrainedConfig | None,
+    given: Mapping[str, Any],
+    known: Mapping[str, Any],
+) -> PreTrainedConfig | None:
+    """A small configuration of a part; None if the part is optional and left out."""
+    made = getattr(default, name, None)
+    if made is None and not given:
+        return None
+    own = dict(given)
+    if "model_type" in own:
+        return small(CONFIG_MAPPING[own.pop("model_type")], own, known)
+    return small(kind.sub_configs[name] if made is None else type(made), own, known)
 
 
 def size_of(name: str) -> int | None:
@@ -176,14 +188,12 @@ def _value(default: PreTrainedConfig | None, field: Any, name: str) -> Any:
     return None if field.default is dataclasses.MISSING else field.default
 
 
-def _layer_count(
-    kind: type[PreTrainedConfig], default: PreTrainedConfig | None, given: dict[str, Any]
-) -> int:
-    """As many layers as the longest list of kinds needs."""
+def _layer_count(default: PreTrainedConfig | None, given: Mapping[str, Any]) -> int:
+    """As many layers as are given, or as the longest list of kinds needs."""
     for name, value in given.items():
         if _LAYERS.fullmatch(name) and isinstance(value, int):
             return value
-    lists: Iterable[Any] = (given.get(name) or getattr(default, name, None) for name in _KINDS)
+    lists = [getattr(default, name, None) for name in _KINDS if name not in given]
     counts = [len(kinds_in(listed)) for listed in lists if isinstance(listed, list | tuple)]
     own = [len(given[name]) for name in _KINDS if isinstance(given.get(name), list | tuple)]
     return max([LAYERS, *counts, *own])

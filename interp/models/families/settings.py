@@ -47,7 +47,7 @@ def logit_soft_cap(config: "PreTrainedConfig") -> float | None:
 
 
 def reads_padding(config: "PreTrainedConfig") -> bool:
-    """Whether what a batch or a cache holds beside a prompt changes it (GIT, BLT's groups of bytes).
+    """Whether what a batch or cache holds beside a prompt changes it (GIT; groups of bytes, BLT).
 
     These are all such types among those that transformers lists (docs/models.md).
     """
