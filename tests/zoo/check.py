@@ -225,6 +225,8 @@ class Check:
         if len(scores) != len(self._ids) or not all(s.isfinite().all() for s in scores.values()):
             return Verdict(WRONG, "scores are missing or not finite")
         if method == "integrated_gradients":
+            if self._model.reads_tokens_again:
+                return Verdict(UNJUDGED, "the path of the embeddings is not the whole change")
             return self._complete(scores, found.segment_scores)
         worst, size = 0.0, 0.0
         for id_, got in scores.items():
@@ -264,6 +266,7 @@ class Check:
 
     def patch(self, site: str) -> Verdict:
         """Effects of patches of single tokens, compared at some of them."""
+        judged = site != "resid_mid" or not self._model.reads_tokens_again
         found = interp.patch(self._model, self._prompts, sites=[site], granularity="position")
         refused(found.pairs)
         rows = found.patches

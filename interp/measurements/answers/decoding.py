@@ -24,7 +24,6 @@ from transformers import (
     StoppingCriteria,
     StoppingCriteriaList,
 )
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from interp.errors import ModelError, UserError, one_line
 from interp.measurements.specs import Generate
