@@ -266,7 +266,6 @@ class Check:
 
     def patch(self, site: str) -> Verdict:
         """Effects of patches of single tokens, compared at some of them."""
-        judged = site != "resid_mid" or not self._model.reads_tokens_again
         found = interp.patch(self._model, self._prompts, sites=[site], granularity="position")
         refused(found.pairs)
         rows = found.patches
@@ -276,6 +275,8 @@ class Check:
             contrast = self._oracles[row["pair_id"]].metric
             if self._judged(abs(row["base_metric"] - contrast), abs(contrast)).mark == WRONG:
                 return Verdict(WRONG, f"base_metric {row['base_metric']} instead of {contrast}")
+        if site == "resid_mid" and self._model.reads_tokens_again:
+            return Verdict(UNJUDGED, "the base prompt's tokens are read again behind the MLP")
         try:
             return self._compared(site, rows)
         except LookupError as error:

@@ -96,8 +96,8 @@ def _check(model: Model, batch: Batch, spec: Generate) -> None:
         )
     if (
         model.kind is CAUSAL
+        and "position_ids" in model.forward_arguments
         and not model.takes_positions
-        and model.text_config.model_type in (MODEL_FOR_MASKED_LM_MAPPING_NAMES)
     ):
         raise ModelError(
             f"transformers' generate counts the positions of {model.name} "
