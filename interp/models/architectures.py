@@ -57,14 +57,12 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
         layers=names.layers.replace(*inside),
         final_norm=names.final_norm and names.final_norm.replace(*inside),
     )
-    # Weights that are not there cannot be measured; most unlisted families resemble Llama.
-    weightless = any(parameter.is_meta for parameter in model.parameters())
-    if _listed(config.model_type, causal=True) is not None or weightless:
-        for own in (text_part, names):
-            if _mismatch(model, own) is None:
-                return _named_anatomy(model, own)
-    problem = "its weights are not in memory" if weightless else _NO_CHAIN
-    if not weightless:
+    listed = _listed(config.model_type, causal=True) is not None
+    fitting = [own for own in (text_part, names) if _mismatch(model, own) is None]
+    if listed and fitting:
+        return _named_anatomy(model, fitting[0])
+    problem = "its weights are not in memory"
+    if not all(parameter.is_meta for parameter in model.parameters()):
         try:
             found = measured_anatomy(model, names, partial(_headed, names, config, measured=True))
         except Exception as error:  # whatever a family's own code may raise
@@ -72,6 +70,10 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
         else:
             if found is not None:
                 return found
+            problem = _NO_CHAIN
+            fitting = []
+    if fitting:  # without weights, or without gradients through them; most families resemble Llama
+        return _named_anatomy(model, fitting[0])
     raise UserError(
         f"the layers of the architecture {model.config.model_type!r} cannot be inspected: "
         f"{problem}. {UNMAPPED_WORKS}"

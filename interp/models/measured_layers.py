@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from interp.models.families.modules import Architecture
 from interp.models.layers import OF_HEADS, Anatomy, Layer, Part
 from interp.models.stream_sums import Stream, smallest_sum
+from interp.models.weights import device_of
 
 _TOKENS = 12
 """Number of tokens in the pass."""
@@ -149,16 +150,16 @@ def _reads_by(attention: _Run, projections: Sequence[_Run | None], output: Strea
 def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
     """Every module that ran once on a few tokens, with what it read and returned."""
     found: dict[nn.Module, list[_Run]] = {}
+    ends = count()
 
     def note(path: str, module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> Any:
         several = isinstance(output, tuple | list)
         returned = output[0] if several and output else output
         stream, flat = _stream(returned)
         read, flat_read = _stream(given[0] if given else named.get("hidden_states"))
-        order = sum(map(len, found.values()))
         # What follows may change the tensor in place.
         copy = None if stream is None else returned.clone()
-        run = _Run(path, module, order, read, stream, flat, flat_read, not several, copy)
+        run = _Run(path, module, next(ends), read, stream, flat, flat_read, not several, copy)
         found.setdefault(module, []).append(run)
         if copy is None:
             return None
@@ -195,11 +196,11 @@ def _some_tokens(hf: PreTrainedModel) -> Tensor:
     ordinary = [token for token in range(size) if token not in special] or [*range(size)]
     step = max(1, len(ordinary) // _TOKENS)
     chosen = [ordinary[index * step % len(ordinary)] for index in range(_TOKENS)]
-    return torch.tensor(chosen, device=embedding.weight.device)
+    return torch.tensor(chosen, device=device_of(embedding))
 
 
 def _chain(
-    hf: PreTrainedModel, runs: Mapping[nn.Module, _Run], count: int
+    hf: PreTrainedModel, runs: Mapping[nn.Module, _Run], expected: int
 ) -> Sequence[nn.Module] | None:
     """The layers: modules in a list, each of which reads what the one before it returned.
 
@@ -215,9 +216,9 @@ def _chain(
             for read, returned in ends
         )
         linked = all(_same(read, before) for (_, before), (read, _) in pairwise(ends))
-        if len(layers) == len(ends) > 1 - (count == 1) and shaped and linked:
+        if len(layers) == len(ends) > 1 - (expected == 1) and shaped and linked:
             chains.append(layers)
-    chains.sort(key=lambda own: (len(own) != count, -len(own)))
+    chains.sort(key=lambda own: (len(own) != expected, -len(own)))
     return chains[0] if chains else None
 
 

@@ -42,7 +42,8 @@ def logit_scale(config: "PreTrainedConfig") -> float:
 
 def logit_soft_cap(config: "PreTrainedConfig") -> float | None:
     """Soft cap c, which turns logits x into c tanh(x / c) in Gemma 2; None without a cap."""
-    cap: float | None = getattr(config, "final_logit_softcapping", None)
+    own = getattr(config, "logits_soft_cap", None)  # RecurrentGemma
+    cap: float | None = getattr(config, "final_logit_softcapping", own)
     return cap
 
 
