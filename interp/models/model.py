@@ -29,10 +29,10 @@ from interp.models.formats import format_of
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
-from interp.models.quantized import check_differentiable, quantization_of
+from interp.models.quantized import blocking_module, check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer_limits import check_limits
-from interp.models.weights import device_of, weights_of
+from interp.models.weights import device_of, one_token, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
@@ -141,9 +141,13 @@ class Model:
         """Check that gradients pass through the weights; `what` needs them.
 
         Raises:
-            UserError: transformers has no backward pass for the format of the weights.
+            UserError: the weights are quantized in a format without a backward pass.
         """
-        check_differentiable(self.name, self.hf, what)
+        check_differentiable(self.name, self.hf, what, lambda: self._blocking_module)
+
+    @cached_property
+    def _blocking_module(self) -> str | None:
+        return blocking_module(self.hf, one_token(self.hf))
 
     @property
     def attn_implementation(self) -> str:
