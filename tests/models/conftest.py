@@ -48,11 +48,11 @@ def rewrite(folder, change):
     save_file(change(load_file(file)), file, metadata={"format": "pt"})
 
 
-def in_fp8(weights, size=16):
+def in_fp8(weights, size=16, only=""):
     """Projections in blocks of 8-bit floats, as DeepSeek-V3 is published."""
     stored = {}
     for name, weight in weights.items():
-        if "proj" not in name:
+        if "proj" not in name or only not in name:
             stored[name] = weight
             continue
         rows, columns = weight.shape
