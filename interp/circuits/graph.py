@@ -148,12 +148,14 @@ def graph_of(model: Model) -> Graph:
     """The graph of a model.
 
     Raises:
-        UserError: the model is an encoder, or its modules are not where they are expected.
+        UserError: the model is an encoder or spread over processes, or its modules are not where
+            they are expected.
     """
     if not model.architecture.causal:
         raise UserError(
             f"{model.name} is a {model.kind.name}; edges are defined for causal language models"
         )
+    model.check_whole("a graph of edges")
     return Graph(
         layers=layer_count(model),
         heads=head_count(model, "q"),

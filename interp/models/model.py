@@ -32,7 +32,7 @@ from interp.models.own_words import own_system_prompt
 from interp.models.quantized import blocking_module, check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer_limits import check_limits
-from interp.models.weights import device_of, one_token, weights_of
+from interp.models.weights import device_of, is_sharded, one_token, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
@@ -148,6 +148,25 @@ class Model:
     @cached_property
     def _blocking_module(self) -> str | None:
         return blocking_module(self.hf, one_token(self.hf))
+
+    @cached_property
+    def is_sharded(self) -> bool:
+        """Whether several processes hold parts of the weights (transformers' `tp_plan`)."""
+        return any(map(is_sharded, self.hf.parameters()))
+
+    def check_whole(self, what: str) -> None:
+        """Check that this process holds all heads and weights; `what` reads them.
+
+        Raises:
+            UserError: the model is spread over processes by tensor parallelism.
+        """
+        if self.is_sharded:
+            raise UserError(
+                f"{what} needs whole layers, but {self.name} is spread over processes "
+                "(tp_plan), each of which holds only some of the heads; load it without tp_plan, "
+                "for instance with --device-map auto. Answers, input gradients, and patches of "
+                "resid_pre, resid_mid, resid_post, attn_out and mlp_out are right with tp_plan too"
+            )
 
     @property
     def attn_implementation(self) -> str:

@@ -92,6 +92,7 @@ def _stream(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
 
 
 def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
+    model.check_whole(f"the site {site}")
     architecture = model.architecture
     if SITES[site].is_weights:
         if not architecture.causal:

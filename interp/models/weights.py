@@ -59,12 +59,27 @@ def one_token(hf: PreTrainedModel) -> dict[str, Tensor]:
     return inputs
 
 
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether other processes hold parts of a tensor, as in transformers' tensor parallelism."""
+    return hasattr(tensor, "full_tensor")  # a DTensor, whose class takes long to import
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor with the parts that other processes hold; all of them must call this at once."""
+    full: Any = getattr(tensor, "full_tensor", None)
+    return tensor if full is None else full()
+
+
 def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Names and values of a model's state; offloaded tensors are read one at a time.
 
-    A quantized tensor of torchao consists of several tensors.
+    A quantized tensor of torchao consists of several tensors. A sharded tensor is gathered, so all
+    processes must read the state at once.
     """
     for name, tensor in model.state_dict().items():
+        if is_sharded(tensor):
+            yield name, whole(tensor)
+            continue
         if is_traceable_wrapper_subclass(tensor):
             for part in tensor.__tensor_flatten__()[0]:
                 yield f"{name}.{part}", getattr(tensor, part)

@@ -37,6 +37,7 @@ class LibraryBackend(ABC):
     stream."""
 
     def __init__(self, model: Model) -> None:
+        model.check_whole("a library's backend")
         self._model = model
 
     @torch.no_grad()
