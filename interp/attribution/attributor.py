@@ -17,6 +17,7 @@ from torch.nn import functional
 from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import (
+    ATTENTION,
     DIFFERENTIATED,
     OPEN,
     Attribution,
@@ -61,6 +62,9 @@ class Attributor:
             if find_method(name).differentiates:
                 model.check_differentiable(f"the method {name}")
         built = {name: _build(name, model) for name in methods}
+        for name, method in built.items():
+            if isinstance(method, SharedPass) and not method.needs.isdisjoint(ATTENTION):
+                model.check_whole(f"the method {name}")
         self._model = model
         self._methods = tuple(built)
         self._target = target

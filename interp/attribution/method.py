@@ -26,6 +26,9 @@ Need = Literal["input_gradient", "donor_products", "attention_rows", "attention_
 DIFFERENTIATED: frozenset[Need] = frozenset({"input_gradient", "donor_products"})
 """Tensors that need a backward pass."""
 
+ATTENTION: frozenset[Need] = frozenset({"attention_rows", "attention_maps", "heads"})
+"""Needs that read the heads of attention."""
+
 OPEN: frozenset[Need] = frozenset({"attention_maps", "heads"})
 """Tensors that are available only if attention weights are computed explicitly."""
 

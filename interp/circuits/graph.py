@@ -229,13 +229,14 @@ def graph_of(model: Model) -> Graph:
     """The graph of a model.
 
     Raises:
-        UserError: the model is an encoder, or what its layers add to the residual stream is not
-            the sum of what mixers and MLPs return.
+        UserError: the model is an encoder or spread over processes, or what its layers add to the
+            residual stream is not the sum of what mixers and MLPs return.
     """
     if not model.architecture.causal:
         raise UserError(
             f"{model.name} is a {model.kind.name}; edges are defined for causal language models"
         )
+    model.check_whole("a graph of edges")
     for index, layer in enumerate(model.layers):
         reason = layer.lacks.get("attn_out") if not layer.mixer and not layer.mlp else None
         if reason or not layer.adds_up:

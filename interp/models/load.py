@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -19,7 +20,6 @@ from transformers import (
 from transformers.utils import logging
 from transformers.utils.peft_utils import find_adapter_config_file
 
-from interp.choices import Quantization
 from interp.console import echo
 from interp.errors import UserError, described, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
@@ -37,13 +37,17 @@ from interp.models.loading import Loading, canonical_name
 from interp.models.model import Model, check_tokenizer, load_tokenizer
 from interp.models.names import absolute, chosen, short_name
 from interp.models.quantized import (
+    can_dequantize,
     check_blocks,
     check_quantization,
+    dequantized,
+    dequantizing,
     keep_unpacked,
     quantization_config,
     quantization_of,
     quantized_weights,
     run_eagerly,
+    without_marks,
 )
 from interp.models.resolve import downloaded_weights, pinned, resolve
 from interp.models.weights import (
@@ -52,7 +56,7 @@ from interp.models.weights import (
     check_device,
     check_sizes,
     check_windows,
-    device_of,
+    one_token,
     quiet_report,
 )
 from interp.options import with_options_of
@@ -132,6 +136,16 @@ class FoundModel:
             return None
         return self.format.unread(self.location, allow_pickle=self.allow_pickle)
 
+    def dequantizing(self) -> dict[str, Any]:
+        """The options with which transformers loads quantized weights as ordinary ones.
+
+        Raises:
+            UserError: the weights are not quantized, or transformers cannot dequantize them.
+        """
+        if self.contents is not None and self.contents.packed is not None:
+            return self.format.options()  # a format that is always dequantized
+        return dequantizing(self.name, self.config)
+
     def checksum(self) -> str:
         """A hash of the configuration and weights, or the commit on the hub."""
         if isinstance(self.location, Path):
@@ -161,8 +175,9 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         # afterwards.
         device_map=loading.device_map or device,
         attn_implementation=loading.attn_implementation,
-        **_quantizing(found, loading.quantization, dtype),
+        **_quantizing(found, loading, dtype),
     )
+    hf = without_marks(dequantized(found.name, hf) if loading.dequantize else hf)
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
@@ -298,9 +313,12 @@ def find_model(
         fingerprint = _fingerprint(location)
     options["use_safetensors"] = None if loading.allow_pickle else True
     shown = named or short_name(name)
-    return FoundModel(
+    found = FoundModel(
         *(shown, name, location, source, fingerprint, tokenizer, config, kind, options, contents)
     )
+    if loading.dequantize:
+        found.dequantizing()
+    return found
 
 
 def _adapted(
@@ -325,7 +343,7 @@ def _adapted(
         base_of(adapter, loading.base), loading.model_copy(update={"base": None}), kind_in
     )
     checksum = base.checksum()
-    _check_base(adapter, base, checksum)
+    _check_base(adapter, base, checksum, dequantizes=loading.dequantize)
     tokenizer = base.tokenizer
     if has_tokenizer(folder):
         with as_user_error("its tokenizer", name):
@@ -350,7 +368,7 @@ def _adapted(
     )
 
 
-def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
+def _check_base(adapter: Adapter, base: FoundModel, checksum: str, *, dequantizes: bool) -> None:
     """Check that an adapter can be merged into a base, and that it was trained on this base."""
     shown, of = one_line(adapter.name), one_line(base.place)
     if base.adapter is not None:
@@ -362,10 +380,12 @@ def _check_base(adapter: Adapter, base: FoundModel, checksum: str) -> None:
             f"the base {of} of the adapter {shown} is a {base.kind.name}; expected a causal "
             "language model or a text-to-text model"
         )
-    if (own := quantization_of(base.config)) is not None:
+    own = quantization_of(base.config)
+    if own is not None and not dequantizes:
+        way = "; load them with --dequantize" if can_dequantize(base.config) else ""
         raise UserError(
             f"the weights of {of}, the base of the adapter {shown}, are quantized ({own}); an "
-            "adapter cannot be merged into them"
+            f"adapter cannot be merged into them{way}"
         )
     if adapter.base is not None and adapter.base.checksum not in (None, checksum):
         raise UserError(
@@ -393,11 +413,15 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         with as_user_error(found.format.configuration, found.name):
             check_sizes(found.name, found.kind, found.config, stored, trust_remote_code=trusted)
     method = quantization_of(found.config)
+    other = can_dequantize(found.config) and "quantization_config" not in options
     with (
-        quantized_weights(found.name, method),
+        quantized_weights(found.name, method, also=", or --dequantize" if other else ""),
         quiet_report(),
+        warnings.catch_warnings(),
         found.format.readable(found.location) as (location, own),
     ):
+        # Our own setting replaces the checkpoint's on purpose.
+        warnings.filterwarnings("ignore", message="You passed .quantization_config")
         # transformers' annotations omit the information about loaded tensors that it also returns.
         loaded: Any = found.kind.auto_for(found.config).from_pretrained(
             location,
@@ -413,7 +437,7 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     hf.name_or_path = str(found.location)
     if found.contents is not None:
         found.format.finish(found.name, hf, found.contents)
-    notes = check_complete(found.name, hf, info)
+    notes = check_complete(found.name, hf, info, quantized=method is not None)
     if method is not None:
         run_eagerly(hf)
     return hf, notes
@@ -433,15 +457,10 @@ def _run_first_pass(found: FoundModel, hf: PreTrainedModel) -> None:
     Some quantized formats unpack their weights or compile kernels in the first pass; afterwards,
     the weights, and hence the model's identity, stay the same.
     """
-    device = device_of(hf.get_input_embeddings())
-    token = torch.zeros(1, 1, dtype=torch.long, device=device)
-    inputs = {"input_ids": token}
-    if hf.config.is_encoder_decoder:
-        inputs["decoder_input_ids"] = token
     method = quantization_of(found.config)
     configured = as_user_error(found.format.configuration, found.name)
     with quantized_weights(found.name, method) if method else configured:
-        assert isinstance(hf(**inputs).logits, torch.Tensor)
+        assert isinstance(hf(**one_token(hf)).logits, torch.Tensor)
 
 
 def _stored(found: FoundModel) -> Stored | None:
@@ -467,10 +486,11 @@ def _fingerprint(location: Path | str) -> str | None:
     return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
-def _quantizing(found: FoundModel, quantization: Quantization | None, dtype: str) -> dict[str, Any]:
+def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, Any]:
     """The argument with which transformers quantizes; without one, it reads the checkpoint's."""
+    quantization = loading.quantization
     if quantization is None:
-        return found.format.options()
+        return found.dequantizing() if loading.dequantize else found.format.options()
     if not found.format.may_quantize:
         raise UserError(
             f"{one_line(found.place)} is a file whose weights are not quantized again; load it "

@@ -176,6 +176,8 @@ class Loading(Options):
     """spread a large model over devices: auto, balanced, balanced_low_0 or sequential"""
     quantization: Quantization | None = None
     """8bit or 4bit, with bitsandbytes (default: the checkpoint's own)"""
+    dequantize: bool = False
+    """load a quantized checkpoint as ordinary weights, which need more memory and give gradients"""
     base: Annotated[str | None, FromText(texts.name, "NAME")] = None
     """the base model into which LoRA adapters are merged (default: the model that the adapter was
     trained on, if its checksum proves this)
@@ -210,6 +212,10 @@ class Loading(Options):
             raise UserError(
                 f"got both device {self.device!r} and device_map {self.device_map!r}; expected "
                 "one of them"
+            )
+        if self.dequantize and self.quantization is not None:
+            raise UserError(
+                f"got both dequantize and quantization {self.quantization!r}; expected one of them"
             )
         self.chat()
         return self

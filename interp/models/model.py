@@ -33,10 +33,10 @@ from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.layers import Anatomy, Layer
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
-from interp.models.quantized import check_differentiable, quantization_of
+from interp.models.quantized import blocking_module, check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer_limits import check_limits
-from interp.models.weights import device_of, weights_of
+from interp.models.weights import device_of, is_sharded, one_token, weights_of
 from interp.prompts.thought import Thought
 
 _FRAMES = 256
@@ -173,9 +173,32 @@ class Model:
         """Check that gradients pass through the weights; `what` needs them.
 
         Raises:
-            UserError: transformers has no backward pass for the format of the weights.
+            UserError: the weights are quantized in a format without a backward pass.
         """
-        check_differentiable(self.name, self.hf, what)
+        check_differentiable(self.name, self.hf, what, lambda: self._blocking_module)
+
+    @cached_property
+    def _blocking_module(self) -> str | None:
+        return blocking_module(self.hf, one_token(self.hf))
+
+    @cached_property
+    def is_sharded(self) -> bool:
+        """Whether several processes hold parts of the weights (transformers' `tp_plan`)."""
+        return any(map(is_sharded, self.hf.parameters()))
+
+    def check_whole(self, what: str) -> None:
+        """Check that this process holds all heads and weights; `what` reads them.
+
+        Raises:
+            UserError: the model is spread over processes by tensor parallelism.
+        """
+        if self.is_sharded:
+            raise UserError(
+                f"{what} needs whole layers, but {self.name} is spread over processes "
+                "(tp_plan), each of which holds only some of the heads; load it without tp_plan, "
+                "for instance with --device-map auto. Answers, input gradients, and patches of "
+                "resid_pre, resid_mid, resid_post, attn_out and mlp_out are right with tp_plan too"
+            )
 
     @property
     def attn_implementation(self) -> str:

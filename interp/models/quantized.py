@@ -6,14 +6,16 @@ weights; both are refused here.
 """
 
 import copy
+import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedConfig, PreTrainedModel
 
 from interp.choices import Quantization
@@ -58,11 +60,97 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
 
 def quantization_of(config: PreTrainedConfig) -> str | None:
     """Quantization of a model's weights, such as "bitsandbytes 4bit nf4"; None if not quantized."""
+    own = _own_settings(config)
+    return None if own is None else _in_words(own)
+
+
+def _own_settings(config: PreTrainedConfig) -> dict[str, Any] | None:
+    """The settings of a configuration's quantization."""
     for part in (config, config.get_text_config()):
         own = getattr(part, KEY, None)
         if own is not None:
-            return _in_words(own if isinstance(own, dict) else own.to_dict())
+            return own if isinstance(own, dict) else dict(own.to_dict())
     return None
+
+
+def can_dequantize(config: PreTrainedConfig) -> bool:
+    """Whether transformers can turn a checkpoint's quantized weights into ordinary weights."""
+    own = _own_settings(config)
+    return own is not None and (_dequantizes_at_load(own) or _dequantizes_later(own))
+
+
+def dequantizing(name: str, config: PreTrainedConfig) -> dict[str, Any]:
+    """The options with which transformers dequantizes a checkpoint's weights as it loads them.
+
+    They are empty if it dequantizes only models that are loaded already.
+
+    Raises:
+        UserError: the weights are not quantized, or transformers cannot dequantize their format.
+    """
+    from transformers.quantizers.auto import AutoQuantizationConfig
+
+    own = _own_settings(config)
+    if own is None:
+        raise UserError(
+            f"got dequantize, but the weights of {one_line(name)} are not quantized; omit it"
+        )
+    if _dequantizes_at_load(own):
+        with quantized_weights(name, _in_words(own)):
+            made = AutoQuantizationConfig.from_dict({**copy.deepcopy(own), "dequantize": True})
+        return {KEY: made}
+    if not _dequantizes_later(own):
+        raise UserError(
+            f"the weights of {one_line(name)} are quantized by {_in_words(own)}, which "
+            "transformers cannot dequantize; omit dequantize, or pass a checkpoint with ordinary "
+            "weights"
+        )
+    return {}
+
+
+def _dequantizes_at_load(own: Mapping[str, Any]) -> bool:
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    made = AUTO_QUANTIZATION_CONFIG_MAPPING.get(_method(own))
+    return made is not None and "dequantize" in inspect.signature(made).parameters
+
+
+def _dequantizes_later(own: Mapping[str, Any]) -> bool:
+    from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
+    from transformers.quantizers.base import HfQuantizer
+
+    quantizer: Any = AUTO_QUANTIZER_MAPPING.get(_method(own), HfQuantizer)
+    return bool(quantizer._dequantize is not HfQuantizer._dequantize)
+
+
+def _method(own: Mapping[str, Any]) -> str:
+    """The name under which transformers registers a method."""
+    for bits in ("4bit", "8bit"):
+        if own.get(f"load_in_{bits}"):
+            return f"bitsandbytes_{bits}"
+    method = own.get("quant_method")
+    return str(getattr(method, "value", method))
+
+
+def dequantized(name: str, hf: PreTrainedModel) -> PreTrainedModel:
+    """A loaded model with ordinary weights, which a format may have got already on loading.
+
+    Raises:
+        UserError: transformers cannot dequantize the weights.
+    """
+    if getattr(hf, "hf_quantizer", None) is None:
+        return hf
+    with quantized_weights(name, quantization_of(hf.config)):
+        # transformers does not annotate this method.
+        made: PreTrainedModel = hf.dequantize()  # type: ignore[no-untyped-call]
+    return made
+
+
+def without_marks(hf: PreTrainedModel) -> PreTrainedModel:
+    """The model; if its weights are dequantized, no part of its configuration says otherwise."""
+    if getattr(hf, "hf_quantizer", None) is None:
+        for part in (hf.config, hf.config.get_text_config()):
+            vars(part).pop(KEY, None)
+    return hf
 
 
 def _in_words(settings: Mapping[str, Any]) -> str:
@@ -154,8 +242,11 @@ def check_stored_quantized(name: str, method: str, model: nn.Module, stored: Sto
 
 
 @contextmanager
-def quantized_weights(name: str, method: str | None) -> Iterator[None]:
-    """Turn errors within the block into UserErrors that name the quantization of the weights."""
+def quantized_weights(name: str, method: str | None, *, also: str = "") -> Iterator[None]:
+    """Turn errors within the block into UserErrors that name the quantization of the weights.
+
+    `also` is appended to what is expected.
+    """
     if method is None:
         with as_user_error("its weights", name):
             yield
@@ -164,7 +255,7 @@ def quantized_weights(name: str, method: str | None) -> Iterator[None]:
         f"its weights, quantized by {method}",
         name,
         expected="a quantized checkpoint that transformers can load with the packages and devices "
-        "of this machine; docs/gpu.md lists the formats",
+        f"of this machine{also}; docs/formats.md lists the formats",
     ):
         yield
 
@@ -180,19 +271,70 @@ def run_eagerly(hf: nn.Module) -> None:
             module.forward = torch.compiler.set_stance("force_eager")(module.forward)
 
 
-def check_differentiable(name: str, hf: PreTrainedModel, what: str) -> None:
-    """Check that gradients pass through a model's weights.
+def check_differentiable(
+    name: str, hf: PreTrainedModel, what: str, blocking: Callable[[], str | None]
+) -> None:
+    """Check that gradients pass through a model's weights; `blocking` finds where they do not.
 
     Raises:
-        UserError: transformers has no backward pass for their format.
+        UserError: transformers has no backward pass for their format, or a module gives none.
     """
     quantizer: Any = getattr(hf, "hf_quantizer", None)
-    if quantizer is not None and not quantizer.is_trainable:
-        raise UserError(
-            f"{what} needs gradients, but the weights of {one_line(name)} are quantized by "
-            f"{quantization_of(hf.config)}, for which transformers has no backward pass; use "
-            "methods that need no gradient, or weights in another format (docs/gpu.md)"
-        )
+    if quantizer is None:
+        return
+    reason = "for which transformers has no backward pass"
+    if quantizer.is_trainable:
+        if (module := blocking()) is None:
+            return
+        reason = f"and no gradient passes through {module}"
+    raise UserError(
+        f"{what} needs gradients, but the weights of {one_line(name)} are quantized by "
+        f"{quantization_of(hf.config)}, {reason}; use methods that need no gradient, or "
+        f"{_another_way(hf.config)} (docs/formats.md)"
+    )
+
+
+def blocking_module(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> str | None:
+    """The path of a quantized layer through which no gradient passes; None if there is none.
+
+    Formats that also round activations may have a derivative of zero everywhere, although
+    transformers lists them as trainable. Each layer computes one token again.
+    """
+    blocking: list[str] = []
+    random = torch.Generator().manual_seed(0)
+
+    def check(path: str, layer: nn.Module, given: Any, output: Any) -> None:
+        # Not the given rows, which are zero if the token is padding.
+        rows = torch.randn(given[0].shape, generator=random).to(given[0]).requires_grad_()
+        with torch.enable_grad():
+            try:
+                made = layer.forward(rows)
+                weights = torch.randn(made.shape, generator=random).to(made)
+                (gradient,) = torch.autograd.grad(made, rows, weights)
+            except RuntimeError:  # there is no backward pass
+                blocking.append(path)
+                return
+        if 2 * gradient.count_nonzero() < gradient.numel():
+            blocking.append(path)
+
+    handles = [
+        module.register_forward_hook(partial(check, path))
+        for path, module in hf.named_modules()
+        if hasattr(module, "in_features") and not [*module.children()]
+    ]
+    try:
+        with torch.no_grad():
+            hf(**inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return blocking[0] if blocking else None
+
+
+def _another_way(config: PreTrainedConfig) -> str:
+    if can_dequantize(config):
+        return "load the model with --dequantize (dequantize=True), which needs more memory"
+    return "weights in another format"
 
 
 def keep_unpacked(hf: nn.Module) -> None:

@@ -86,6 +86,7 @@ def _stream(model: Model, layer: int) -> Location:
 
 
 def _location_of_heads(model: Model, site: str, layer: int) -> Location:
+    model.check_whole(f"the site {site}")
     heads = model.layers[layer].heads
     assert heads is not None
     if SITES[site].is_weights:

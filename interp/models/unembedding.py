@@ -15,6 +15,7 @@ from torch import Tensor
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import Location, layer_count, replaced, watched
+from interp.models.weights import whole
 
 _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
 """Tolerance for differences from the model's own logits; float32 and float64 use `_EXACT`."""
@@ -121,7 +122,7 @@ class ExactLogits:
             yield
 
     def _rows(self, weight: Tensor, tokens: Int[Tensor, " token"]) -> Tensor:
-        return weight[tokens.to(weight.device)].to(self._dtype)
+        return whole(weight)[tokens.to(weight.device)].to(self._dtype)
 
 
 def _final(model: Model) -> Location:

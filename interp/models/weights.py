@@ -50,12 +50,36 @@ def device_of(module: nn.Module) -> torch.device:
     return device if hook is None else torch.device(hook.execution_device)
 
 
+def one_token(hf: PreTrainedModel) -> dict[str, Tensor]:
+    """The inputs of a forward pass that reads a single token."""
+    token = torch.zeros(1, 1, dtype=torch.long, device=device_of(hf.get_input_embeddings()))
+    inputs = {"input_ids": token}
+    if hf.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = token
+    return inputs
+
+
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether other processes hold parts of a tensor, as in transformers' tensor parallelism."""
+    return hasattr(tensor, "full_tensor")  # a DTensor, whose class takes long to import
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor with the parts that other processes hold; all of them must call this at once."""
+    full: Any = getattr(tensor, "full_tensor", None)
+    return tensor if full is None else full()
+
+
 def weights_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Names and values of a model's state; offloaded tensors are read one at a time.
 
-    A quantized tensor of torchao consists of several tensors.
+    A quantized tensor of torchao consists of several tensors. A sharded tensor is gathered, so all
+    processes must read the state at once.
     """
     for name, tensor in model.state_dict().items():
+        if is_sharded(tensor):
+            yield name, whole(tensor)
+            continue
         if is_traceable_wrapper_subclass(tensor):
             for part in tensor.__tensor_flatten__()[0]:
                 yield f"{name}.{part}", getattr(tensor, part)
@@ -200,13 +224,20 @@ _BUFFERS = re.compile(r"(\.(attn|attention)\.(bias|masked_bias)|rotary_emb\..*|i
 """Masks and rotary tables, which models compute but old checkpoints store."""
 
 
-def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> tuple[str, ...]:
+_ACTIVATIONS = re.compile(r"(input|activation|output|[qkv])_(global_)?(scale|zero_point)$")
+"""Settings for rounding activations, which a model with dequantized weights has no use for."""
+
+
+def check_complete(
+    name: str, hf: PreTrainedModel, info: Mapping[str, Any], *, quantized: bool = False
+) -> tuple[str, ...]:
     """Check what transformers reports about the loaded tensors, and return notes about them.
 
     Unused tensors outside the model's layers, such as a reward head, a vision tower or heads for
     several tokens at once, do not affect its answers and are noted, as are the scales of a
     quantized checkpoint. Unused tensors in one of its layers, or in an additional layer, show that
-    the weights belong to another configuration. `info` is transformers' `output_loading_info`.
+    the weights belong to another configuration. `info` is transformers' `output_loading_info`, and
+    `quantized` tells whether the stored weights are.
 
     Raises:
         UserError: weights are missing, have other shapes, or belong to another configuration.
@@ -223,7 +254,8 @@ def check_complete(name: str, hf: PreTrainedModel, info: Mapping[str, Any]) -> t
             f"the configuration requires {tuple(expected)}; the two do not belong together"
         )
     unexpected = sorted(info["unexpected_keys"])
-    foreign = [key for key in unexpected if _belongs_to_layers(hf, key)]
+    used = [key for key in unexpected if not (quantized and _ACTIVATIONS.search(key))]
+    foreign = [key for key in used if _belongs_to_layers(hf, key)]
     if foreign and getattr(hf.config, "quantization_config", None) is None:
         raise UserError(
             f"the weights of {one_line(name)} hold {some(foreign)}, which a model with its "

@@ -31,6 +31,7 @@ class LibraryBackend(ABC):
     """A backend that reads and patches whole prompts through another library."""
 
     def __init__(self, model: Model) -> None:
+        model.check_whole("a library's backend")
         self._model = model
 
     @torch.no_grad()

@@ -238,6 +238,13 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
         UserError: the plan or a worker failed, or workers ended before everything was done.
     """
     execution = execution or ExecutionOptions()
+    for model in plan.models.values():
+        if isinstance(model, Model) and model.is_sharded:
+            raise UserError(
+                f"{model.name} is spread over processes (tp_plan), which would each claim shards "
+                "of one folder and wait for one another; use a call that writes no folder, such as "
+                "interp.evaluate"
+            )
     runs = plan.open()
     for run in runs:
         for line in run.repair():

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from tests.support.tiny import make_tiny
@@ -24,6 +25,16 @@ def saved(saved_once, tmp_path):
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory):
+    """A folder with a tiny Llama whose rows are whole blocks of 4-bit weights."""
+    folder = tmp_path_factory.mktemp("wide")
+    model = make_tiny("llama", byte_level(), hidden_size=64, intermediate_size=128, head_dim=16)
+    model.hf.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    return folder
+
+
 def configure(folder, **settings):
     """Change settings in config.json; None takes one out."""
     file = folder / "config.json"
@@ -35,3 +46,20 @@ def rewrite(folder, change):
     """Replace the tensors of a folder by what a function makes of them."""
     file = folder / "model.safetensors"
     save_file(change(load_file(file)), file, metadata={"format": "pt"})
+
+
+def in_fp8(weights, size=16, only=""):
+    """Projections in blocks of 8-bit floats, as DeepSeek-V3 is published."""
+    stored = {}
+    for name, weight in weights.items():
+        if "proj" not in name or only not in name:
+            stored[name] = weight
+            continue
+        rows, columns = weight.shape
+        blocks = weight.view(rows // size, size, columns // size, size)
+        scale = blocks.abs().amax((1, 3)) / 448
+        stored[name] = (
+            (blocks / scale[:, None, :, None]).view(rows, columns).to(torch.float8_e4m3fn)
+        )
+        stored[f"{name}_scale_inv"] = scale
+    return stored

@@ -11,6 +11,9 @@ import interp
 from interp.errors import UserError
 from interp.models.adapters import BASE, SETTINGS, WEIGHTS, Base
 from interp.models.checkpoint import folder_checksum
+from tests.models.conftest import configure as configure_base
+from tests.models.conftest import in_fp8
+from tests.models.conftest import rewrite as rewrite_base
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -282,3 +285,20 @@ def on_the_hub(name, revision):
     from interp.models.resolve import Resolved
 
     return Resolved(name, {"kind": "hub", "name": name, "revision": "main"})
+
+
+def test_an_adapter_is_merged_into_a_base_that_is_dequantized(trained, adapter, tmp_path):
+    base = shutil.copytree(trained / "base", tmp_path / "base")
+    rewrite_base(base, in_fp8)
+    fp8 = {"quant_method": "fp8", "weight_block_size": [16, 16]}
+    configure_base(base, quantization_config=fp8)
+    (adapter / BASE).unlink()
+    with pytest.raises(UserError, match=r"quantized \(fp8\).*--dequantize"):
+        load(adapter, base=str(base))
+    model = load(adapter, base=str(base), dequantize=True)
+    merged = load(base, dequantize=True).hf.state_dict()
+    changes = load_file(adapter / WEIGHTS)
+    path = "model.layers.1.mlp.up_proj"
+    a, b = (changes[f"base_model.model.{path}.lora_{x}.weight"] for x in "AB")
+    weight = model.hf.state_dict()[f"{path}.weight"]
+    torch.testing.assert_close(weight, merged[f"{path}.weight"] + 2 * b @ a)

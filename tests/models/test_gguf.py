@@ -135,7 +135,7 @@ def test_a_file_loads_as_the_model_that_it_holds(written):
 @pytest.mark.parametrize("kind", ["Q4_1", "Q5_0"])
 def test_other_types_are_named(kind, tmp_path):
     model = make_tiny("llama", byte_level())
-    loaded = load(write(tmp_path / "m.gguf", model, kind))
+    loaded = load(write(tmp_path / "m.gguf", model, kind), dequantize=True)  # as always
     assert torch.equal(loaded.hf(IDS).logits, model.hf(IDS).logits)
     assert loaded.source["dequantized"] == kind
 
@@ -145,6 +145,8 @@ def test_floating_point_weights_are_not_dequantized(tmp_path, capsys):
     assert "dequantized" not in loaded.source
     assert loaded.notes == ()
     assert capsys.readouterr().err == ""  # no bar of progress
+    with pytest.raises(UserError, match="not quantized"):
+        load(tmp_path / "m.gguf", dequantize=True)
 
 
 def test_gradients_pass_and_identities_agree(file, prompts):

@@ -1,5 +1,7 @@
 """Folders of models that also read images are read as text, as plain transformers reads text."""
 
+import json
+
 import pytest
 import torch
 from transformers import (
@@ -12,6 +14,7 @@ from transformers import (
 
 import interp
 from interp.errors import UserError
+from tests.models.conftest import configure, in_fp8, rewrite
 from tests.support.answers import with_options
 from tests.support.prompts import some_prompts
 from tests.support.tiny import ids_of
@@ -125,6 +128,18 @@ def test_layers_are_those_of_the_text_part_or_refused(kind, prompts):
     else:
         with pytest.raises(UserError, match="no module"):
             interp.edges(model, prompts)
+
+
+def test_a_text_part_that_is_dequantized_is_not_called_quantized(tmp_path):
+    image_reader("mistral3").save_pretrained(tmp_path)
+    byte_level().save_pretrained(tmp_path)
+    rewrite(tmp_path, lambda weights: in_fp8(weights, only="language_model"))
+    fp8 = {"quant_method": "fp8", "weight_block_size": [16, 16]}
+    text = json.loads((tmp_path / "config.json").read_text())["text_config"]
+    configure(tmp_path, text_config=text | {"quantization_config": fp8})
+    model = interp.load_model(str(tmp_path), device="cpu", dequantize=True)
+    assert model.source["dequantized"] == "fp8"
+    assert model.quantization is None
 
 
 def test_a_type_without_a_language_model_is_named(tmp_path):

@@ -13,7 +13,7 @@ from interp.errors import UserError
 from interp.models.quantized import keep_unpacked, quantization_of
 from interp.models.weights import weights_of
 from interp.training.start import start
-from tests.models.conftest import configure, rewrite
+from tests.models.conftest import configure, in_fp8, rewrite
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -24,16 +24,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
 
 IDS = torch.arange(5, 25)[None]
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory):
-    """A folder with a tiny Llama whose rows are whole blocks of 4-bit weights."""
-    folder = tmp_path_factory.mktemp("wide")
-    model = make_tiny("llama", byte_level(), hidden_size=64, intermediate_size=128, head_dim=16)
-    model.hf.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
-    return folder
 
 
 def load(folder):
@@ -97,23 +87,6 @@ def test_a_saved_quantized_model_loads_as_in_transformers(settings, words, wide,
     assert not torch.equal(model.hf(IDS).logits, plain(wide)(IDS).logits)
     scores = interp.attribute(model, prompts[:2], methods=("input_gradient",))
     assert (scores.segment_scores["error"] == "").all()
-
-
-def in_fp8(weights, size=16):
-    """Projections in blocks of 8-bit floats, as DeepSeek-V3 is published."""
-    stored = {}
-    for name, weight in weights.items():
-        if "proj" not in name:
-            stored[name] = weight
-            continue
-        rows, columns = weight.shape
-        blocks = weight.view(rows // size, size, columns // size, size)
-        scale = blocks.abs().amax((1, 3)) / 448
-        stored[name] = (
-            (blocks / scale[:, None, :, None]).view(rows, columns).to(torch.float8_e4m3fn)
-        )
-        stored[f"{name}_scale_inv"] = scale
-    return stored
 
 
 def test_weights_that_transformers_dequantizes_are_noted(saved):

@@ -203,7 +203,8 @@ def test_links_in_the_place_of_a_model_are_not_written_through(
 
 
 @pytest.mark.parametrize(
-    "options", [{"dtype": "float16"}, {"quantization": "8bit"}, {"device": "cuda:1"}]
+    "options",
+    [{"dtype": "float16"}, {"quantization": "8bit"}, {"dequantize": True}, {"device": "cuda:1"}],
 )
 def test_loading_that_does_not_go_with_training_is_refused(configuration, options):
     with pytest.raises(UserError, match="training"):
