@@ -347,7 +347,9 @@ def _in_memory(
     parts, facts = [], {}
     for found in job.found_models(models).values():
         model = (
-            found if isinstance(found, Model) else load_for_run(found, job.loading, job.computing)
+            found
+            if isinstance(found, Model)
+            else load_for_run(found, job.loading, job.computing, weights=spec.needs_weights)
         )
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
         facts[model.name] = facts_of(model, prompts)

@@ -28,6 +28,7 @@ from interp.measuring.spec import Spec
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
+from interp.models.tried import ABSENT, GIVEN, REFUSED, RIGHT, SOME, tried_on
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
@@ -106,11 +107,14 @@ def loaded(model: Model) -> Iterator[Finding]:
     yield Finding("context", "not stated" if context is None else f"{context:,} tokens")
     yield Finding(
         "architecture",
-        "known" if model.is_mapped else "not known",
+        ("found by measuring" if model.anatomy.measured else "known")
+        if model.is_mapped
+        else "not known",
         ""
         if model.is_mapped
         else "answers, input gradients and attention work; patching and backward rules do not",
     )
+    yield _tried(model)
     with suppress(UserError):
         graph = graph_of(model)
         edges, passes = int(graph.edges.sum()), len(SHARES) * (len(CHOICES) + DRAWS)
@@ -122,6 +126,27 @@ def loaded(model: Model) -> Iterator[Finding]:
         )
     if not model.allows_padding:
         yield Finding("padding", "not safe", "each batch contains prompts of equal length")
+
+
+def _tried(model: Model) -> Finding:
+    """What works on small models of the same type."""
+    kind = model.hf.config.model_type
+    marks = tried_on(kind, type(model.hf).__name__)
+    if marks is None:
+        return Finding(f"models of the type {kind}", "not tried")
+    known = {
+        mark: [name for name, own in marks.items() if own == mark]
+        for mark in (RIGHT, SOME, GIVEN, ABSENT, REFUSED)
+    }
+    words = {
+        RIGHT: "as plain passes",
+        SOME: "in some layers",
+        GIVEN: "not compared",
+        ABSENT: "absent",
+        REFUSED: "refused",
+    }
+    said = [f"{words[mark]}: {', '.join(names)}" for mark, names in known.items() if names]
+    return Finding(f"small models of the type {kind}", "; ".join(said))
 
 
 def objections(

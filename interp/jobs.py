@@ -31,7 +31,7 @@ from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, is_plain
 from interp.measuring.spec import Spec, Stage, spec_named
-from interp.models.load import FoundModel, find_model
+from interp.models.load import FoundModel, check_on_hub, find_model
 from interp.models.loading import Loading, is_local
 from interp.models.model import Model
 from interp.models.names import ModelChoice, model_choice, names_of, short_name
@@ -164,19 +164,24 @@ class Job(Options):
             folder: a folder for results, in which models keep the names that they have there.
 
         Raises:
-            UserError: a model is named twice, cannot be found or is incomplete.
+            UserError: a model is named twice, cannot be found or is incomplete, or a server is to
+                run a model that is not from the hub.
         """
         chosen = models or self.models or self._default_models()
         recorded = {} if folder is None else recorded_names(folder)
         names = names_of([_choice_of(model) for model in chosen], recorded)
         if not all(isinstance(model, Model) for model in chosen):
             echo(f"reading {', '.join(names)} ...")
-        return {
+        found = {
             name: _called(model, name)
             if isinstance(model, Model)
             else find_model(model.place, self.loading, named=name)
             for name, model in zip(names, chosen, strict=True)
         }
+        if isinstance(self.what, Spec) and not self.what.needs_weights:
+            for one in found.values():
+                check_on_hub(one)
+        return found
 
     def _default_models(self) -> list[ModelChoice]:
         """The packaged organisms that are measured if no model is named.

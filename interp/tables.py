@@ -451,15 +451,18 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "checked", BOOLEAN, "whether all cells were run exactly; null without `--guarantee`"
         ),
+        column("absent", TEXT, "sites that some layers lack, with the reason; null if none is"),
         ERROR,
     ),
     "edges": table(
         "One row per model, pair, method and edge. An edge leads from a writer, which adds to the "
         "residual stream, to a reader. Writers are `input`, heads (`a0.h3` is head 3 of layer 0) "
         "and MLPs (`m0`). Readers are queries (`a1.h3.q`), keys and values of key-value heads "
-        "(`a1.kv0.k`, `a1.kv0.v`), MLPs and `logits`. The base prompt of the pairs table is run: "
-        "the clean prompt in `noising`, the corrupt prompt in `denoising`. The reader of a patched "
-        "edge reads what the writer adds in the source prompt. A pair with an error has no rows, "
+        "(`a1.kv0.k`, `a1.kv0.v`), MLPs and `logits`. In a layer without heads that can be "
+        "separated, the whole mixer (`a1`) is a writer and a reader. The base prompt of the pairs "
+        "table is run: the clean prompt in `noising`, the corrupt prompt in `denoising`. The "
+        "reader of a patched edge reads what the writer adds in the source prompt. A pair with an "
+        "error has no rows, "
         "and `exact` has rows only for edges that were run.",
         *_PATCHED,
         column("method", TEXT, "`exact`, or an estimate such as `integrated`"),

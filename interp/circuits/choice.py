@@ -187,7 +187,7 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
         for (row, writer), share in found.items()
     ]
     table = pd.DataFrame(rows, columns=["writer", "reader", "effect", "share"])
-    return table, graph.heads // graph.key_value_heads
+    return table, graph.heads_per_key
 
 
 def half_of(values: Iterable[str], factor: str) -> Collection[str]:

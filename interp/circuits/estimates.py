@@ -5,16 +5,16 @@ outputs, times the gradient of the metric with respect to the residual stream *t
 only*:
 
 1. The base prompt is run with autograd, and the metric is differentiated with respect to the output
-   of each query, key and value projection and the input of each MLP.
+   of each query, key and value projection and of each MLP.
 2. Each head's gradient is propagated back through that head's part of the projection to the
-   attention's input, and through the model's own norm to the stream, for many readers at once.
+   attention's input, and through the model's own norm to the stream, for many readers at once. The
+   gradient of an MLP's or a whole mixer's output is propagated back through it.
 
 No tensor is copied per head, so the only additional memory beyond that of a plain backward pass is
 for the writers' outputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float
@@ -24,7 +24,6 @@ from interp.choices import EdgeEstimate
 from interp.circuits.exact import LayerRuns, ReaderOutputs
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
-from interp.models.architectures import layers_of
 from interp.models.backward_rules import GIM, PLAIN, backward_rules
 from interp.models.model import Model
 from interp.models.sites import (
@@ -101,14 +100,17 @@ class EdgeEstimator:
         """Groups of writers, each with its location and its change from base to source."""
         model, differences = self._model, streams.differences
         yield slice(0, 1), locate(model, "resid_pre", 0), differences[0]
-        for layer in range(self._graph.layers):
-            heads, mlp = self._graph.heads_of(layer), self._graph.mlp_writer(layer)
-            for own, site in ((heads, "attn_out"), (slice(mlp, mlp + 1), "mlp_out")):
-                change = differences[own].sum(0) / model.residual_scale
+        for layer, shape in enumerate(self._graph.shapes):
+            mixer, mlp = self._graph.heads_of(layer), self._graph.mlp_writer(layer)
+            groups = [(mixer, "attn_out")] * shape.mixer
+            groups += [(slice(mlp, mlp + 1), "mlp_out")] * shape.mlp
+            for own, site in groups:
+                change = differences[own].sum(0) / model.layers[layer].scale(site)
                 yield own, locate(model, site, layer), change
 
     def _softmax(self, streams: PairStreams) -> EdgeValues:
         model, graph = self._model, self._graph
+        graph.check_heads("estimates with exact attention weights (softmax)")
         base, _ = self._embeddings(streams)
         patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in _layers(graph)}
         with attention_by(model, "eager"):
@@ -185,69 +187,59 @@ def _differentiated(
     """First-order scores, and gradients with respect to additional recorded tensors."""
     scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
     pair, most = streams.passes.pair, max(AT_ONCE, streams.differences.numel() // 32)
-    with _separate_reads(model), recorded(_locations(model, graph)) as values:
+    with recorded(_locations(model, graph)) as values:
         run = forward(
-            model, embeddings.requires_grad_(), start=pair.shared, past=streams.passes.prefix
+            model,
+            pair.base,
+            embeddings.requires_grad_(),
+            start=pair.shared,
+            past=streams.passes.prefix,
         )
         metric = logit_difference(run.logits, len(pair.answers.positive)).sum()
-        sites = ("q", "k", "v", "mlp_in")
-        keys = [(site, layer) for layer in _layers(graph) for site in sites]
-        keys.append(("resid_post", graph.layers - 1))
-        wanted = {key: values[key] for key in keys} | dict(also)
+        outputs = [key for key in values if key[0] in ("q", "k", "v", *_OUTPUTS.values())]
+        outputs.append(("resid_post", graph.layers - 1))
+        wanted = {key: values[key] for key in outputs} | dict(also)
         found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
         gradients = dict(zip(wanted, found, strict=True))
-        for layer in _layers(graph):
-            stream = values["resid_pre", layer]
-            for rows, through in _through_projections(model, graph, layer, gradients, most):
-                read = _before_norm(values["attention_in", layer], stream, through)
-                _fill(scores, graph, rows, read, streams.differences, most=most)
-            row = graph.mlp_reader(layer)
-            stream = values[stream_read(graph, graph.readers[row])]
-            mlp = gradients["mlp_in", layer][None, 0]
-            read = _before_norm(values["mlp_in", layer], stream, mlp)
-            _fill(scores, graph, slice(row, row + 1), read, streams.differences, most=most)
+        for layer, shape in enumerate(graph.shapes):
+            if shape.heads:
+                stream = values["resid_pre", layer]
+                for rows, through in _through_projections(model, graph, layer, gradients, most):
+                    read = _through(values["attention_in", layer], stream, through)
+                    _fill(scores, graph, rows, read, streams.differences, most=most)
+        for row, reader in enumerate(graph.readers):
+            if reader.site in _OUTPUTS:
+                # Nothing but this reader is between the stream and its own output.
+                key = _OUTPUTS[reader.site], reader.layer
+                stream = values[stream_read(graph, reader)]
+                read = _through(values[key], stream, gradients[key][None, 0])
+                _fill(scores, graph, slice(row, row + 1), read, streams.differences, most=most)
     last = gradients["resid_post", graph.layers - 1]
     count = len(graph.readers)
     _fill(scores, graph, slice(count - 1, count), last, streams.differences, most=most)
     return scores, gradients
 
 
-@contextmanager
-def _separate_reads(model: Model) -> Iterator[None]:
-    """Within the block, give each MLP an input tensor of its own.
-
-    Without a norm in front, an MLP reads the residual stream itself; in parallel blocks, it reads
-    the attention's input. The gradient of such a shared tensor would include the gradients through
-    other readers.
-    """
-    view = locate(model, "resid_pre", 0).view
-    mlps = [
-        layer.get_submodule(model.architecture.mlp)
-        for layer in layers_of(model.hf, model.architecture)
-    ]
-    with edited(
-        *(
-            (Location(mlp, "input", view, layer), lambda tensor: tensor.view_as(tensor))
-            for layer, mlp in enumerate(mlps)
-        )
-    ):
-        yield
+_OUTPUTS: Mapping[str, str] = {"mixer": "attn_out", "mlp": "mlp_out"}
+"""The site that a whole mixer or an MLP outputs."""
 
 
 def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
-    """Locations of projections, inputs to attention and MLPs, and streams before their norms."""
-    found = {}
-    for layer, own in enumerate(layers_of(model.hf, model.architecture)):
-        for site in ("resid_pre", "q", "k", "v"):
+    """Locations of projections and inputs of attention, of outputs, and of streams before norms."""
+    found: dict[SiteKey, Location] = {}
+    for layer, own in enumerate(model.layers):
+        sites = ["resid_pre"]
+        if graph.shapes[layer].heads:
+            sites += ["q", "k", "v"]
+        for site in sites:
             found[site, layer] = locate(model, site, layer)
-        if not graph.parallel:
-            found["resid_mid", layer] = locate(model, "resid_mid", layer)
-        view = found["resid_pre", layer].view
-        for site, path in (
-            ("attention_in", model.architecture.attention),
-            ("mlp_in", model.architecture.mlp),
-        ):
-            found[site, layer] = Location(own.get_submodule(path), "input", view, layer)
+        if graph.shapes[layer].heads and own.heads is not None:
+            view = found["resid_pre", layer].view
+            found["attention_in", layer] = Location(own.heads.module, "input", view, layer)
+    for reader in graph.readers[:-1]:
+        if reader.site in _OUTPUTS:
+            for key in ((_OUTPUTS[reader.site], reader.layer), stream_read(graph, reader)):
+                found[key] = locate(model, *key)
     found["resid_post", graph.layers - 1] = locate(model, "resid_post", graph.layers - 1)
     return found
 
@@ -256,18 +248,19 @@ def _through_projections(
     model: Model, graph: Graph, layer: int, gradients: Mapping[SiteKey, Tensor], most: int
 ) -> Iterator[tuple[slice, Float[Tensor, "reader token size"]]]:
     """Slices of readers, with each reader's gradient with respect to the attention's input."""
-    own = layers_of(model.hf, model.architecture)[layer]
-    attention = own.get_submodule(model.architecture.attention)
+    heads = model.layers[layer].heads
+    assert heads is not None
     first = graph.attention_readers(layer).start
-    for site, path in zip(("q", "k", "v"), model.architecture.qkv, strict=True):
+    for site, module in zip(("q", "k", "v"), heads.qkv, strict=True):
+        assert module is not None
         view = locate(model, site, layer).view
-        weight = view(input_by_output(attention.get_submodule(path))[None])[0]
+        weight = view(input_by_output(module)[None])[0]
         gradient = view(gradients[site, layer])[0]
-        tokens, heads, _ = gradient.shape
-        for some in _parts(heads, tokens * len(weight), most):
+        tokens, count, _ = gradient.shape
+        for some in _parts(count, tokens * len(weight), most):
             through = torch.einsum("thd,shd->hts", gradient[:, some], weight[:, some].to(gradient))
             yield slice(first + some.start, first + some.stop), through
-        first += heads
+        first += count
 
 
 def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
@@ -277,14 +270,16 @@ def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
         yield slice(start, min(start + some, vectors))
 
 
-def _before_norm(
-    read: Float[Tensor, "1 token size"],
+def _through(
+    output: Float[Tensor, "1 token size"],
     stream: Float[Tensor, "1 token size"],
     gradients: Float[Tensor, "reader token size"],
 ) -> Float[Tensor, "reader token size"]:
-    """Gradients with respect to the stream, from those with respect to the output of its norm."""
+    """Gradients with respect to the stream, from those with respect to what is computed from it."""
+    if len(gradients) == 1:  # batches of gradients cannot pass through every function
+        return torch.autograd.grad(output, stream, gradients, retain_graph=True)[0]
     (found,) = torch.autograd.grad(
-        read, stream, gradients[:, None], retain_graph=True, is_grads_batched=True
+        output, stream, gradients[:, None], retain_graph=True, is_grads_batched=True
     )
     return found[:, 0]
 

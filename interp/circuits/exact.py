@@ -18,7 +18,7 @@ from torch import Tensor
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.console import passed
-from interp.models.architectures import layers_of
+from interp.models.cache import runs_in_parts
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
@@ -31,7 +31,7 @@ from interp.models.sites import (
     skipped,
     watched,
 )
-from interp.patching.passes import entrance, forward, logit_difference
+from interp.patching.passes import embed, entrance, forward, logit_difference
 from interp.reading.budget import TokenBudget, in_chunks
 
 Streams = Float[Tensor, "row token size"]
@@ -64,7 +64,8 @@ class LayerRuns:
         self._graph = graph
         self._streams = streams
         self._passes = streams.passes
-        self._layers = layers_of(model.hf, model.architecture)
+        self._layers = [layer.module for layer in model.layers]
+        self._parts = runs_in_parts(model)
 
     def alone(
         self,
@@ -104,7 +105,7 @@ class LayerRuns:
         located: Mapping[str, Location],
         edits: Sequence[tuple[str, Edit]] = (),
     ) -> dict[str, Activation]:
-        others = [own for index, own in enumerate(self._layers) if index != layer]
+        others = [own for index, own in enumerate(self._layers) if index != layer and self._parts]
         waiting = len(located)
 
         def end(unused: Tensor) -> None:
@@ -126,7 +127,7 @@ class LayerRuns:
         self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]] = ()
     ) -> Float[Tensor, " row"]:
         """The metric of each row, given the streams that a layer or the final norm reads."""
-        with skipped(self._layers[:layer]):
+        with skipped(self._layers[:layer] if self._parts else []):
             logits = self._run(layer, streams, edits)
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
@@ -137,31 +138,38 @@ class LayerRuns:
             layer: the layer whose readers are run.
             changes: the change of each writer of the graph, (writer, token, size).
         """
-        graph = self._graph
+        graph, shape = self._graph, self._graph.shapes[layer]
         first, mlp = graph.attention_readers(layer).start, graph.mlp_reader(layer)
+        between = shape.mixer and shape.mlp and not shape.parallel
+        mixer = ATTENDED if shape.heads else ("attn_out",) * shape.mixer
         stream = self._streams.at("resid_pre", layer)
         before = changes[: graph.writers_before(graph.readers[first])].to(stream)
-        found = self.alone(layer, stream + before, [*ATTENDED, *["mlp_out"] * graph.parallel])
-        if not graph.parallel:
-            between = self._streams.at("resid_mid", layer)
-            read = between + changes[: graph.writers_before(graph.readers[mlp])].to(between)
+        direct = [*mixer, *["mlp_out"] * (shape.mlp and not between)]
+        found = self.alone(layer, stream + before, direct)
+        if between:
+            own_stream = self._streams.at("resid_mid", layer)
+            read = own_stream + changes[: graph.writers_before(graph.readers[mlp])].to(own_stream)
             base = stream.expand(len(read), -1, -1)
             found |= self.alone(layer, base, ["mlp_out"], [("resid_mid", lambda unused: read)])
-        for site in ATTENDED:
+        for site in (*mixer, *["mlp_out"] * shape.mlp):
             own = locate(self._model, site, layer).view(found[site])
             yield ReaderOutputs(site, layer, first, own)
             first += own.shape[2]
-        yield ReaderOutputs("mlp_out", layer, mlp, found["mlp_out"].unsqueeze(2))
 
     def _run(
         self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]]
     ) -> Float[Tensor, "row answer"]:
         into = locate(self._model, *entrance(self._model, layer))
+        base = self._passes.pair.base
+        embeddings = streams
+        if not self._parts:  # layers before this one are run, though nothing depends on them
+            embeddings = embed(self._model, base.token_ids).expand(len(streams), -1, -1)
         located = ((locate(self._model, site, layer), edit) for site, edit in edits)
         with edited((into, lambda unused: streams), *located):
             passed = forward(
                 self._model,
-                streams,
+                base,
+                embeddings,
                 start=self._passes.pair.shared,
                 past=self._passes.base.key_values,
             )

@@ -3,25 +3,29 @@
 Writers are the input embeddings, each head and each MLP; readers are the query of each head, the
 key and the value of each key-value head, each MLP, and the logits. There is an edge from each
 writer to every reader that reads the stream after it. With grouped-query attention, a key or value
-has one reader for all query heads that share it, as in the model itself.
+has one reader for all query heads that share it, as in the model itself. Where a layer's mixer has
+no heads that can be separated, such as a state space or latent attention, the whole mixer is one
+writer and one reader.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
 from jaxtyping import Bool, Float
 from torch import Tensor, zeros
 
 from interp.errors import UserError
+from interp.models.layers import Layer
 from interp.models.model import Model
-from interp.models.sites import head_count, layer_count, locate
 
 EdgeValues = Float[Tensor, "reader writer"]
 """A value for each edge, with readers and writers in graph order; NaN if there is no edge."""
 
-ReaderSite = Literal["q", "k", "v", "mlp", "logits"]
+ReaderSite = Literal["q", "k", "v", "mixer", "mlp", "logits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +39,47 @@ class Reader:
 
     @property
     def name(self) -> str:
-        """The name, such as a0.h3.q, a0.kv1.k, m0 or logits."""
+        """The name, such as a0.h3.q, a0.kv1.k, a0 (a whole mixer), m0 or logits."""
         if self.site == "logits":
             return "logits"
-        if self.site == "mlp":
-            return f"m{self.layer}"
+        if self.site in ("mixer", "mlp"):
+            return f"{'a' if self.site == 'mixer' else 'm'}{self.layer}"
         kind = "h" if self.site == "q" else "kv"
         return f"a{self.layer}.{kind}{self.head}.{self.site}"
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The nodes of one layer."""
+
+    heads: int
+    """Number of heads; 0 if the mixer is one node or absent."""
+    shared: int
+    """Number of key-value heads."""
+    mixer: bool = True
+    """Whether there is a mixer."""
+    mlp: bool = True
+    """Whether there is an MLP."""
+    parallel: bool = False
+    """Whether mixer and MLP have the same input, as in GPT-NeoX."""
+
+    @property
+    def mixer_writers(self) -> int:
+        """Number of writers of the mixer."""
+        return self.heads or int(self.mixer)
+
+    @property
+    def mixer_readers(self) -> int:
+        """Number of readers of the mixer."""
+        return self.heads + 2 * self.shared if self.heads else int(self.mixer)
+
+
 @dataclass(frozen=True)
 class Graph:
-    """Writers, readers and edges of an architecture."""
+    """Writers, readers and edges of a model."""
 
-    layers: int
-    heads: int
-    key_value_heads: int
-    parallel: bool
-    """Whether the attention and the MLP of a layer have the same input, as in GPT-NeoX."""
+    shapes: tuple[Shape, ...]
+    """The nodes of each layer."""
 
     @classmethod
     def of_edges(cls, edges: Collection[tuple[str, str]]) -> "Graph":
@@ -61,28 +88,61 @@ class Graph:
         Raises:
             UserError: the edges are not all edges of a graph.
         """
-        writers, readers = ({edge[end] for edge in edges} for end in (0, 1))
-        keys = sum(name.startswith("a0.kv") and name.endswith(".k") for name in readers)
-        graph = cls(
-            layers=sum(name.startswith("m") for name in writers),
-            heads=sum(name.startswith("a0.h") for name in writers),
-            key_value_heads=keys,
-            parallel=("a0.h0", "m0") not in edges,
-        )
-        names = [
-            (graph.writers[w], graph.readers[r].name) for r, w in graph.edges.nonzero().tolist()
-        ]
-        if not keys or {*names} != {*edges}:
+        names = {name for edge in edges for name in edge}
+        nodes = [match for name in names if (match := _NODE.fullmatch(name))]
+        count = 1 + max((int(match[2]) for match in nodes), default=-1)
+        shapes = []
+        for layer in range(min(count, len(names))):
+            own = [match for match in nodes if int(match[2]) == layer]
+            kinds = [match[1] + (match[3] or "") + (match[4] or "") for match in own]
+            heads = len({match[0] for match in own if match[3] == "h" and not match[4]})
+            last = f"a{layer}.h0" if heads else f"a{layer}"
+            parallel = (last, f"m{layer}") not in edges
+            mixer, mlp = "a" in kinds or heads > 0, "m" in kinds
+            shapes.append(Shape(heads, kinds.count("akvk"), mixer, mlp, mixer and mlp and parallel))
+        graph = cls(tuple(shapes))
+        if not nodes or {*graph.named_edges()} != {*edges}:
             raise UserError("these are not all the edges of a model; measure every edge")
         return graph
+
+    def named_edges(self) -> Iterator[tuple[str, str]]:
+        """The names of the writer and the reader of each edge."""
+        for reader in self.readers:
+            for writer in self.writers[: self.writers_before(reader)]:
+                yield writer, reader.name
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return len(self.shapes)
+
+    @property
+    def heads_per_key(self) -> int:
+        """Number of heads that share a key-value head; 1 without heads."""
+        return max((own.heads // own.shared for own in self.shapes if own.heads), default=1)
+
+    def check_heads(self, what: str) -> None:
+        """Check that every layer has heads and an MLP, as `what` requires.
+
+        Raises:
+            UserError: a layer has not.
+        """
+        for layer, own in enumerate(self.shapes):
+            if not own.heads or not own.mlp:
+                lacking = "an MLP" if own.heads else "heads that can be separated"
+                raise UserError(
+                    f"{what} need heads and an MLP in every layer, and layer {layer} has no "
+                    f"{lacking.removeprefix('an ')}; edges can be measured by the methods "
+                    "gradient, integrated, activations and exact"
+                )
 
     @cached_property
     def writers(self) -> Sequence[str]:
         """Names of the writers, in the order of writing: input, a0.h0, ..., m0, ..."""
         names = ["input"]
-        for layer in range(self.layers):
-            names += [f"a{layer}.h{head}" for head in range(self.heads)]
-            names.append(f"m{layer}")
+        for layer, own in enumerate(self.shapes):
+            names += [f"a{layer}.h{head}" for head in range(own.heads)]
+            names += [f"a{layer}"] * (own.mixer and not own.heads) + [f"m{layer}"] * own.mlp
         return names
 
     @cached_property
@@ -94,45 +154,62 @@ class Graph:
         if layer == self.layers:
             yield Reader("logits", layer)
             return
-        for head in range(self.heads):
+        own = self.shapes[layer]
+        for head in range(own.heads):
             yield Reader("q", layer, head)
         attended: tuple[ReaderSite, ReaderSite] = ("k", "v")
         for site in attended:
-            for head in range(self.key_value_heads):
+            for head in range(own.shared if own.heads else 0):
                 yield Reader(site, layer, head)
-        yield Reader("mlp", layer)
+        if own.mixer and not own.heads:
+            yield Reader("mixer", layer)
+        if own.mlp:
+            yield Reader("mlp", layer)
+
+    @cached_property
+    def _first_readers(self) -> Sequence[int]:
+        counts = [own.mixer_readers + own.mlp for own in self.shapes]
+        return list(accumulate(counts, initial=0))
+
+    @cached_property
+    def _first_writers(self) -> list[int]:
+        counts = [own.mixer_writers + own.mlp for own in self.shapes]
+        return list(accumulate(counts, initial=1))
 
     def attention_readers(self, layer: int) -> slice:
-        """The range of a layer's attention readers: queries, then keys, then values."""
-        last = self.mlp_reader(layer)
-        return slice(last - self.heads - 2 * self.key_value_heads, last)
+        """The range of a mixer's readers: queries, keys and values, or the whole mixer."""
+        first = self._first_readers[layer]
+        return slice(first, first + self.shapes[layer].mixer_readers)
 
     def heads_of(self, layer: int) -> slice:
-        """The range of a layer's heads among the writers."""
-        last = self.mlp_writer(layer)
-        return slice(last - self.heads, last)
+        """The range of a layer's heads, or of its whole mixer, among the writers."""
+        first = self._first_writers[layer]
+        return slice(first, first + self.shapes[layer].mixer_writers)
 
     def mlp_reader(self, layer: int) -> int:
         """The index of a layer's MLP among the readers."""
-        return (layer + 1) * (self.heads + 2 * self.key_value_heads + 1) - 1
+        return self._first_readers[layer] + self.shapes[layer].mixer_readers
 
     def mlp_writer(self, layer: int) -> int:
         """The index of a layer's MLP among the writers."""
-        return (layer + 1) * (self.heads + 1)
+        return self._first_writers[layer] + self.shapes[layer].mixer_writers
 
     def writers_before(self, reader: Reader) -> int:
         """Number of writers upstream of a reader; these are the first ones in `writers`."""
-        attended = reader.site == "mlp" and not self.parallel
-        return 1 + reader.layer * (self.heads + 1) + attended * self.heads
+        first = self._first_writers[reader.layer]
+        if reader.site == "mlp" and not self.shapes[reader.layer].parallel:
+            return first + self.shapes[reader.layer].mixer_writers
+        return first
 
     def fed_by(self, reader: Reader) -> range:
-        """The writers that a reader feeds directly: heads or an MLP; none for the logits."""
+        """The writers that a reader feeds directly: heads, a mixer or an MLP; none for logits."""
         if reader.site == "logits":
             return range(0)
         if reader.site == "mlp":
             return range(self.mlp_writer(reader.layer), self.mlp_writer(reader.layer) + 1)
-        heads = 1 if reader.site == "q" else self.heads // self.key_value_heads
-        first = self.heads_of(reader.layer).start + reader.head * heads
+        own, first = self.shapes[reader.layer], self.heads_of(reader.layer).start
+        heads = own.heads // own.shared if reader.site in ("k", "v") else 1
+        first += reader.head * heads
         return range(first, first + heads)
 
     @cached_property
@@ -144,28 +221,42 @@ class Graph:
         return found
 
 
+_NODE = re.compile(r"([am])(\d{1,4})(?:\.(h|kv)\d{1,5}(?:\.([qkv]))?)?")
+"""Names of heads, mixers and MLPs."""
+
+
 def graph_of(model: Model) -> Graph:
     """The graph of a model.
 
     Raises:
-        UserError: the model is an encoder, or its modules are not where they are expected.
+        UserError: the model is an encoder, or what its layers add to the residual stream is not
+            the sum of what mixers and MLPs return.
     """
     if not model.architecture.causal:
         raise UserError(
             f"{model.name} is a {model.kind.name}; edges are defined for causal language models"
         )
-    return Graph(
-        layers=layer_count(model),
-        heads=head_count(model, "q"),
-        key_value_heads=head_count(model, "k"),
-        parallel=not _has_stream_between(model),
+    for index, layer in enumerate(model.layers):
+        reason = layer.lacks.get("attn_out") if not layer.mixer and not layer.mlp else None
+        if reason or not layer.adds_up:
+            raise UserError(
+                f"layer {index} of {model.name} ({model.hf.config.model_type}) has no edges: "
+                + (reason or "it scales or norms its residual stream, or adds more than two parts")
+                + "; patch resid_pre, which is valid in every architecture"
+            )
+    return Graph(tuple(map(_shape, model.layers)))
+
+
+def _shape(layer: Layer) -> Shape:
+    parallel = layer.between is None and bool(layer.mixer and layer.mlp)
+    heads = layer.heads
+    separate = (
+        heads is not None and heads.separate and not {"z", "q", "k", "v"} & layer.lacks.keys()
     )
-
-
-def _has_stream_between(model: Model) -> bool:
-    """Whether the MLP's input includes the output of the layer's attention."""
-    try:
-        locate(model, "resid_mid", 0)
-    except UserError:
-        return False
-    return True
+    return Shape(
+        heads=heads.count if heads is not None and separate else 0,
+        shared=heads.shared if heads is not None and separate else 0,
+        mixer=bool(layer.mixer),
+        mlp=bool(layer.mlp),
+        parallel=parallel,
+    )

@@ -32,6 +32,8 @@ from interp.files import check_fits, read_bytes, write_whole
 from interp.models.model import Model
 from interp.prompts.files import read_json
 
+_WHAT = "graphs of MIB"
+
 _Count = Annotated[int, Field(ge=1, le=2**20)]
 
 
@@ -74,6 +76,7 @@ def write_importances(file: str | Path, model: Model, edges: pd.DataFrame) -> No
             directions or methods, or the file cannot be written.
     """
     graph = graph_of(model)
+    graph.check_heads(_WHAT)
     if lacking := sorted({"writer", "reader", "effect"} - set(edges)):
         raise UserError(
             f"the edges have no column {shortened(lacking[0])}; expected writer, reader and effect"
@@ -121,6 +124,7 @@ def read_importances(file: str | Path, model: Model) -> pd.DataFrame:
         UserError: the file cannot be read, does not fit its schema, or belongs to another graph.
     """
     graph, path = graph_of(model), Path(file)
+    graph.check_heads(_WHAT)
     try:
         check_fits(path)
         found = _Importances.model_validate(read_json(read_bytes(path).decode()))
@@ -147,15 +151,15 @@ def read_importances(file: str | Path, model: Model) -> pd.DataFrame:
 def _config(model: Model, graph: Graph) -> dict[str, int | bool]:
     return {
         "n_layers": graph.layers,
-        "n_heads": graph.heads,
-        "parallel_attn_mlp": graph.parallel,
+        "n_heads": graph.shapes[0].heads,
+        "parallel_attn_mlp": graph.shapes[0].parallel,
         "d_model": int(model.text_config.hidden_size),
     }
 
 
 def _edges(graph: Graph) -> Iterator[tuple[str, Reader, list[str]]]:
     """Writer, reader and MIB's names for each edge; edges into keys and values may have several."""
-    copies = graph.heads // graph.key_value_heads
+    copies = graph.heads_per_key
     for reader in graph.readers:
         ends = [reader.name]
         if reader.site in ("q", "k", "v"):

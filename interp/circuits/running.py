@@ -27,6 +27,7 @@ class CircuitRuns:
     """Runs circuits of one model."""
 
     def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
+        graph.check_heads("circuits")
         self._model = model
         self._graph = graph
         self._budget = budget
@@ -125,6 +126,7 @@ class _Run:
         """Run a layer's heads and MLP for some of the circuits."""
         graph = self._graph
         attended, mlp = graph.attention_readers(layer), graph.mlp_reader(layer)
+        parallel = graph.shapes[layer].parallel
         heads = graph.heads_of(layer)
         sums = self._sums(rows, slice(attended.start, mlp + 1), slice(heads.start))
         stream = self._sources["resid_pre", layer]
@@ -147,16 +149,20 @@ class _Run:
         ]
         base = self._streams.at("resid_pre", layer).expand(len(rows), -1, -1)
         with self._layers.unprojected(located):
-            if graph.parallel:
+            if parallel:
                 write_heads(self._layers.alone(layer, base, ["z"], edits)["z"])
             else:
                 edits += [("z", write_heads), ("resid_mid", read_between)]
                 out = self._layers.alone(layer, base, ["mlp_out"], edits)["mlp_out"]
-        if graph.parallel:
+        if parallel:
             out = self._layers.alone(layer, read[:, -1], ["mlp_out"])["mlp_out"]
         written = graph.mlp_writer(layer)
-        before = self._writers.of_mlp(self._streams.at("mlp_out", layer))
-        self._keep(rows, slice(written, written + 1), self._writers.of_mlp(out) - before)
+        before = self._writers.of_whole("mlp_out", layer, self._streams.at("mlp_out", layer))
+        self._keep(
+            rows,
+            slice(written, written + 1),
+            self._writers.of_whole("mlp_out", layer, out) - before,
+        )
 
     def _attended(
         self, layer: int, read: Float[Tensor, "row reader token size"]

@@ -8,6 +8,7 @@ to the difference between the streams.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -16,10 +17,8 @@ from transformers.pytorch_utils import Conv1D
 
 from interp.circuits.graph import Graph, Reader
 from interp.errors import UserError
-from interp.models.architectures import layers_of
 from interp.models.backward_rules import norm_form
 from interp.models.model import Model
-from interp.models.sites import head_count
 from interp.patching.alignment import bring
 from interp.patching.cells import PatchingPair
 from interp.patching.passes import PairPasses, SiteKey, entrance, run_pair
@@ -33,8 +32,11 @@ _SHARE = 1e-3
 
 def writer_sites(graph: Graph) -> list[SiteKey]:
     """The sites from which the writers' contributions are computed."""
-    layers = range(graph.layers)
-    return [("resid_pre", 0), *((site, layer) for layer in layers for site in ("z", "mlp_out"))]
+    sites: list[SiteKey] = [("resid_pre", 0)]
+    for layer, own in enumerate(graph.shapes):
+        mixer = ("z" if own.heads else "attn_out", layer)
+        sites += [mixer] * own.mixer + [("mlp_out", layer)] * own.mlp
+    return sites
 
 
 class Writers:
@@ -43,40 +45,41 @@ class Writers:
     def __init__(self, model: Model, graph: Graph) -> None:
         self._model = model
         self._graph = graph
-        self._scale = model.residual_scale
-        self._heads = head_count(model, "q")
 
     def of(
         self, values: Mapping[SiteKey, Tensor]
     ) -> Iterator[Float[Tensor, "some_writers row token size"]]:
         """Contributions of the writers, one site at a time, from the tensors at `writer_sites`."""
         yield values["resid_pre", 0][None]
-        for layer in range(self._graph.layers):
-            yield self.of_heads(layer, values["z", layer])
-            yield self.of_mlp(values["mlp_out", layer])
+        for site, layer in writer_sites(self._graph)[1:]:
+            if site == "z":
+                yield self.of_heads(layer, values[site, layer])
+            else:
+                yield self.of_whole(site, layer, values[site, layer])
 
-    def of_mlp(self, output: Float[Tensor, "row token size"]) -> Float[Tensor, "1 row token size"]:
-        """Contribution of an MLP."""
-        return self._scale * output[None]
+    def of_whole(
+        self, site: str, layer: int, output: Float[Tensor, "row token size"]
+    ) -> Float[Tensor, "1 row token size"]:
+        """Contribution of an MLP or of a whole mixer."""
+        return self._model.layers[layer].scale(site) * output[None]
 
     def of_heads(
         self, layer: int, z: Float[Tensor, "row token width"]
     ) -> Float[Tensor, "head row token size"]:
         """Contribution of each head of a layer, from the outputs of all heads."""
-        own = layers_of(self._model.hf, self._model.architecture)[layer]
-        architecture = self._model.architecture
-        path = f"{architecture.attention}.{architecture.heads_out}"
-        projection = own.get_submodule(path)
+        own = self._model.layers[layer]
+        assert own.heads is not None
+        projection: Any = own.heads.out
         weight = input_by_output(projection).to(z)
-        by_head = z.view(*z.shape[:-1], self._heads, -1)
+        by_head = z.view(*z.shape[:-1], own.heads.count, -1)
         each = torch.einsum(
-            "rthd,hds->hrts", by_head, weight.view(self._heads, -1, weight.shape[1])
+            "rthd,hds->hrts", by_head, weight.view(own.heads.count, -1, weight.shape[1])
         )
-        if architecture.attention_out not in (architecture.attention, path):
-            norm = own.get_submodule(architecture.attention_out)
+        added = own.mixer[0].module
+        if added not in (own.heads.module, projection):
             total = projection.forward(z)  # without hooks, one of which may call this
-            each = norm_form(norm, total).parts(each, total)
-        return self._scale * each
+            each = norm_form(added, total).parts(each, total)
+        return own.mixer[0].scale * each
 
 
 def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
@@ -127,7 +130,9 @@ class PairStreams:
         whole = _difference(base, source, self.passes.pair)[0]
         error = (self.differences.sum(0).to(whole) - whole).norm(dim=-1)
         size = self.differences.norm(dim=-1).sum(0).to(whole)
-        if bool((error > _tolerance(whole.dtype) * size).any()):
+        # Tokens at which nothing but rounding differs have the rounding of their streams.
+        rounding = _ROUNDINGS * torch.finfo(whole.dtype).eps * base[0].norm(dim=-1).to(whole)
+        if bool((error > _tolerance(whole.dtype) * size + rounding).any()):
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) adds more to the residual stream "
                 "than the outputs of its heads and MLPs, so effects of edges would be wrong; patch "
@@ -135,18 +140,26 @@ class PairStreams:
             )
 
 
+_ROUNDINGS = 16
+"""Number of roundings of a stream's size that its sums may be off by."""
+
+
 def _tolerance(dtype: torch.dtype) -> float:
     return max(_SHARE, 4 * torch.finfo(dtype).eps)
 
 
 def _between(graph: Graph) -> list[SiteKey]:
-    return [] if graph.parallel else [("resid_mid", layer) for layer in range(graph.layers)]
+    return [
+        ("resid_mid", layer)
+        for layer, own in enumerate(graph.shapes)
+        if own.mixer and own.mlp and not own.parallel
+    ]
 
 
 def _differences(writers: Writers, passes: PairPasses, graph: Graph) -> Written:
     """The differences of all writers; only one site's outputs are in memory at a time."""
-    last = passes.base.values["mlp_out", graph.layers - 1]
-    differences = last.new_empty(len(graph.writers), *last.shape[1:])
+    first_stream = passes.base.values["resid_pre", 0]
+    differences = first_stream.new_empty(len(graph.writers), *first_stream.shape[1:])
     first = 0
     outputs = zip(writers.of(passes.base.values), writers.of(passes.source.values), strict=True)
     for base, source in outputs:
@@ -170,5 +183,6 @@ def stream_read(graph: Graph, reader: Reader) -> SiteKey:
     """The site at which a reader reads the residual stream."""
     if reader.site == "logits":
         return "resid_post", graph.layers - 1
-    between = reader.site == "mlp" and not graph.parallel
+    own = graph.shapes[reader.layer]
+    between = reader.site == "mlp" and own.mixer and not own.parallel
     return ("resid_mid" if between else "resid_pre"), reader.layer

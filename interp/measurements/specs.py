@@ -353,7 +353,7 @@ class Patch(OfPairs, Spec):
     backend: Annotated[str, FromText(_backend, "NAME")] = NATIVE
     """native, transformer-lens, nnsight, or a backend of another package"""
     remote: bool = False
-    """run a hub model on NDIF's servers, with nnsight"""
+    """run a hub model on NDIF's servers, with nnsight; its weights are not downloaded"""
 
     @model_validator(mode="after")
     def _check_together(self) -> "Patch":
@@ -373,11 +373,26 @@ class Patch(OfPairs, Spec):
                 f"the backend {self.backend} and the sites {', '.join(self.sites)}. Omit the "
                 "backend, and use z instead of pattern"
             )
+        if self.backend == "nnsight" and "pattern" in self.sites:
+            raise UserError(
+                "the backend nnsight has no site pattern: attention weights pass through no "
+                "module; use --backend native or transformer-lens"
+            )
         if self.remote and self.backend != "nnsight":
             raise UserError(
                 f"the backend {self.backend} does not run remotely; use the backend nnsight"
             )
+        if self.remote and self.estimate is not None:
+            raise UserError(
+                f"the estimate {self.estimate!r} needs gradients, for which the weights must be "
+                "on this machine; omit remote, or omit the estimate"
+            )
         return self
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether this machine computes; otherwise, a server does."""
+        return not self.remote
 
     def modules(self) -> Sequence[str]:
         """The modules of the measurement and of its backend."""

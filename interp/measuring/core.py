@@ -72,7 +72,7 @@ def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:
 
     Only the first prompt is examined. If its own logits are finite, the message is unchanged.
     """
-    if error == NOT_FINITE:
+    if error == NOT_FINITE and model.has_weights:
         try:
             check_finite(model, tokenize(model, prompts[:1])[0])
         except UserError as reason:
@@ -159,8 +159,10 @@ class Measurement:
     def shard_prompts(self) -> int:
         """Number of prompts to measure before results are kept: fewer for a model that is slow.
 
-        An even number, so that pairs are not split.
+        An even number, so that pairs are not split. Every pair that a server has run is kept.
         """
+        if not self.spec.needs_weights:
+            return 2
         most = self.spec.shard_prompts
         quick = _QUICK[self.model.device.type == "cpu"]
         slow = self.model.hf.num_parameters() / quick

@@ -109,6 +109,11 @@ class Spec(Options):
         """
         return prompts
 
+    @property
+    def needs_weights(self) -> bool:
+        """Whether a model's weights must be on the machine that measures."""
+        return True
+
     def identity(self) -> dict[str, JsonValue]:
         """All options that affect the numbers, including defaults."""
         return self.model_dump(mode="json", exclude=set(self.excluded_from_identity))

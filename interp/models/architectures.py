@@ -1,14 +1,24 @@
-"""Find a model's architecture, and check it against the model's modules."""
+"""Find a model's layers: by the names of its family, or by measuring."""
 
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from interp.errors import UserError
-from interp.models.families.modules import ARCHITECTURES, ENCODERS, LLAMA_LIKE, Architecture
+from interp.errors import UserError, shortened
+from interp.models.families.modules import (
+    ARCHITECTURES,
+    ENCODERS,
+    HEADS_OUT,
+    LLAMA_LIKE,
+    Architecture,
+)
+from interp.models.families.settings import has_several_streams
 from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
+from interp.models.layers import OF_HEADS, Anatomy, AttentionHeads, Layer, Part
+from interp.models.measured_layers import measured_anatomy
 from interp.plugins import ARCHITECTURES as PLUGINS
 from interp.plugins import loaded, misfit, plugins
 
@@ -19,36 +29,59 @@ UNMAPPED_WORKS = (
 """Message listing the measurements that do not require access to a model's modules."""
 
 
-def architecture_of(model: PreTrainedModel) -> Architecture:
-    """The architecture of a model, checked against its modules.
+def anatomy_of(model: PreTrainedModel) -> Anatomy:
+    """The layers of a model.
 
-    A model type that is not listed is assumed to have the layout of Llama, the most common one,
-    possibly as the text part of a model that reads images.
+    A listed family has the modules that its names say; the layers of another causal model are
+    measured, possibly as the text part of a model that reads images.
 
     Raises:
-        UserError: modules are missing, an encoder is not listed, or the model is a text-to-text
-            model, which has two stacks.
+        UserError: modules are missing, an encoder is not listed, the layers of a causal model do
+            not pass on one residual stream, or the model is a text-to-text model, which has two
+            stacks.
     """
     kind = kind_of(model.config, [type(model).__name__])
     if kind is not CAUSAL:
-        return _architecture_of_encoder(model, kind)
+        return _anatomy_of_encoder(model, kind)
     # A model that also reads images has the layers of its text part, such as gemma3_text.
-    listed = listed_for(model.config.get_text_config())
+    config = model.config.get_text_config()
+    if has_several_streams(config):
+        raise UserError(
+            f"{model.config.model_type!r} has several residual streams (AltUp), whose sites are "
+            f"not known here. {UNMAPPED_WORKS}"
+        )
+    names = listed_for(config)
     inside = ("model.", "model.language_model.", 1)
     text_part = replace(
-        listed,
-        layers=listed.layers.replace(*inside),
-        final_norm=listed.final_norm and listed.final_norm.replace(*inside),
+        names,
+        layers=names.layers.replace(*inside),
+        final_norm=names.final_norm and names.final_norm.replace(*inside),
     )
-    for architecture in (text_part, listed):
-        problem = _mismatch(model, architecture)
-        if problem is None:
-            return architecture
+    # Weights that are not there cannot be measured; most unlisted families resemble Llama.
+    weightless = any(parameter.is_meta for parameter in model.parameters())
+    if _listed(config.model_type, causal=True) is not None or weightless:
+        for own in (text_part, names):
+            if _mismatch(model, own) is None:
+                return _named_anatomy(model, own)
+    problem = "its weights are not in memory" if weightless else _NO_CHAIN
+    if not weightless:
+        try:
+            found = measured_anatomy(model, names, partial(_headed, names, config, measured=True))
+        except Exception as error:  # whatever a family's own code may raise
+            problem = f"a pass over a few tokens failed ({shortened(str(error))})"
+        else:
+            if found is not None:
+                return found
     raise UserError(
-        f"the architecture {model.config.model_type!r} cannot be inspected, because it does not "
-        f"have the expected structure: {problem}. {UNMAPPED_WORKS}. Known architectures are "
-        f"{', '.join(ARCHITECTURES)}, and those built like Llama"
+        f"the layers of the architecture {model.config.model_type!r} cannot be inspected: "
+        f"{problem}. {UNMAPPED_WORKS}"
     )
+
+
+_NO_CHAIN = (
+    "there is no list of layers each of which reads only the one tensor that the layer before it "
+    "returned (some architectures have several residual streams, or run a layer several times)"
+)
 
 
 def listed_for(config: PreTrainedConfig, *, causal: bool = True) -> Architecture:
@@ -79,7 +112,7 @@ def _listed(model_type: str, *, causal: bool) -> Architecture | None:
     return found if found.causal is causal else None
 
 
-def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture:
+def _anatomy_of_encoder(model: PreTrainedModel, kind: Kind) -> Anatomy:
     own = _listed(model.config.model_type, causal=False)
     listed = own if kind is CLASSIFIER else None
     if listed is None:
@@ -97,38 +130,101 @@ def _architecture_of_encoder(model: PreTrainedModel, kind: Kind) -> Architecture
             f"the encoder {model.config.model_type!r} cannot be inspected, because it does not "
             f"have the expected structure: {problem}. {UNMAPPED_WORKS}"
         )
-    return listed
-
-
-def layers_of(model: PreTrainedModel, architecture: Architecture) -> Sequence[nn.Module]:
-    """The layers, first to last."""
-    return list(model.get_submodule(architecture.layers).children())
-
-
-def attentions_of(model: PreTrainedModel, architecture: Architecture) -> Sequence[nn.Module]:
-    """The attention module of each layer, first to last."""
-    layers = layers_of(model, architecture)
-    return [layer.get_submodule(architecture.attention) for layer in layers]
+    return _named_anatomy(model, listed)
 
 
 def _mismatch(model: PreTrainedModel, architecture: Architecture) -> str | None:
     for path in (architecture.layers, architecture.final_norm):
-        if path is not None and not _has(model, path):
+        if path is not None and _at(model, path) is None:
             return f"no module {path}"
-    layers = layers_of(model, architecture)
+    layers = [*model.get_submodule(architecture.layers).children()]
     expected = model.config.get_text_config().num_hidden_layers
     if len(layers) != expected:
         return f"{len(layers)} layers in {architecture.layers}, but {expected} in the configuration"
     for index, layer in enumerate(layers):
         for path in (architecture.attention, architecture.mlp):
-            if not _has(layer, path):
+            if _at(layer, path) is None:
                 return f"no module {architecture.layers}.{index}.{path}"
     return None
 
 
-def _has(module: nn.Module, path: str) -> bool:
+def _named_anatomy(model: PreTrainedModel, names: Architecture) -> Anatomy:
+    config = model.config.get_text_config()
+    layers = [
+        _headed(names, config, _named(layer, names, config), measured=False)
+        for layer in model.get_submodule(names.layers).children()
+    ]
+    norm = None if names.final_norm is None else model.get_submodule(names.final_norm)
+    return Anatomy(layers, norm, names)
+
+
+def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> Layer:
+    """A layer of a listed family."""
+    scale, lacks = names.residual_scale(config), {}
+    mixer, mlp = _at(layer, names.attention_out), _at(layer, names.mlp_out)
+    if mixer is None:
+        lacks["attn_out"] = f"its {type(layer).__name__} has no module {names.attention_out}"
+    if mlp is None:
+        lacks["mlp_out"] = f"its {type(layer).__name__} has no module {names.mlp_out}"
+    # The layers of GPT-NeoX may be either.
+    if names.parallel or getattr(layer, "use_parallel_residual", False):
+        lacks["resid_mid"] = "attention and MLP read the same residual stream in parallel"
+    elif names.mlp_norm is None:
+        lacks["resid_mid"] = "its norms are on the residual stream itself"
+    between = None if "resid_mid" in lacks else _at(layer, str(names.mlp_norm))
+    if between is None and "resid_mid" not in lacks:
+        lacks["resid_mid"] = f"its {type(layer).__name__} has no module {names.mlp_norm}"
+    parts = [() if own is None else (Part(own, scale),) for own in (mixer, mlp)]
+    reader = None if between is None else Part(between)
+    return Layer(layer, parts[0], parts[1], between=reader, lacks=lacks)
+
+
+def _headed(
+    names: Architecture, config: PreTrainedConfig, layer: Layer, *, measured: bool
+) -> Layer:
+    """A layer with its heads, and with the reasons for which sites of heads are absent."""
+    module = _attention_of(layer.module, names, measured=measured)
+    if module is None:
+        kinds = [type(part.module).__name__ for part in layer.mixer]
+        reason = f"its mixer ({', '.join(kinds) or 'none'}) has no heads that are known here"
+        return replace(layer, lacks={**layer.lacks, **dict.fromkeys(OF_HEADS, reason)})
+    count: int = config.num_attention_heads
+    shared: int = getattr(config, "num_key_value_heads", None) or count
+    outs = HEADS_OUT if measured else (names.heads_out,)
+    out = next((own for path in outs if (own := _at(module, path)) is not None), None)
+    qkv = [_at(module, path) for path in names.qkv]
+    kind, lacks = type(module).__name__, dict(layer.lacks)
+    for site, own, path in zip("zqkv", (out, *qkv), (names.heads_out, *names.qkv), strict=True):
+        if own is None:
+            lacks[site] = f"its {kind} has no module {path}"
+    size = getattr(module, "head_dim", None) if measured else None
+    sides = ("in_features", "out_features", "out_features", "out_features")
+    numbers = (count, count, shared, shared)
+    for site, own, side, heads in zip("zqkv", (out, *qkv), sides, numbers, strict=True):
+        width = getattr(own, side, None)
+        if size is not None and width is not None and width != heads * size:
+            lacks[site] = f"its {kind} has {width} numbers there, not {heads} heads of {size}"
+    return replace(layer, heads=AttentionHeads(module, out, tuple(qkv), count, shared), lacks=lacks)
+
+
+def _attention_of(layer: nn.Module, names: Architecture, *, measured: bool) -> nn.Module | None:
+    """The module of a layer that attends with heads."""
+    named: nn.Module | None = _at(layer, names.attention)
+    if not measured or (named is not None and _has_heads(named, names)):
+        return named
+    return next((own for own in layer.modules() if _has_heads(own, names)), None)
+
+
+def _has_heads(module: nn.Module, names: Architecture) -> bool:
+    """Whether a module is attention with an output projection and projections of its own."""
+    return any(_at(module, path) is not None for path in HEADS_OUT) and any(
+        _at(module, path) is not None for path in (*names.qkv, "q_b_proj", "kv_b_proj")
+    )
+
+
+def _at(module: nn.Module, path: str) -> Any:
+    """The module at a path; None if there is none."""
     try:
-        module.get_submodule(path)
+        return module.get_submodule(path)
     except AttributeError:
-        return False
-    return True
+        return None

@@ -22,7 +22,7 @@ from interp.models.families.attention import attention_logits, attention_weights
 from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.models.sites import hooked, layer_count, locate, watched
+from interp.models.sites import hooked, layer_count, layers_with, locate, watched
 
 Row = Float[Tensor, "batch token"]
 """Attention from one token to each token of the prompt, averaged over the heads of one layer."""
@@ -55,7 +55,8 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
         record = _recorded_fused
     else:
         own = model.kind is CAUSAL and model.is_mapped
-        record = _recorded_eager if own else _recorded_outputs
+        every = own and len(layers_with(model, "pattern")) == layer_count(model)
+        record = _recorded_eager if every else _recorded_outputs
     query = 0 if model.kind is CLASSIFIER else -1
     with record(model, rows, query), _refusing_none(model, rows):
         yield rows

@@ -23,7 +23,6 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from interp.errors import UserError
-from interp.models.architectures import attentions_of, layers_of
 from interp.models.families.attention import attention_logits, attention_weights, check_understood
 from interp.models.model import Model
 from interp.models.sites import attention_by, hooked, replaced
@@ -94,10 +93,10 @@ def check_rules(model: Model, rules: BackwardRules) -> None:
     Raises:
         UserError: the architecture is not supported, or its gates are unknown.
     """
-    layers = layers_of(model.hf, model.architecture)
+    layers = model.layers
     if rules.gate_share != PLAIN.gate_share:
         for layer in layers:
-            _gates_of(model, layer)
+            _gates_of(model, layer.module)
 
 
 def open_attention(model: Model) -> AbstractContextManager[None]:
@@ -110,7 +109,7 @@ def open_attention(model: Model) -> AbstractContextManager[None]:
 
 @contextmanager
 def _frozen_norms(model: Model) -> Iterator[None]:
-    layers = layers_of(model.hf, model.architecture)
+    layers = [layer.module for layer in model.layers]
     ran: set[nn.Module] = set()
     with ExitStack() as stack:
         for module in model.hf.modules():
@@ -125,7 +124,12 @@ def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
     forward: Norm = module.forward
     forms: list[_Form] = []
 
-    def frozen(hidden_states: Hidden) -> Hidden:
+    def frozen(hidden_states: Hidden, *others: Any, **named: Any) -> Hidden:
+        if others or named:
+            raise UserError(
+                f"{type(module).__name__} reads more than the stream, so its denominators cannot "
+                "be held constant; omit methods with frozen norms"
+            )
         ran.add(module)
         if not forms:
             tokens = hidden_states.detach().flatten(0, -2)
@@ -216,7 +220,7 @@ def _precise(tensor: Tensor) -> torch.dtype:
 
 @contextmanager
 def _ruled_attention(model: Model, rules: BackwardRules) -> Iterator[None]:
-    attentions = attentions_of(model.hf, model.architecture)
+    attentions = [layer.heads.module for layer in model.layers if layer.heads is not None]
     ran: set[nn.Module] = set()
     token = _IN_FORCE.set((rules, ran.add))
     try:
@@ -291,7 +295,7 @@ def _shared_gates(model: Model, share: float) -> Iterator[None]:
         ran.add(module)
         _with_share(output, share)
 
-    gates = [_gates_of(model, layer) for layer in layers_of(model.hf, model.architecture)]
+    gates = [_gates_of(model, layer.module) for layer in model.layers]
     hooks = [module.register_forward_hook(scale) for own in gates for module in own]
     with hooked(*hooks):
         yield
@@ -299,14 +303,14 @@ def _shared_gates(model: Model, share: float) -> Iterator[None]:
 
 
 def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
-    mlp = layer.get_submodule(model.architecture.mlp)
+    names, mlp = model.architecture, layer
     try:
-        return [mlp.get_submodule(path) for path in model.architecture.gates]
+        mlp = layer.get_submodule(names.mlp)
+        return [mlp.get_submodule(path) for path in names.gates]
     except AttributeError as error:
         raise UserError(
-            f"the gates of {type(mlp).__name__}, the MLP of {model.name} "
-            f"({model.hf.config.model_type}), are unknown; omit methods that change its "
-            "gradient, such as gim"
+            f"the gates of {type(mlp).__name__}, in {model.name} ({model.hf.config.model_type}), "
+            "are unknown; omit methods that change its gradient, such as gim"
         ) from error
 
 

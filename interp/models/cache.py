@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
-from interp.models.families.settings import short_length
+from interp.models.families.settings import keeps_indexer_keys, short_length
 from interp.models.model import Model
 
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -71,10 +71,19 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 def holds_key_values_alone(model: Model) -> bool:
     """Whether a later pass needs only the keys and values of an earlier pass."""
+    if model.kind.reads_ahead or model.is_recurrent:
+        return False
     config = model.text_config
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
-    return plain and len(layers) == config.num_hidden_layers
+    return plain and len(layers) == getattr(config, "num_hidden_layers", None)
+
+
+def runs_in_parts(model: Model) -> bool:
+    """Whether a pass may begin at any layer and token, behind keys and values of earlier tokens."""
+    if keeps_indexer_keys(model.text_config) or model.reads_tokens_again:
+        return False
+    return holds_key_values_alone(model) and model.anatomy.chained
 
 
 class _GatheredLayer(DynamicLayer):

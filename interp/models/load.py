@@ -179,12 +179,56 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         notes += (
             f"{found.name} also holds {pickle}, which is not read and may differ from its weights",
         )
-    model = Model(found.name, hf, found.tokenizer, source, loading.chat(), notes)
+    return _noted(Model(found.name, hf, found.tokenizer, source, loading.chat(), notes))
+
+
+def _noted(model: Model) -> Model:
+    """The model with a note on its thinking, after its notes are written to standard error."""
     if model.thinking_note:
-        model = replace(model, notes=(*notes, model.thinking_note))
+        model = replace(model, notes=(*model.notes, model.thinking_note))
     for note in model.notes:
         echo(note)
     return model
+
+
+def check_on_hub(model: FoundModel | Model) -> None:
+    """Check that a server can know a model: by its name on the hub.
+
+    Raises:
+        UserError: the model is not from the hub.
+    """
+    if model.source.get("kind") != "hub":
+        raise UserError(
+            f"remote execution requires a model from the hub, but {model.name} is not one; "
+            "omit remote, or use a hub name"
+        )
+
+
+_OF_WEIGHTS = ("device", "device_map", "quantization", "allow_pickle", "trust_remote_code")
+"""Options that say how weights are loaded on this machine, or whose code computes with them."""
+
+
+def load_skeleton(found: FoundModel, loading: Loading) -> Model:
+    """A model without its weights, which a server has: its modules are empty.
+
+    Raises:
+        UserError: an option concerns weights on this machine, or the configuration describes no
+            model.
+    """
+    for name in _OF_WEIGHTS:
+        if value := getattr(loading, name):
+            raise UserError(
+                f"got {name} {value!r}, which concerns weights on this machine, but {found.name} "
+                f"runs on a server; omit {name}, or omit remote"
+            )
+    options = {} if loading.dtype == "auto" else {"dtype": getattr(torch, loading.dtype)}
+    with as_user_error(found.format.configuration, found.name), torch.device("meta"):
+        hf = found.kind.auto_for(found.config).from_config(
+            deepcopy(found.config), attn_implementation=loading.attn_implementation, **options
+        )
+    hf.train(False)
+    hf.name_or_path = str(found.location)
+    return _noted(Model(found.name, hf, found.tokenizer, dict(found.source), loading.chat()))
 
 
 def find_named(text: str, loading: Loading) -> FoundModel:

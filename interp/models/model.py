@@ -3,6 +3,8 @@
 import hashlib
 import inspect
 import json
+import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,12 +23,13 @@ from transformers import (
 )
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
-from interp.models.architectures import architecture_of, family_modules, listed_for
+from interp.models.architectures import anatomy_of, family_modules, listed_for
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.families import settings
 from interp.models.families.modules import Architecture
 from interp.models.formats import format_of
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
+from interp.models.layers import Anatomy, Layer
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.quantized import check_differentiable, quantization_of
@@ -95,20 +98,35 @@ class Model:
         return kind
 
     @cached_property
-    def architecture(self) -> Architecture:
-        """The paths of the model's modules, used by all code that inspects the model.
+    def anatomy(self) -> Anatomy:
+        """The model's layers and their modules, used by all code that inspects the model.
 
         Raises:
             UserError: the architecture is not supported; even so, answers, input gradients and
                 attention can be read.
         """
-        return architecture_of(self.hf)
+        with self.measuring():
+            return anatomy_of(self.hf)
+
+    @property
+    def architecture(self) -> Architecture:
+        """The names of the modules in the model's family, or in the family that it resembles most.
+
+        Raises:
+            UserError: see `anatomy`.
+        """
+        return self.anatomy.names
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """The layers, first to last; see `anatomy`."""
+        return self.anatomy.layers
 
     @property
     def is_mapped(self) -> bool:
         """Whether the architecture is supported."""
         try:
-            return bool(self.architecture)
+            return bool(self.anatomy)
         except UserError:
             return False
 
@@ -126,6 +144,11 @@ class Model:
     def device(self) -> torch.device:
         """The device of the input embeddings, and therefore of the inputs."""
         return device_of(self.hf.get_input_embeddings())
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the weights are on this machine, and not only on a server (`load_skeleton`)."""
+        return self.device.type != "meta"
 
     @property
     def dtype(self) -> str:
@@ -193,7 +216,7 @@ class Model:
         """The layers that have attention, if others have none; otherwise empty."""
         return settings.attention_layers(self.text_config)
 
-    @property
+    @cached_property
     def reads_tokens_again(self) -> bool:
         """Whether later layers also read the tokens, which the input embeddings do not replace."""
         return any(path.endswith(settings.READING_TOKENS) for path, _ in self.hf.named_modules())
@@ -377,7 +400,8 @@ class Model:
         """Within the block, the model is in evaluation mode and its parameters get no gradients.
 
         Raises:
-            UserError: PyTorch failed to compile a kernel in the block.
+            UserError: PyTorch failed to compile a kernel in the block, or the model's own code
+                failed.
         """
         training = self.hf.training
         trainable = [p for p in self.hf.parameters() if p.requires_grad]
@@ -388,11 +412,29 @@ class Model:
             yield
         except RuntimeError as error:
             _refuse_uncompiled(self.name, error)
+            self._refuse_failed(error)
+            raise
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            self._refuse_failed(error)
             raise
         finally:
             self.hf.train(training)
             for parameter in trainable:
                 parameter.requires_grad_(True)
+
+    def _refuse_failed(self, error: Exception) -> None:
+        """Raise a ModelError if the model's own code raised an error."""
+        frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        # Inside the model, our own hooks may fail, too.
+        if frames and _OWN_CODE in frames[-1] and "memory" not in str(error).lower():
+            raise ModelError(
+                f"{self.name} ({self.hf.config.model_type}) cannot be run in this way; its own "
+                f"code says: {type(error).__name__}: {shortened(str(error))}"
+            ) from error
+
+
+_OWN_CODE = f"{os.sep}transformers{os.sep}"
+"""In the path of every file with a model's code."""
 
 
 def _refuse_uncompiled(name: str, error: RuntimeError) -> None:

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from interp.choices import SITES
-from interp.errors import ModelError, UserError
-from interp.models.architectures import UNMAPPED_WORKS, layers_of
-from interp.models.families.settings import has_several_streams
+from interp.errors import UserError
+from interp.models.layers import Part
 from interp.models.model import Model
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
@@ -36,89 +35,91 @@ class Location:
     """The first layer that must run for a patch to take effect; the number of layers if none must
     run.
     """
-
-
-@contextmanager
-def fed_embeddings(model: Model) -> Iterator[None]:
-    """Refuse a model that also reads the tokens themselves, such as Gemma 4 (E2B, E4B).
-
-    Raises:
-        UserError: the model cannot be run from input embeddings alone.
-    """
-    try:
-        yield
-    except RuntimeError as error:
-        if "inputs_embeds" not in str(error):
-            raise
-        raise ModelError(
-            f"{model.name} ({model.hf.config.model_type}) reads its tokens in each layer "
-            "(per-layer embeddings), so it cannot be run from input embeddings alone, as this "
-            f"needs. {UNMAPPED_WORKS}"
-        ) from error
+    others: tuple[Part, ...] = ()
+    """Modules that run before this one, whose outputs are parts of the site, as this one's is."""
+    scale: float = 1.0
+    """With other parts, the factor of this module's output in the sum that the site then is."""
+    flat_in: nn.Module | None = None
+    """The layer, if a module returns, or reads, the tokens of all its rows one after another."""
+    overwritten: bool = False
+    """Whether the tensor is later changed in place, so that its values must be copied."""
 
 
 def locate(model: Model, site: str, layer: int) -> Location:
     """The location at which a site is read and, unless it acts through another site, patched.
 
     Raises:
-        UserError: the architecture has no such site, or several residual streams.
+        UserError: the layer has no such site.
     """
-    if has_several_streams(model.text_config):
-        raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) has several residual streams (AltUp), "
-            f"whose sites are not known here. {UNMAPPED_WORKS}"
-        )
-    layers = layers_of(model.hf, model.architecture)
-    architecture, own = model.architecture, layers[layer]
     if site in ("resid_pre", "resid_post"):
-        return _stream(model, layers, layer if site == "resid_pre" else layer + 1)
+        return _stream(model, layer if site == "resid_pre" else layer + 1)
+    own = model.layers[layer]
+    if site in own.lacks:
+        raise UserError(
+            f"layer {layer} of {model.name} ({model.hf.config.model_type}) lacks the site {site}: "
+            f"{own.lacks[site]}; omit the site"
+        )
     if SITES[site].heads is not None:
-        return _location_of_heads(model, site, own.get_submodule(architecture.attention), layer)
+        return _location_of_heads(model, site, layer)
     if site == "resid_mid":
-        reader = _module(model, own, _reader_of_sum(model, own), site)
-        return Location(reader, "input", _whole, layer)
-    paths = {"attn_out": architecture.attention_out, "mlp_out": architecture.mlp_out}
-    return Location(_module(model, own, paths[site], site), "output", _whole, layer)
+        assert own.between is not None
+        flat_in = own.module if own.between.flat else None
+        return Location(own.between.module, "input", _whole, layer, flat_in=flat_in)
+    parts = own.mixer if site == "attn_out" else own.mlp
+    flat_in = own.module if any(part.flat for part in parts) else None
+    *others, last = parts
+    scale = last.scale if others else 1.0
+    overwritten = any(part.overwritten for part in parts)
+    return Location(
+        last.module, "output", _whole, layer, tuple(others), scale, flat_in, overwritten
+    )
 
 
-def _stream(model: Model, layers: Sequence[nn.Module], layer: int) -> Location:
+def _stream(model: Model, layer: int) -> Location:
     """The residual stream that a layer reads, or the stream after the last layer."""
-    final_norm = model.architecture.final_norm
+    layers, final_norm = model.layers, model.anatomy.final_norm
     if layer < len(layers):
-        return Location(layers[layer], "input", _whole, layer)
+        return Location(layers[layer].module, "input", _whole, layer)
     if final_norm is None:
-        return Location(layers[-1], "output", _whole, layer - 1)
-    return Location(model.hf.get_submodule(final_norm), "input", _whole, layer)
+        return Location(layers[-1].module, "output", _whole, layer - 1)
+    return Location(final_norm, "input", _whole, layer)
 
 
-def _location_of_heads(model: Model, site: str, attention: nn.Module, layer: int) -> Location:
-    architecture = model.architecture
+def _location_of_heads(model: Model, site: str, layer: int) -> Location:
+    heads = model.layers[layer].heads
+    assert heads is not None
     if SITES[site].is_weights:
-        if not architecture.causal:
+        if not model.architecture.causal:
             raise UserError(
                 f"the site {site} is not supported for encoders such as {model.name}; omit it, or "
                 "patch z, through which it acts"
             )
-        return Location(attention, "weights", lambda weights: weights, layer)
+        return Location(heads.module, "weights", lambda weights: weights, layer)
     if site == "z":
-        module = _module(model, attention, architecture.heads_out, site)
-        return Location(module, "input", _own_heads(head_count(model, site)), layer)
-    module = _module(model, attention, architecture.qkv["qkv".index(site)], site)
+        assert heads.out is not None
+        return Location(heads.out, "input", _own_heads(heads.count), layer)
+    module = heads.qkv["qkv".index(site)]
+    assert module is not None
     return Location(module, "output", _heads(model, site), layer)
 
 
 def layer_count(model: Model) -> int:
     """Number of layers in the model."""
-    return len(layers_of(model.hf, model.architecture))
+    return len(model.layers)
+
+
+def layers_with(model: Model, site: str) -> list[int]:
+    """The layers that have a site."""
+    needed = {site, SITES[site].patched_at}
+    return [i for i, layer in enumerate(model.layers) if not needed & layer.lacks.keys()]
 
 
 def head_count(model: Model, site: str) -> int:
     """Number of heads in each layer at a site."""
-    config = model.text_config
-    heads: int = config.num_attention_heads
-    if SITES[site].heads == "key-value":
-        heads = getattr(config, "num_key_value_heads", None) or heads
-    return heads
+    found = next((layer.heads for layer in model.layers if layer.heads is not None), None)
+    if found is None:
+        return 0
+    return found.shared if SITES[site].heads == "key-value" else found.count
 
 
 def check_sites(
@@ -127,8 +128,16 @@ def check_sites(
     *,
     layers: Sequence[int] | None = None,
     heads: Sequence[int] | None = None,
+    everywhere: bool = False,
 ) -> None:
     """Check that a model has the sites, layers and heads.
+
+    Args:
+        model: the model.
+        sites: the sites, each of which some layer must have.
+        layers: the layers that must have the sites; None for any layer.
+        heads: the heads that the sites must have; None for all.
+        everywhere: whether every layer must have the sites.
 
     Raises:
         UserError: the model lacks a site, layer or head, or a site has no heads.
@@ -142,7 +151,9 @@ def check_sites(
                 f"{with_heads}"
             )
         _check_indices(f"{site} head", heads, head_count(model, site), model)
-        for layer in range(layer_count(model)):
+        own = layers_with(model, site)
+        wanted = own or [0] if layers is None else layers
+        for layer in range(layer_count(model)) if everywhere else wanted:
             for needed in (site, SITES[site].patched_at):
                 locate(model, needed, layer)
 
@@ -153,32 +164,6 @@ def _check_indices(kind: str, given: Sequence[int] | None, count: int, model: Mo
             raise UserError(
                 f"no {kind} {index} in {model.name}, which has {count}; expected 0 to {count - 1}"
             )
-
-
-def _module(model: Model, parent: nn.Module, path: str, site: str) -> nn.Module:
-    try:
-        return parent.get_submodule(path)
-    except AttributeError as error:
-        raise UserError(
-            f"the architecture {model.hf.config.model_type!r} lacks the site {site}: its "
-            f"{type(parent).__name__} has no module {path}; omit the site"
-        ) from error
-
-
-def _reader_of_sum(model: Model, layer: nn.Module) -> str:
-    """The path of the module that reads the residual stream after attention is added to it."""
-    reader = model.architecture.mlp_norm
-    # The layers of GPT-NeoX may be either.
-    parallel = model.architecture.parallel or getattr(layer, "use_parallel_residual", False)
-    if reader is None or parallel:
-        why = "its norms are on the residual stream itself"
-        if parallel:
-            why = "attention and MLP read the same residual stream in parallel"
-        raise UserError(
-            f"the architecture {model.hf.config.model_type!r} lacks the site resid_mid: {why}; "
-            "omit the site"
-        )
-    return reader
 
 
 def _whole(tensor: Float[Tensor, "row token width"]) -> Float[Tensor, "row token 1 width"]:
@@ -209,7 +194,18 @@ Key = TypeVar("Key", bound=Hashable)
 
 def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
     """Within the block, pass the tensor at each location through its edit, in the given order."""
-    return hooked(*(_hook(location, edit) for location, edit in edits))
+    return hooked(*(hook for location, edit in edits for hook in _hooks(location, edit)))
+
+
+def embedded_as(model: Model, embeddings: Tensor) -> AbstractContextManager[None]:
+    """Within the block, replace the input embeddings of all tokens.
+
+    Unlike a pass over embeddings alone, the model still reads the tokens themselves wherever else
+    it needs them, as in the layers of Gemma 4 (E2B, E4B).
+    """
+    embedding = model.hf.get_input_embeddings()
+    # Some models scale their embeddings in place.
+    return hooked(embedding.register_forward_hook(lambda *unused: embeddings.clone()))
 
 
 @contextmanager
@@ -284,21 +280,52 @@ def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activa
     return hidden_states
 
 
-def _hook(location: Location, edit: Edit) -> RemovableHandle:
+def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
+    shape: list[int] = []
+    if location.flat_in is not None:
+
+        def enter(module: nn.Module, inputs: Any, named: dict[str, Any]) -> None:
+            shape[:] = (inputs[0] if inputs else named["hidden_states"]).shape
+
+        yield location.flat_in.register_forward_pre_hook(enter, with_kwargs=True)
+
+    def changed(tensor: Tensor) -> Tensor:
+        new = edit(tensor.view(shape)).view(tensor.shape) if shape else edit(tensor)
+        return new.clone() if location.overwritten else new
+
     if location.end == "input":
 
         def change_input(module: nn.Module, inputs: Any, named: dict[str, Any]) -> Any:
             if inputs:
-                return (edit(inputs[0]), *inputs[1:]), named
-            return inputs, {**named, "hidden_states": edit(named["hidden_states"])}
+                return (changed(inputs[0]), *inputs[1:]), named
+            return inputs, {**named, "hidden_states": changed(named["hidden_states"])}
 
-        return location.module.register_forward_pre_hook(change_input, with_kwargs=True)
+        yield location.module.register_forward_pre_hook(change_input, with_kwargs=True)
+        return
 
     place = 1 if location.end == "weights" else 0
+    others: list[Tensor] = []
+    for part in location.others:
+
+        def keep(module: nn.Module, inputs: Any, output: Any, scale: float = part.scale) -> None:
+            own = output[0] if isinstance(output, tuple | list) else output
+            others.append(scale * own)
+
+        yield part.module.register_forward_hook(keep)
+
+    def change(tensor: Tensor) -> Tensor:
+        if not others:
+            return changed(tensor)
+        rest = sum(others[1:], others[0])
+        others.clear()
+        return (changed(rest + location.scale * tensor) - rest) / location.scale
 
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
-        if isinstance(output, tuple):  # the attention module also returns its weights
-            return (*output[:place], edit(output[place]), *output[place + 1 :])
-        return edit(output)
+        if isinstance(output, tuple | list):  # the attention module also returns its weights
+            if output[place] is None:  # some return no weights
+                return output
+            new = [*output[:place], change(output[place]), *output[place + 1 :]]
+            return type(output)(new)
+        return change(output)
 
-    return location.module.register_forward_hook(change_output)
+    yield location.module.register_forward_hook(change_output)

@@ -5,12 +5,12 @@ Logits computed here may differ from the model's own logits within a tolerance.
 
 import copy
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.model import Model
@@ -83,15 +83,18 @@ class ExactLogits:
 
     def __init__(self, model: Model) -> None:
         self._unembedding: Any = model.unembedding
-        self._final_norm = _final(model).module
-        weights = (*self._unembedding.parameters(), *self._final_norm.parameters())
+        self._final_norm = model.anatomy.final_norm
+        norm = [] if self._final_norm is None else [*self._final_norm.parameters()]
+        weights = (*self._unembedding.parameters(), *norm)
         if any(weight.is_meta for weight in weights):
             raise UserError(
                 f"the final norm or the unembedding of {model.name} is offloaded, but patching "
                 "reads both; use devices that can hold them, or --quantization"
             )
         self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
-        self._norm: nn.Module = copy.deepcopy(self._final_norm).to(self._dtype)
+        self._norm: Any = copy.deepcopy(self._final_norm)
+        if self._norm is not None:
+            self._norm.to(self._dtype)
 
     @contextmanager
     def of(self, tokens: Sequence[int]) -> Iterator[None]:
@@ -106,12 +109,15 @@ class ExactLogits:
             return normed
 
         def unembed(states: Float[Tensor, "row token size"]) -> Float[Tensor, "row token answer"]:
-            logits: Tensor = states.flatten(0, 1) @ weight.T.to(states.device)
+            logits: Tensor = states.flatten(0, 1).to(self._dtype) @ weight.T.to(states.device)
             if offset is not None:
                 logits = logits + offset.to(states.device)
             return logits.view(*states.shape[:2], -1)
 
-        with replaced(self._final_norm, norm), replaced(self._unembedding, unembed):
+        with ExitStack() as stack:
+            stack.enter_context(replaced(self._unembedding, unembed))
+            if self._final_norm is not None:
+                stack.enter_context(replaced(self._final_norm, norm))
             yield
 
     def _rows(self, weight: Tensor, tokens: Int[Tensor, " token"]) -> Tensor:
@@ -120,11 +126,10 @@ class ExactLogits:
 
 def _final(model: Model) -> Location:
     """The location of the final norm's output."""
-    path = model.architecture.final_norm
-    if path is None:
+    module = model.anatomy.final_norm
+    if module is None:
         raise UserError(
-            f"{model.name} is a {model.kind.name}, which has no final norm and no unembedding; "
-            "perplexity and exact token logits are defined only for causal language models"
+            f"{model.name} ({model.hf.config.model_type}) has no final norm of its own before an "
+            "unembedding, so perplexity cannot be computed for it"
         )
-    module = model.hf.get_submodule(path)
     return Location(module, "output", lambda states: states.unsqueeze(-2), layer_count(model))

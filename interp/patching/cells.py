@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from interp.choices import ALL, SITES, Granularity, Policy
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.models.sites import head_count, layer_count
+from interp.models.sites import head_count, layers_with
 from interp.patching.alignment import Alignment, align, refusal
 from interp.prompts.mixing import donors_of, mixed
 from interp.prompts.prompt import Prompt
@@ -141,7 +141,7 @@ def cells_of(
         own_heads: Sequence[int | None] = [None]
         if SITES[site].heads is not None:
             own_heads = range(head_count(model, site)) if heads is None else heads
-        for layer in range(layer_count(model)) if layers is None else layers:
+        for layer in layers_with(model, site) if layers is None else layers:
             for head in own_heads:
                 for group in chosen:
                     yield Cell(site, layer, head, group)

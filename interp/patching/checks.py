@@ -4,21 +4,21 @@ Each site is checked separately on one prompt, so an unusual architecture loses 
 fail. `resid_pre` and `resid_post` only require that layers pass on a residual stream.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import ModelError, UserError
-from interp.models.architectures import UNMAPPED_WORKS
-from interp.models.families.settings import keeps_indexer_keys
+from interp.models.cache import runs_in_parts
 from interp.models.model import Model
-from interp.models.sites import layer_count
+from interp.models.sites import layer_count, layers_with
 from interp.models.unembedding import ExactLogits, agree
 from interp.patching.cells import PatchingPair
 from interp.patching.exact import run_from
 from interp.patching.passes import (
+    Pass,
     SiteKey,
     answers_alone,
     embed,
@@ -29,10 +29,10 @@ from interp.patching.passes import (
 )
 from interp.reading.tokens import TokenizedPrompt
 
-_SHARE = 0.02
+SHARE = 0.02
 """Largest error in a token's activations that rounding explains, relative to the summands."""
 
-_SUMS = {
+SUMS = {
     "attn_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "mlp_out": ("resid_pre", "attn_out", "mlp_out", "resid_post"),
     "resid_mid": ("resid_pre", "attn_out", "resid_mid"),
@@ -57,22 +57,37 @@ def check_causal(model: Model, what: str) -> None:
 def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> None:
     """Check on one prompt that a causal model adds nothing but its sites to the residual stream.
 
+    The sites of layers that were found by measuring have been checked then.
+
     Raises:
         UserError: the model adds something else, for instance because its architecture has an
             unmapped norm.
     """
-    for site in sites:
-        if site not in _SUMS:
+    for site in [] if model.anatomy.measured else sites:
+        if site not in SUMS:
             continue
-        for layer, (before, *added, after), _ in _by_layer(model, prompt, _SUMS[site]):
-            scaled = [model.residual_scale * tensor for tensor in added]
-            if not _equal(torch.stack([before, *scaled]), after):
-                raise UserError(
-                    f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to "
-                    f"the residual stream than the toolkit can measure, so its {site} would be "
-                    "wrong; omit this site (resid_pre and resid_post are valid in every "
-                    "architecture), or patch it with --backend transformer-lens"
-                )
+        *added, after = SUMS[site]
+        found = _activations(model, prompt, SUMS[site]).values
+        for layer in layers_with(model, site):
+            own = model.layers[layer]
+            whole = found[after, layer][0]
+            summands = [
+                (1.0 if part == "resid_pre" else own.scale(part)) * found[part, layer][0]
+                for part in added
+                if (part, layer) in found
+            ]
+            if not _equal(torch.stack([summand.to(whole) for summand in summands]), whole):
+                raise wrong_sum(model, site, layer)
+
+
+def wrong_sum(model: Model, site: str, layer: int) -> ModelError:
+    """The error about a site that is not all that is added to the residual stream there."""
+    return ModelError(
+        f"layer {layer} of {model.name} ({model.hf.config.model_type}) adds more to the residual "
+        f"stream than the toolkit can measure, so its {site} would be wrong; omit this site "
+        "(resid_pre and resid_post are valid in every architecture), or patch it with --backend "
+        "transformer-lens"
+    )
 
 
 @torch.no_grad()
@@ -80,9 +95,18 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
     """Check that each head's output is its attention weights times the cached values.
 
     Raises:
-        UserError: heads output something else, as in differential or latent attention.
+        UserError: heads output something else, as in differential or latent attention, or the
+            model keeps more than keys and values.
     """
-    for layer, (pattern, z), values in _by_layer(model, pair.base, ("pattern", "z")):
+    if not runs_in_parts(model):
+        raise UserError(
+            f"the layers of {model.name} ({model.hf.config.model_type}) keep more than keys and "
+            "values, so the site pattern cannot be patched; omit the site, or patch z"
+        )
+    found = _activations(model, pair.base, ("pattern", "z"))
+    for layer in layers_with(model, "pattern"):
+        values = found.key_values[layer][1][0].float()
+        pattern, z = (found.values[site, layer][0].to(values) for site in ("pattern", "z"))
         fits = z.shape[1] == len(pattern) * values.shape[-1]
         if not fits or not _equal(heads_output(pattern, values).flatten(1)[None], z):
             raise UserError(
@@ -97,13 +121,8 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
     """Check that running a prompt in parts, or from a later layer on, does not change its logits.
 
     Raises:
-        UserError: the logits differ, or layers keep more than keys and values.
+        UserError: the logits differ.
     """
-    if keeps_indexer_keys(model.text_config):
-        raise ModelError(
-            f"the layers of {model.name} ({model.hf.config.model_type}) keep the keys of an "
-            f"indexer beside keys and values, so it cannot be run in parts. {UNMAPPED_WORKS}"
-        )
     last = layer_count(model) - 1
     with answers_alone(ExactLogits(model), pair.answers):
         passes = run_pair(model, pair, [entrance(model, last)])
@@ -125,26 +144,17 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
             )
 
 
-def _by_layer(
-    model: Model, prompt: TokenizedPrompt, sites: Sequence[str]
-) -> Iterator[tuple[int, list[Tensor], Tensor]]:
-    """For each layer, a prompt's activations at some sites and the values that attention reads.
-
-    All tensors of a layer are moved to one device. If a model is spread over several devices, a
-    layer's input may still be on another device.
-    """
-    layers = range(layer_count(model))
-    keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers]
-    passed = run_pass(model, embed(model, prompt.token_ids), keys, start=0, past=[])
-    for layer in layers:
-        values = passed.key_values[layer][1][0].float()
-        yield layer, [passed.values[site, layer][0].to(values) for site in sites], values
+def _activations(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> Pass:
+    """A pass over a prompt that keeps its activations at some sites, where layers have them."""
+    keys: list[SiteKey] = [(site, layer) for site in sites for layer in layers_with(model, site)]
+    return run_pass(model, prompt, embed(model, prompt.token_ids), keys, start=0, past=[])
 
 
 def _equal(
     summands: Float[Tensor, "summand token width"], total: Float[Tensor, "token width"]
 ) -> bool:
     """Whether the summands add up to the total at every token, within rounding error."""
+    summands, total = summands.float(), total.float()
     error = (summands.sum(0) - total).norm(dim=-1)
     size = summands.norm(dim=-1).sum(0)
-    return not bool((error > _SHARE * size).any())
+    return not bool((error > SHARE * size).any())

@@ -85,7 +85,9 @@ class Estimator:
     ) -> Sequence[Tensor]:
         embeddings.requires_grad_()
         start = passes.pair.shared
-        run = run_pass(self._model, embeddings, keys, start=start, past=passes.prefix)
+        run = run_pass(
+            self._model, passes.pair.base, embeddings, keys, start=start, past=passes.prefix
+        )
         metric = logit_difference(run.logits, len(passes.pair.answers.positive))
         return torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])
 

@@ -8,9 +8,9 @@
 4. The last logits of each row determine its metric.
 
 In a causal model (`Grid`), a patch changes nothing before its layer and its token, so a pass begins
-at that layer and token, and reuses the base prompt's keys and values for the tokens before it. In
-an encoder (`WholeGrid`), all tokens attend to each other, so each row is a pass over the whole
-prompt.
+at that layer and token, and reuses the base prompt's keys and values for the tokens before it. Each
+row is a pass over the whole prompt in an encoder (`WholeGrid`), whose tokens all attend to each
+other, and in a causal model that keeps more than keys and values, such as states.
 
 A patched activation is that of the source prompt, even if patches in lower layers would have
 changed it. `resid_mid`, the sum of `resid_pre` and `attn_out`, is patched through `attn_out`, which
@@ -30,7 +30,7 @@ from torch import Tensor
 
 from interp.choices import SITES
 from interp.console import passed
-from interp.models.architectures import layers_of
+from interp.models.cache import runs_in_parts
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
@@ -56,6 +56,7 @@ from interp.patching.passes import (
     SiteKey,
     Written,
     answers_alone,
+    embed,
     entrance,
     forward,
     metrics_of,
@@ -234,7 +235,9 @@ def _edits_at(
     seen: list[Tensor] = []
 
     if site.beside is not None:
-        stream, scale = locate(model, site.beside, layer), model.residual_scale
+        stream = locate(model, site.beside, layer)
+        own = model.layers[layer]
+        scale, kept = own.scale(site.patched_at), own.kept
 
         def see(tensor: Activation) -> Activation:
             seen[:] = [stream.view(tensor)[rows, positions - start, heads]]
@@ -244,7 +247,7 @@ def _edits_at(
 
     def write(tensor: Activation) -> Activation:
         patched = tensor.clone()
-        lacking = (values - seen[0]) / scale if seen else values
+        lacking = (values - kept * seen[0]) / scale if seen else values
         acting.view(patched)[rows, positions - start, heads] = lacking
         return patched
 
@@ -257,14 +260,18 @@ def native_grid(model: Model, *, budget: TokenBudget) -> ExactRows:
 
 
 class Grid(ExactRows):
-    """The native backend for causal models: passes begin at the patched layer and token."""
+    """The native backend for causal models: passes begin at the patched layer and token.
+
+    Where the model does not run in parts, a pass reads the whole prompt.
+    """
 
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         super().__init__(model, budget=budget)
         self._logits = ExactLogits(model)
+        self._parts = runs_in_parts(model)
 
     def _start(self, first: int) -> int:
-        return first
+        return first if self._parts else 0
 
     def _reading(self, pair: PatchingPair) -> AbstractContextManager[None]:
         return answers_alone(self._logits, pair.answers)
@@ -290,13 +297,21 @@ def run_from(
     rows: int,
     start: int,
 ) -> Float[Tensor, "row answer"]:
-    """Logits of copies of the base prompt, run with edits from a given layer and token on."""
+    """Logits of copies of the base prompt, run with edits from a given layer and token on.
+
+    A model that does not run in parts is run from its first layer and token on.
+    """
+    base, past = passes.pair.base, passes.base.key_values
+    if not runs_in_parts(model):
+        copies = embed(model, base.token_ids).repeat(rows, 1, 1)
+        with edited(*edits):
+            return forward(model, base, copies, start=0, past=[]).logits
     into = entrance(model, layer)
     unpatched = passes.base.values[into][:, start - passes.pair.shared :].repeat(rows, 1, 1)
-    before = layers_of(model.hf, model.architecture)[:layer]
+    before = [own.module for own in model.layers[:layer]]
     enter: LocatedEdit = locate(model, *into), lambda unused: unpatched
     with skipped(before), edited(enter, *edits):
-        return forward(model, unpatched, start=start, past=passes.base.key_values).logits
+        return forward(model, base, unpatched, start=start, past=past).logits
 
 
 class WholeGrid(ExactRows):

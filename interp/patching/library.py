@@ -30,12 +30,6 @@ Logits = Float[Tensor, "row vocabulary"]
 class LibraryBackend(ABC):
     """A backend that reads and patches whole prompts through another library."""
 
-    rows = 1
-    """Largest number of cells in one pass."""
-    scale = 1.0
-    """Factor by which the library's `attn_out` is scaled when it is added to the residual
-    stream."""
-
     def __init__(self, model: Model) -> None:
         self._model = model
 
@@ -51,17 +45,10 @@ class LibraryBackend(ABC):
             base_logits, base = self._read(pair.base.token_ids)
             source_logits, source = self._read(pair.source.token_ids)
             for key in sorted({(cell.site, cell.layer) for cell in cells}):
-                indices = [
-                    index
-                    for index, cell in enumerate(cells)
-                    if (cell.site, cell.layer) == key and has_counterpart(pair, cell)
-                ]
                 written = self._written(pair, key, base, source)
-                for first in range(0, len(indices), self.rows):
-                    chunk = indices[first : first + self.rows]
-                    logits = self._patched(pair, [cells[index] for index in chunk], written)
-                    for index, metric in zip(chunk, _metrics(logits, pair), strict=True):
-                        metrics[index] = metric
+                for index, cell in enumerate(cells):
+                    if (cell.site, cell.layer) == key and has_counterpart(pair, cell):
+                        (metrics[index],) = _metrics(self._patched(pair, cell, written), pair)
         (base_metric,), (source_metric,) = (
             _metrics(logits, pair) for logits in (base_logits, source_logits)
         )
@@ -77,15 +64,15 @@ class LibraryBackend(ABC):
         written = bring(source(key), pair.alignment, start=0)
         if site.beside is None:
             return written
-        return (written - base((site.beside, key[1]))) / self.scale
+        return written - base((site.beside, key[1]))
 
     @abstractmethod
     def _read(self, token_ids: Sequence[int]) -> tuple[Logits, Activations]:
         """The logits and activations of a prompt."""
 
     @abstractmethod
-    def _patched(self, pair: PatchingPair, cells: Sequence[Cell], written: Written) -> Logits:
-        """The logits of copies of the base prompt, one copy for each cell of one site and layer."""
+    def _patched(self, pair: PatchingPair, cell: Cell, written: Written) -> Logits:
+        """The logits of the base prompt with one cell patched (`acts_at`, `written_to`)."""
 
 
 def acts_at(cell: Cell) -> SiteKey:
@@ -94,18 +81,17 @@ def acts_at(cell: Cell) -> SiteKey:
     return (site.name if site.beside is None else site.patched_at), cell.layer
 
 
-def write(
+def written_to(
     tensor: Tensor,
-    view: Callable[[Tensor], Float[Tensor, "row token head size"]],
+    view: Callable[[Tensor], Float[Tensor, "1 token head size"]],
     written: Written,
     pair: PatchingPair,
-    cells: Sequence[Cell],
+    cell: Cell,
 ) -> Tensor:
-    """A copy of a module's tensor with one cell written into each row, through `view`."""
+    """A copy of a module's tensor with a cell written into it, through `view`."""
     patched = tensor.clone()
-    for row, cell in enumerate(cells):
-        positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
-        view(patched)[row, positions, cell.head or 0] = written[positions, cell.head or 0]
+    positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
+    view(patched)[0, positions, cell.head or 0] = written[positions, cell.head or 0]
     return patched
 
 

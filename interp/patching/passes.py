@@ -19,13 +19,20 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from interp.choices import SITES
-from interp.models.cache import KeyValues, behind, key_values
+from interp.models.cache import KeyValues, behind, is_long, key_values, runs_in_parts
 from interp.models.model import Model
-from interp.models.sites import View, attention_by, fed_embeddings, layer_count, locate, recorded
+from interp.models.sites import (
+    View,
+    attention_by,
+    embedded_as,
+    layer_count,
+    locate,
+    recorded,
+)
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import PatchingPair
-from interp.reading.tokens import safe_width
+from interp.reading.tokens import TokenizedPrompt, safe_width
 from interp.scoring.answer_tokens import ContrastTokens
 
 Embeddings = Float[Tensor, "row token size"]
@@ -76,19 +83,25 @@ def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size
     return embeddings
 
 
-def forward(model: Model, embeddings: Embeddings, *, start: int, past: KeyValues) -> Pass:
-    """Run the model on tokens from position `start` on, after the tokens in `past`."""
+def forward(
+    model: Model, prompt: TokenizedPrompt, embeddings: Embeddings, *, start: int, past: KeyValues
+) -> Pass:
+    """Run the model on embeddings of a prompt from position `start` on, after those in `past`.
+
+    A model that does not run in parts reads the whole prompt, and keeps no keys and values.
+    """
     rows, tokens, _ = embeddings.shape
-    cache = behind(past, rows=rows, tokens=start)
-    with _sound_attention(start + tokens, embeddings.device), fed_embeddings(model):
-        output = model.hf(
-            inputs_embeds=embeddings,
-            position_ids=torch.arange(start, start + tokens, device=embeddings.device)[None],
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-    return Pass({}, key_values(cache), output.logits[:, -1])
+    parts, end = runs_in_parts(model), start + tokens
+    assert parts or (start, end) == (0, len(prompt)), "this model reads prompts whole"
+    ids = torch.tensor([prompt.token_ids[start:end]], device=embeddings.device)
+    positions = torch.arange(start, end, device=embeddings.device)[None]
+    cache = behind(past, rows=rows, tokens=start) if parts else None
+    inputs = {"position_ids": positions, "past_key_values": cache, "use_cache": parts}
+    if parts:  # late layers of Gemma 4 would read only the tokens whose logits are kept
+        inputs["logits_to_keep"] = 1
+    with _sound_attention(end, embeddings.device), embedded_as(model, embeddings):
+        output = model.hf(input_ids=ids.expand(rows, -1), **model.taken(inputs))
+    return Pass({}, key_values(cache) if parts else [], output.logits[:, -1])
 
 
 def _sound_attention(width: int, device: torch.device) -> Any:
@@ -104,6 +117,7 @@ def entrance(model: Model, layer: int) -> SiteKey:
 
 def run_pass(
     model: Model,
+    prompt: TokenizedPrompt,
     embeddings: Float[Tensor, "1 token size"],
     keys: Iterable[SiteKey],
     *,
@@ -119,7 +133,7 @@ def run_pass(
         if any(SITES[site].is_weights for site, _ in locations):
             stack.enter_context(attention_by(model, "eager"))
         values = stack.enter_context(recorded(locations))
-        passed = forward(model, embeddings, start=start, past=past)
+        passed = forward(model, prompt, embeddings, start=start, past=past)
     return replace(passed, values=values)
 
 
@@ -166,13 +180,21 @@ def heads_output(pattern: Pattern, values: Float[Tensor, "kv_head all_tokens siz
     return torch.einsum("hqk,hkd->qhd", pattern, repeated)
 
 
+def read_whole(model: Model, *prompts: TokenizedPrompt) -> bool:
+    """Whether the prompts of a pair must be read from their first tokens, with nothing shared."""
+    longest = max(map(len, prompts))
+    return is_long(model, longest) or not (runs_in_parts(model) or model.kind.reads_ahead)
+
+
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
     """Run both prompts of a pair once, within `answers_alone`, and keep the sites in `keys`."""
     keys, shared = list(keys), pair.shared
-    base, source = (embed(model, prompt.token_ids) for prompt in (pair.base, pair.source))
-    prefix = forward(model, base[:, :shared], start=0, past=[]).key_values if shared else []
+    prompts = (pair.base, pair.source)
+    base, source = (embed(model, prompt.token_ids) for prompt in prompts)
+    first = base[:, :shared]
+    prefix = forward(model, pair.base, first, start=0, past=[]).key_values if shared else []
     passes = (
-        run_pass(model, embeddings[:, shared:], keys, start=shared, past=prefix)
-        for embeddings in (base, source)
+        run_pass(model, prompt, embeddings[:, shared:], keys, start=shared, past=prefix)
+        for prompt, embeddings in zip(prompts, (base, source), strict=True)
     )
     return PairPasses(pair, prefix, *passes)

@@ -18,7 +18,7 @@ from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.patching.cells import Cell, PatchingPair
-from interp.patching.library import Activations, LibraryBackend, Logits, acts_at, write
+from interp.patching.library import Activations, LibraryBackend, Logits, acts_at, written_to
 from interp.patching.passes import SiteKey, Written
 
 try:
@@ -68,12 +68,12 @@ class TransformerLensBackend(LibraryBackend):
 
         return logits[:, -1], activation
 
-    def _patched(self, pair: PatchingPair, cells: Sequence[Cell], written: Written) -> Logits:
-        site, layer = acts_at(cells[0])
+    def _patched(self, pair: PatchingPair, cell: Cell, written: Written) -> Logits:
+        site, layer = acts_at(cell)
         view = _by_query if SITES[site].is_weights else _by_head
 
         def edit(tensor: Tensor, hook: Any) -> Tensor:
-            return write(tensor, view, written, pair, cells)
+            return written_to(tensor, view, written, pair, cell)
 
         logits: Tensor = self._bridge.run_with_hooks(
             self._ids(pair.base.token_ids), fwd_hooks=[(hook_name(site, layer), edit)]

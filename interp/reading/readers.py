@@ -6,7 +6,7 @@ and in the forward pass, which only a reader runs.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -14,11 +14,12 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from interp.errors import ModelError, UserError
+from interp.errors import UserError
 from interp.models.cache import KeyValues, empty, flattened
-from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.families.settings import drops_tokens
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.models.sites import fed_embeddings
+from interp.models.sites import embedded_as
 from interp.models.weights import weights_of
 from interp.reading.outputs import class_names, decoder_prefix
 from interp.reading.tokens import Batch, TokenizedPrompt, pad
@@ -51,9 +52,6 @@ class Reader(ABC):
                 prompt, they may have several rows.
             past: keys and values of the batch's first columns, which are not read again; only for
                 causal models.
-
-        Raises:
-            UserError: embeddings were passed to a model that reads only tokens.
         """
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
@@ -74,16 +72,13 @@ class Reader(ABC):
         rows = len(batch.token_ids) if embeddings is None else len(embeddings)
         inputs = {name: _for_rows(value, rows) for name, value in inputs.items()}
         inputs |= {"attention_mask": batch.attention_mask.expand(rows, -1)}
-        if embeddings is None:
-            read = {"input_ids": batch.token_ids[:, start:]}
-        elif "inputs_embeds" in model.forward_arguments:
+        read = {"input_ids": batch.token_ids[:, start:].expand(rows, -1)}
+        fed: AbstractContextManager[None] = nullcontext()
+        if embeddings is not None and model.kind is CAUSAL:
+            fed = embedded_as(model, embeddings)
+        elif embeddings is not None:
             read = {"inputs_embeds": embeddings}
-        else:
-            raise ModelError(
-                f"{model.name} ({model.hf.config.model_type}) does not accept input embeddings, "
-                "so attributions cannot be computed for its tokens; evaluate works"
-            )
-        with fed_embeddings(model):
+        with fed:
             logits: Tensor = model.hf(**read, **model.taken(inputs)).logits
         return logits
 
@@ -118,6 +113,7 @@ class CausalReader(Reader):
     ) -> Float[Tensor, "row position vocabulary"]:
         """The next-token logits at the last `count` positions; see `answer_logits`."""
         start = 0 if past is None else past.get_seq_length()
+        drops = drops_tokens(self.model.text_config)
         logits = self._run(
             batch,
             embeddings,
@@ -125,7 +121,7 @@ class CausalReader(Reader):
             position_ids=batch.position_ids[:, start:],
             past_key_values=past,
             use_cache=past is not None,
-            logits_to_keep=count,
+            logits_to_keep=torch.arange(-count, 0) if drops else count,
         )
         return logits[:, -count:].float()
 

@@ -22,7 +22,7 @@ from interp.errors import UserError
 from interp.files import inside, remove_plain
 from interp.measuring.core import bind, check_thinking
 from interp.measuring.spec import Stage
-from interp.models.load import FoundModel, load_found, set_threads
+from interp.models.load import FoundModel, load_found, load_skeleton, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.plugins import EXECUTORS, load_plugin
@@ -67,7 +67,12 @@ class Plan:
     """
 
     kept: ClassVar[list[tuple[object, Model]] | None] = None
-    """Within `keeping_model`: what was loaded last, by name and origin."""
+    """Within `keeping_model`: what was loaded last, by name, origin and presence of weights."""
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether this machine computes at least one stage."""
+        return any(stage.spec.needs_weights for stage in self.stages.values())
 
     def origin(self, name: str) -> dict[str, Any]:
         """A model's source and loading options, which let later calls recognize it."""
@@ -84,7 +89,7 @@ class Plan:
         found = self.models[name]
         if isinstance(found, Model):
             return found
-        asked = name, self.origin(name)
+        asked = name, self.origin(name), self.needs_weights
         for known, model in self.kept or ():
             if known == asked:
                 return model
@@ -92,7 +97,7 @@ class Plan:
             self.kept.clear()  # two models may not fit into memory
         if len(self.models) == 1:
             echo(f"loading {name} ...")
-        model = load_for_run(found, self.loading, self.computing)
+        model = load_for_run(found, self.loading, self.computing, weights=self.needs_weights)
         if self.kept is not None:
             self.kept.append((asked, model))
         return model
@@ -170,9 +175,11 @@ def keeping_model() -> Iterator[None]:
         Plan.kept = None
 
 
-def load_for_run(found: FoundModel, loading: Loading, computing: ComputeOptions) -> Model:
-    """Load a located model for measurement."""
-    model = load_found(found, loading)
+def load_for_run(
+    found: FoundModel, loading: Loading, computing: ComputeOptions, *, weights: bool = True
+) -> Model:
+    """Load a located model for measurement, without its weights if a server computes."""
+    model = load_found(found, loading) if weights else load_skeleton(found, loading)
     set_threads(model, computing.threads)
     if computing.thoughts is not None:
         model = with_thoughts(model, computing.thoughts)
@@ -310,7 +317,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
 
 def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
     start = load_plugin(EXECUTORS, "executor", execution.executor)
-    on_gpus = plan.loading.device != "cpu"
+    on_gpus = plan.needs_weights and plan.loading.device != "cpu"
     workers: Sequence[Worker] = start(
         WorkerCommand(plan.folder, plan.call, job, on_gpus=on_gpus), execution
     )

@@ -159,9 +159,7 @@ def readable_in_parts(model: Model, tokens: int) -> bool:
     rotary frequencies are those of short prompts (`interp.models.cache`).
     """
     takes_parts = {"position_ids", "past_key_values"} <= model.forward_arguments
-    if model.kind.reads_ahead or model.is_recurrent or not takes_parts:
-        return False
-    return holds_key_values_alone(model) and not is_long(model, tokens)
+    return takes_parts and holds_key_values_alone(model) and not is_long(model, tokens)
 
 
 def _prompts_of(batch: SharedBatch, part: Part) -> Batch:

@@ -11,7 +11,7 @@ from interp.errors import UserError
 from interp.measurements.specs import SoftScore
 from interp.measuring.core import bind
 from interp.models import architectures
-from interp.models.architectures import architecture_of, attentions_of, layers_of
+from interp.models.architectures import anatomy_of
 from interp.models.families.modules import ARCHITECTURES
 from interp.plugins import ARCHITECTURES as PLUGINS
 from interp.reading.tokens import tokenize
@@ -30,31 +30,46 @@ def test_every_architecture_has_a_tiny_model():
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_modules_are_where_the_map_says(kind):
     model = tiny_model(kind)
-    assert len(layers_of(model.hf, model.architecture)) == model.hf.config.num_hidden_layers
-    names = {type(module).__name__ for module in attentions_of(model.hf, model.architecture)}
+    assert not model.anatomy.measured
+    assert len(model.layers) == model.hf.config.num_hidden_layers
+    names = {type(layer.heads.module).__name__ for layer in model.layers}
     assert len(names) == 1
     assert "Attention" in names.pop()
-    assert model.hf.get_submodule(model.architecture.final_norm) is not None
+    assert model.anatomy.final_norm is not None
 
 
 def test_a_model_without_the_expected_modules_is_refused():
     hf = make_tiny("llama", byte_level()).hf
     hf.model.layers[1].self_attn = None
-    with pytest.raises(UserError, match=r"no module model\.layers\.1\.self_attn"):
-        architecture_of(hf)
-    hf.model.layers = nn.ModuleList(list(hf.model.layers)[:1])
-    with pytest.raises(UserError, match="1 layers in"):
-        architecture_of(hf)
+    with pytest.raises(UserError, match="'llama' cannot be inspected"):
+        anatomy_of(hf)
 
 
-def test_an_unknown_model_type_is_tried_as_llama():
+def test_a_model_with_other_layers_than_it_says_is_refused():
     hf = make_tiny("llama", byte_level()).hf
+    hf.model.layers = nn.ModuleList(list(hf.model.layers)[:1])
+    with pytest.raises(UserError, match="'llama' cannot be inspected"):
+        anatomy_of(hf)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CONFIGS if kind != "bloom"])
+def test_the_layers_of_an_unknown_model_type_are_those_of_its_family(kind):
+    listed = make_tiny(kind, byte_level())
+    hf = make_tiny(kind, byte_level()).hf
     hf.config.model_type = "brand_new"
-    assert architecture_of(hf).layers == "model.layers"
-    hf = make_tiny("gpt2", byte_level()).hf
-    hf.config.model_type = "brand_new"
-    with pytest.raises(UserError, match="'brand_new' cannot be inspected, because"):
-        architecture_of(hf)
+    found = anatomy_of(hf.eval())
+    paths = {module: path for path, module in hf.named_modules()}
+    known = {module: path for path, module in listed.hf.named_modules()}
+    assert found.measured
+    assert paths[found.final_norm] == known[listed.anatomy.final_norm]
+    for layer, own in zip(found.layers, listed.layers, strict=True):
+        assert paths[layer.module] == known[own.module]
+        assert [paths[part.module] for part in layer.mixer] == [known[p.module] for p in own.mixer]
+        assert [paths[part.module] for part in layer.mlp] == [known[p.module] for p in own.mlp]
+        assert {part.scale for part in layer.mixer} == {listed.residual_scale}
+        assert (layer.between is None) == (own.between is None)
+        if layer.between is not None:
+            assert paths[layer.between.module] == known[own.between.module]
 
 
 @pytest.fixture
@@ -76,23 +91,22 @@ NEW_FAMILY = replace(
 def test_another_package_adds_a_family(another_package):
     model = make_tiny("gpt2", byte_level())
     model.hf.config.model_type = "brand_new"
-    assert not model.is_mapped
     assert model.logit_scale == 1.0
     another_package(brand_new=f"{__name__}:NEW_FAMILY")
-    assert architecture_of(model.hf) == NEW_FAMILY
+    assert anatomy_of(model.hf).names.heads_out == NEW_FAMILY.heads_out
     assert model.is_mapped
     assert (model.residual_scale, model.logit_scale, model.logit_soft_cap) == (0.5, 3.0, None)
     assert model.family_modules == (__name__,)
     encoder = copy.deepcopy(classifier("bert").hf)
     encoder.config.model_type = "brand_new"
     with pytest.raises(UserError, match="'brand_new' cannot be inspected"):
-        architecture_of(encoder)
+        anatomy_of(encoder)
 
 
 def test_the_packaged_families_cannot_be_replaced(another_package):
     another_package(llama=f"{__name__}:NEW_FAMILY")
     model = tiny_model("llama")
-    assert architecture_of(model.hf).layers == "model.layers"
+    assert not anatomy_of(model.hf).measured
     assert model.family_modules == ()
 
 
@@ -102,15 +116,15 @@ def test_a_family_that_is_none_is_refused(another_package, value):
     hf = make_tiny("gpt2", byte_level()).hf
     hf.config.model_type = "brand_new"
     with pytest.raises(UserError, match=r"'brand_new' of interp\.architectures"):
-        architecture_of(hf)
+        anatomy_of(hf)
 
 
 def test_an_encoder_that_pools_all_tokens_is_refused():
     hf = copy.deepcopy(classifier("modernbert").hf)
-    assert architecture_of(hf).layers == "model.layers"
+    assert anatomy_of(hf).names.layers == "model.layers"
     hf.config.classifier_pooling = "mean"
     with pytest.raises(UserError, match="its head uses 'mean' pooling instead of the first token"):
-        architecture_of(hf)
+        anatomy_of(hf)
 
 
 KINDS = [*UNMAPPED, "gemma3"]
@@ -187,19 +201,19 @@ def test_familiarity(kind, prompts):
 
 
 @pytest.mark.parametrize("kind", UNMAPPED)
-def test_what_needs_the_map_says_what_works_without(kind, prompts):
+def test_families_that_are_not_listed_are_patched(kind, prompts):
     model = unmapped_model(kind)
-    with pytest.raises(UserError, match=f"architecture '{kind}' .* It supports answers"):
-        interp.patch(model, prompts[:2], sites=["resid_pre"])
-    with pytest.raises(UserError, match="It supports answers"):
-        bind(SoftScore(), model)(prompts[:2])
+    found = interp.patch(model, prompts[:2], sites=["resid_pre", "attn_out"])
+    assert (found.table("pairs")["error"] == "").all()
+    assert found.patches.groupby("site")["effect"].apply(lambda own: own.abs().max() > 1e-6).all()
+    assert len(bind(SoftScore(), model)(prompts[:2])["soft_answers"]) == 2
 
 
 def test_the_layers_of_a_models_text_part_are_found(prompts):
     model = unmapped_model("gemma3")
     assert model.architecture.layers == "model.language_model.layers"
     assert model.context_length == 512
-    assert len(layers_of(model.hf, model.architecture)) == 2
+    assert len(model.layers) == 2
     assert len(bind(SoftScore(), model)(prompts[:2])["soft_answers"]) == 2
 
 

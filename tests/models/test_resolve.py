@@ -11,6 +11,7 @@ import interp
 from interp.errors import UserError
 from interp.models.loading import canonical_name
 from interp.models.resolve import HUB_TIMEOUT, downloaded_weights, resolve
+from tests.support.hub import COMMIT, cached
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -95,26 +96,10 @@ def test_what_is_cached_is_not_asked_for(no_hub, monkeypatch):
     assert resolve("org/model", "v1").source["revision"] == "v1"
 
 
-COMMIT = "0123456789abcdef" * 2 + "01234567"
-
-
 @pytest.fixture
 def snapshot(tmp_path, monkeypatch):
-    """The folder of the model org/tiny in a cache; files are links there, as the hub's client
-    makes them."""
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    repository = tmp_path / "models--org--tiny"
-    folder, blobs = repository / "snapshots" / COMMIT, repository / "blobs"
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text(COMMIT)
-    model = make_tiny("llama", byte_level())
-    model.hf.save_pretrained(blobs)
-    model.tokenizer.save_pretrained(blobs)
-    folder.mkdir(parents=True)
-    for file in blobs.iterdir():
-        (folder / file.name).symlink_to(file)
-    return folder
+    """The folder of the model org/tiny in a cache."""
+    return cached(make_tiny("llama", byte_level()), tmp_path, monkeypatch)
 
 
 def change(file, **settings):

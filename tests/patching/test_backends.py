@@ -1,5 +1,6 @@
 """The same cells on three libraries, layer by layer and site by site."""
 
+import copy
 import math
 from collections import defaultdict
 
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 import interp
+from interp.models.families.modules import ARCHITECTURES, LLAMA_LIKE
 from interp.models.sites import layer_count
 from interp.patching.exact import Grid
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
@@ -82,8 +84,10 @@ def test_a_grid_by_position_agrees(library):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_they_are_selectable_and_leave_the_model_alone(library):
-    model = make_tiny("llama", byte_level())
+    model = make_tiny("llama", copy.deepcopy(byte_level()))
+    model.tokenizer.pad_token = None
     other_backend(library, model)
+    assert model.tokenizer.pad_token is None
     before = {name: value.clone() for name, value in model.hf.state_dict().items()}
     native = interp.patch(model, some_prompts(1), layers=[1])
     theirs = interp.patch(model, some_prompts(1), layers=[1], backend=library)
@@ -112,10 +116,12 @@ def test_nnsight_patches_the_stream_where_a_norm_or_factor_follows_the_attention
     assert difference < TOLERANCE < effect / 30
 
 
-def test_nnsight_refuses_a_stream_that_the_map_does_not_know():
+def test_nnsight_refuses_a_stream_that_the_map_does_not_know(monkeypatch):
     pytest.importorskip("nnsight", reason="the extra nnsight is not installed")
     model = make_tiny("gemma2", byte_level())
-    model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
+    # Listed as Llama, whose attention has no norm after it.
+    monkeypatch.setitem(ARCHITECTURES, "brand_new", LLAMA_LIKE)
+    model.hf.config.model_type = "brand_new"
     new = interp.Model("new", model.hf, model.tokenizer)
     with pytest.raises(interp.UserError, match=r"resid_mid .*wrong.*transformer-lens"):
         interp.patch(new, some_prompts(1), sites=["resid_mid"], backend="nnsight")

@@ -1,6 +1,7 @@
 """The exact grid against plain hooks, and what must hold of it whatever the model."""
 
 import dataclasses
+from functools import wraps
 
 import pytest
 import torch
@@ -309,6 +310,7 @@ def with_logits(monkeypatch, change):
     model = make_tiny("llama", byte_level())
     original = type(model.hf).forward
 
+    @wraps(original)
     def changed(self, *arguments, **options):
         output = original(self, *arguments, **options)
         output.logits = change(output.logits)

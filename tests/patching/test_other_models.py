@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import interp
+from interp.models.families.modules import ARCHITECTURES, LLAMA_LIKE
 from interp.models.sites import layer_count
 from interp.patching.cells import patched_positions
 from interp.patching.exact import Grid
@@ -109,9 +110,11 @@ def test_before_the_mlp_is_as_good_as_after_it(kind):
     assert difference < TOLERANCE < effect / 30
 
 
-def test_only_the_site_that_would_be_wrong_is_refused():
+def test_only_the_site_that_would_be_wrong_is_refused(monkeypatch):
     model = other_model("glm4")
-    model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
+    # Listed as Llama, whose attention has no norm after it.
+    monkeypatch.setitem(ARCHITECTURES, "brand_new", LLAMA_LIKE)
+    model.hf.config.model_type = "brand_new"
     try:
         new = interp.Model("new", model.hf, model.tokenizer)
         for site in ("resid_mid", "attn_out", "mlp_out"):

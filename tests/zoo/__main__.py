@@ -23,7 +23,7 @@ TOGETHER = 20
 """Members that one process measures."""
 
 LIMIT = 60
-"""Seconds for one member."""
+"""Seconds of CPU time for one member."""
 
 
 def main() -> None:
@@ -64,18 +64,18 @@ def run(names: Sequence[str], out: Path) -> None:
 
 def work(names: Sequence[str], out: Path) -> None:
     """Measure members one after the other in this process."""
-    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGPROF, _late)
     for name in names:
-        signal.setitimer(signal.ITIMER_REAL, LIMIT, LIMIT / 6)
+        signal.setitimer(signal.ITIMER_PROF, LIMIT, LIMIT / 6)
         row = judge(name).row()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         append(out, row)
         marks = " ".join(f"{key}={row[key]}" for key in MEASUREMENTS if row[key] not in ("yes", ""))
         print(f"{name} ({row['kind']}, {row['seconds']} s): {marks or row['reasons']}", flush=True)
 
 
 def _late(signum: int, frame: object) -> NoReturn:
-    raise TimeoutError(f"more than {LIMIT} s for this member")
+    raise TimeoutError(f"more than {LIMIT} s of CPU time for this member")
 
 
 def read(path: Path) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 import interp
 from tests.zoo.build import Built, tokenizer
+from tests.zoo.edges import edge_errors
 from tests.zoo.material import (
     DIFFERENT,
     LENGTHS,
@@ -346,25 +347,20 @@ class Check:
                         yield pair, layer, place, head
 
     def edges(self) -> Verdict:
-        """Estimates of all edges of a pair, and exact effects, of which the last can be compared.
-
-        The edge from the last MLP to the logits is a patch of this MLP.
-        """
-        pair = self._prompts[:2]
-        found = [interp.edges(self._model, pair, methods=(m,)) for m in ("integrated", "exact")]
-        for own in found:
-            refused(own.pairs)
-            if own.edges.empty or not own.edges["effect"].notna().all():
-                return Verdict(WRONG, "effects are missing")
-        exact = found[1].edges
-        last = len(self._long.layers) - 1
-        oracle = Oracle(self._hf, self._long.source, self._long.base, options(), like=self._long)
-        value = oracle.patched("mlp_out", last, len(oracle.base) - 1)
-        got = exact.loc[(exact["writer"] == f"m{last}") & (exact["reader"] == "logits"), "effect"]
-        if value is None or got.empty:
+        """Effects of edges: estimates are derivatives, exact ones are those of two passes."""
+        found = interp.edges(
+            self._model, self._prompts, methods=["gradient", "exact"], directions=["denoising"]
+        )
+        refused(found.pairs)
+        edges = found.edges[found.edges["pair_id"] == "long"]
+        if edges.empty or not edges["effect"].notna().all():
+            return Verdict(WRONG, "effects are missing")
+        if not self._exact:
             return Verdict(UNJUDGED)
-        expected = value - oracle.metric
-        return self._judged(abs(float(got.iloc[0]) - expected), abs(expected))
+        columns = [edges[name] for name in ("method", "writer", "reader")]
+        effects = dict(zip(zip(*columns, strict=True), edges["effect"], strict=True))
+        worst, size = edge_errors(self._long, effects)
+        return self._judged(worst, size) if size else Verdict(UNJUDGED)
 
     def notes(self) -> Iterator[str]:
         """What is to be known about the oracle itself."""

@@ -6,9 +6,8 @@ from torch import Tensor, nn
 
 from interp.attribution.method import AnyModel, Captured, Heads, Need
 from interp.errors import UserError
-from interp.models.architectures import attentions_of
 from interp.models.model import Model
-from interp.models.sites import check_sites
+from interp.models.sites import check_sites, layer_count, locate
 
 
 class Attention(AnyModel):
@@ -40,7 +39,7 @@ class AttentionRollout:
 
     def __init__(self, model: Model) -> None:
         refuse_encoder("attention_rollout", model)
-        check_sites(model, ["pattern"])
+        check_sites(model, ["pattern"], everywhere=True)
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Non-negative shares, one for each token, that sum to 1."""
@@ -81,16 +80,15 @@ class ValueWeightedNorm:
 
     def __init__(self, model: Model) -> None:
         refuse_encoder("value_weighted_norm", model)
-        check_sites(model, ["v", "z", "pattern"])
+        check_sites(model, ["v", "z", "pattern"], everywhere=True)
         self._model = model
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Non-negative norms in the units of the residual stream."""
-        path = self._model.architecture.heads_out
-        attentions = attentions_of(self._model.hf, self._model.architecture)
+        places = [locate(self._model, "z", layer) for layer in range(layer_count(self._model))]
         norms = [
-            _mean_norm(attention.get_submodule(path), heads).to(captured.embeddings.device)
-            for attention, heads in zip(attentions, captured.heads, strict=True)
+            _mean_norm(place.module, heads).to(captured.embeddings.device)
+            for place, heads in zip(places, captured.heads, strict=True)
         ]
         return torch.stack(norms).mean(0)
 

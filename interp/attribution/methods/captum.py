@@ -26,7 +26,6 @@ from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
 from interp.attribution.method import AnyModel, SegmentScores, TokenScores
 from interp.errors import UserError
-from interp.models.architectures import layers_of
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.readers import reader_of
@@ -222,8 +221,8 @@ def _check_activations(model: Model) -> None:
             "captum's DeepLift has no rule for functions that are not modules, such as those in "
             f"the head of {model.name}, a {model.kind.name}; use captum:occlusion"
         )
-    mlp = layers_of(model.hf, model.architecture)[0].get_submodule(model.architecture.mlp)
-    for module in mlp.modules():
+    layer = model.layers[0].module
+    for module in layer.get_submodule(model.architecture.mlp).modules():
         is_activation = not [*module.children(), *module.parameters()]
         if is_activation and type(module) not in (nn.Dropout, *SUPPORTED_NON_LINEAR):
             known = ", ".join(sorted(kind.__name__ for kind in SUPPORTED_NON_LINEAR))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from interp.measurements.specs import Activations
 from interp.measuring.core import Measurement, PromptRows, token_rows
 from interp.models.kinds import CLASSIFIER
 from interp.models.model import Model
-from interp.models.sites import Location, check_sites, layer_count, locate, watched
+from interp.models.sites import Location, check_sites, layers_with, locate, watched
 from interp.patching.checks import check_sums
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, tokens_of
@@ -58,8 +58,11 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
             f"answer is read at {answer}"
         )
     check_sites(model, spec.sites, layers=spec.layers)
-    layers = range(layer_count(model)) if spec.layers is None else spec.layers
-    keys: list[SiteKey] = list(product(spec.sites, layers))
+    keys: list[SiteKey] = [
+        (site, layer)
+        for site in spec.sites
+        for layer in (layers_with(model, site) if spec.layers is None else spec.layers)
+    ]
     locations = {key: locate(model, *key) for key in keys}
     answer_tokens = AnswerTokenizer(model)
     # A single prompt suffices to verify the sites.

@@ -17,13 +17,12 @@ from interp.console import begin_part
 from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
 from interp.measurements.specs import Circuits, Edges
 from interp.measuring.core import PromptRows
-from interp.models.cache import is_long
 from interp.models.model import Model
 from interp.models.unembedding import ExactLogits
 from interp.patching.cells import PatchedMetrics, PatchingPair
 from interp.patching.checks import check_passes
 from interp.patching.pairs import contrast_of, is_checked
-from interp.patching.passes import answers_alone
+from interp.patching.passes import answers_alone, read_whole
 from interp.patching.tables import pair_row
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
@@ -102,7 +101,7 @@ class _Pairs:
             base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
             options = contrast_of(clean.prompt, corrupt.prompt)
             answers = self._answer_tokens(base).contrast(*options)
-            whole = is_long(self._model, max(len(clean), len(corrupt)))
+            whole = read_whole(self._model, clean, corrupt)
             pair = PatchingPair.aligned(
                 base, source, answers, policy=self._spec.policy, whole=whole
             )

@@ -4,12 +4,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from interp.choices import CONTROL, COUNTERPART
+from interp.choices import CONTROL, COUNTERPART, SITES
 from interp.console import begin_part
 from interp.errors import UserError
 from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
 from interp.measuring.core import Measurement, PromptRows
-from interp.models.cache import is_long
 from interp.models.model import Model
 from interp.models.sites import check_sites
 from interp.patching.alignment import check_alignments
@@ -18,6 +17,7 @@ from interp.patching.checks import check_causal, check_passes, check_patterns, c
 from interp.patching.estimates import Estimator
 from interp.patching.exact import ExactRows, native_grid
 from interp.patching.pairs import contrast_of, is_checked
+from interp.patching.passes import read_whole
 from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
 from interp.plugins import BACKENDS, load_plugin
@@ -102,6 +102,7 @@ class _Patching:
             None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
         )
         self._answer_tokens = AnswerTokenizer(model)
+        self._absent = "" if spec.layers else "; ".join(_absent_sites(model, spec.sites))
         self._checks = _checks(spec) if model.architecture.causal else []
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
@@ -112,7 +113,7 @@ class _Patching:
         answers = self._answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt))
 
         def aligned(source: TokenizedPrompt) -> PatchingPair:
-            whole = is_long(model, max(len(base), len(source)))
+            whole = read_whole(model, base, source)
             return PatchingPair.aligned(base, source, answers, policy=spec.policy, whole=whole)
 
         if spec.granularity != "all":
@@ -138,6 +139,7 @@ class _Patching:
         results = list(self._patched(pair, cells, verify=verify))
         summary = pair_row(model, pair, results[0][2], direction=spec.direction, cells=len(cells))
         summary |= {} if spec.guarantee is None else {"checked": checked}
+        summary |= {"absent": self._absent} if self._absent else {}
         rows = {"pairs": [summary], "patches": self._rows(pair, results, COUNTERPART)}
         if spec.control:
             name, prompt = control_of(model, base.prompt)
@@ -179,6 +181,20 @@ class _Patching:
             yield EXACT, chosen, self._exact.patch(pair, chosen)
 
 
+def _absent_sites(model: Model, sites: Sequence[str]) -> Iterator[str]:
+    """For each site and reason, the layers that lack the site."""
+    for site in sites:
+        lacking: dict[str, list[int]] = {}
+        for index, layer in enumerate(model.layers):
+            for needed in dict.fromkeys((site, SITES[site].patched_at)):
+                if needed in layer.lacks:
+                    lacking.setdefault(layer.lacks[needed], []).append(index)
+                    break
+        for reason, layers in lacking.items():
+            named = f"layer{'s' * (len(layers) > 1)} {', '.join(map(str, layers))}"
+            yield f"{site} in {named}: {reason}"
+
+
 def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
     """Checks of the conditions under which patching a model gives correct results."""
     exact = spec.estimate is None or spec.verify > 0 or spec.guarantee is not None
@@ -187,7 +203,8 @@ def _checks(spec: Patch) -> list[Callable[[Model, PatchingPair], None]]:
         checks.append(check_patterns)
     if spec.backend == NATIVE or spec.estimate is not None:
         checks.append(check_passes)
-    if spec.backend != "transformer-lens" or spec.estimate is not None:
+    # The backend nnsight checks sums itself, in its own session; TransformerLens has other modules.
+    if spec.backend not in ("transformer-lens", "nnsight") or spec.estimate is not None:
         checks.append(lambda model, pair: check_sums(model, pair.base, spec.sites))
     return checks
 
@@ -203,5 +220,6 @@ def _exact_backend(model: Model, spec: Patch, budget: TokenBudget) -> Backend:
         return native_grid(model, budget=budget)
     check_causal(model, f"the backend {spec.backend}")
     make = load_plugin(BACKENDS, "backend", spec.backend)
-    backend: Backend = make(model, remote=True) if spec.remote else make(model)
+    options = {"remote": True, "batch_tokens": budget.tokens} if spec.remote else {}
+    backend: Backend = make(model, **options)
     return backend

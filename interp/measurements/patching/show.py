@@ -151,6 +151,9 @@ class Patches(PairResult):
         note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "")
         narrow = list(_by_layer(self._effects))
         yield TableItem("effect_table", "Effects by role", self._effects, note, narrow)
+        absent = self.pairs.dropna(subset="absent")[["model", "absent"]].drop_duplicates()
+        if len(absent):
+            yield TableItem("absent_table", "Sites that some layers lack", absent)
         yield from self._estimates()
         yield from self._sets()
 

@@ -229,5 +229,8 @@ ENCODERS = {
 }
 """Module paths in encoders whose classification head reads the first token."""
 
+HEADS_OUT = ("o_proj", "out_proj", "dense")
+"""Names of output projections in attention modules of families that are not listed."""
+
 CROSS_ATTENTIONS = ("EncDecAttention", "encoder_attn")
 """Names of the cross-attention module in decoder layers."""

@@ -56,6 +56,11 @@ def keeps_indexer_keys(config: "PreTrainedConfig") -> bool:
     return hasattr(config, "index_topk")
 
 
+def drops_tokens(config: "PreTrainedConfig") -> bool:
+    """Whether late layers read only the tokens whose logits are kept (Gemma 4)."""
+    return bool(getattr(config, "num_kv_shared_layers", 0))
+
+
 def keeps_states(config: "PreTrainedConfig") -> bool:
     """Whether some layers are listed as other than attention, such as convolutions (LFM2)."""
     return any("attention" not in kind for kind in _layer_types(config))

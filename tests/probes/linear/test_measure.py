@@ -8,7 +8,6 @@ import interp
 from interp.errors import UserError
 from interp.measurements.activations.measure import Place, vectors_at
 from interp.measuring.core import bind, collect
-from interp.models.architectures import layers_of
 from interp.models.sites import locate
 from interp.reading.tokens import pad, tokenize
 from interp.runs.merge import merging
@@ -67,7 +66,7 @@ def test_no_hook_is_left(organism, prompts):
     batch = pad(organism, tokenize(organism, prompts[:2]))
     locations = {("resid_post", 0): locate(organism, "resid_post", 0)}
     places = [[Place("last_token", (0,))]] * 2
-    layers = layers_of(organism.hf, organism.architecture)
+    layers = [layer.module for layer in organism.layers]
     # transformers leaves hooks of its own in a model whose hidden states were asked for.
     before = [(dict(one._forward_hooks), dict(one._forward_pre_hooks)) for one in layers]
     with pytest.raises(RuntimeError), vectors_at(locations, batch, places):

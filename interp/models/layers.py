@@ -1,0 +1,92 @@
+"""The layers of a model: which of their modules add to the residual stream, and which have heads.
+
+They are found by the names of a listed family (`families.modules`) or, in all other models, by
+measuring (`measured`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from interp.models.families.modules import Architecture
+
+OF_HEADS = ("z", "q", "k", "v", "pattern")
+"""The sites of heads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A module whose output, times a factor, is added to the residual stream, or that reads it."""
+
+    module: nn.Module
+    scale: float = 1.0
+    flat: bool = False
+    """Whether the module returns, or reads, the tokens of all rows one after another."""
+    overwritten: bool = False
+    """Whether its output is later changed in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionHeads:
+    """A layer's attention with heads."""
+
+    module: nn.Module
+    """The attention module."""
+    out: nn.Module | None
+    """Its output projection, which reads the outputs of all heads."""
+    qkv: tuple[nn.Module | None, ...]
+    """Its linear modules that compute queries, keys and values."""
+    count: int
+    """Number of heads of queries."""
+    shared: int
+    """Number of heads of keys and values."""
+    separate: bool = True
+    """Whether queries, keys and values are computed from what the attention reads, and its output
+    is what the output projection returns, perhaps normed, so that heads can be separated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What a layer adds to the residual stream."""
+
+    module: nn.Module
+    mixer: tuple[Part, ...]
+    """The modules that let tokens read other tokens, in the order in which they run: attention,
+    state spaces, convolutions or two of them in parallel. Empty if there is none."""
+    mlp: tuple[Part, ...]
+    """The modules that read each token alone: an MLP or experts. Empty if there is none."""
+    between: Part | None = None
+    """The module that reads the stream after the mixer has been added to it; None if there is no
+    such stream."""
+    heads: AttentionHeads | None = None
+    """None if no attention with heads is known in this layer."""
+    kept: float = 1.0
+    """The factor of the layer's input in the stream after the mixer."""
+    adds_up: bool = True
+    """Whether the layer's output is its input plus the scaled outputs of mixer and MLP."""
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """For each site that the layer lacks, the reason, as a clause."""
+
+    def scale(self, site: str) -> float:
+        """The factor with which a site's tensor, `attn_out` or `mlp_out`, enters the stream.
+
+        The tensor of a site that has several parts already is their scaled sum.
+        """
+        parts = self.mixer if site == "attn_out" else self.mlp
+        return parts[0].scale if len(parts) == 1 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Anatomy:
+    """A model's layers, and the norm behind them."""
+
+    layers: Sequence[Layer]
+    final_norm: nn.Module | None
+    """None if the head reads the last layer's output directly."""
+    names: Architecture
+    """The names of its family, or of the family that it resembles most."""
+    measured: bool = False
+    """Whether the layers were found by measuring."""
+    chained: bool = True
+    """Whether layers pass on the residual stream alone, so that one of them may be skipped."""

@@ -1,0 +1,398 @@
+"""Find the layers of a model of an unlisted family, by measuring what they add to the stream.
+
+One pass over a few tokens records the inputs and outputs of all modules. A layer's output is then
+traced back to its input, step by step: each stream on the way is an earlier stream, or a norm of
+it, plus the outputs of the fewest modules, each times a factor. Such a module is the mixer's if its
+output at a token depends on the stream at earlier tokens, and the MLP's otherwise. What the names
+of modules say is used only for heads, queries, keys and values.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from interp.models.families.modules import Architecture
+from interp.models.layers import OF_HEADS, Anatomy, Layer, Part
+from interp.models.stream_sums import Stream, smallest_sum
+
+_TOKENS = 12
+"""Number of tokens in the pass."""
+_MOST_STEPS = 8
+"""Largest number of streams between a layer's output and its input."""
+
+_ROUNDING = 1e-2
+"""Largest difference of two gradients that rounding explains, relative to them."""
+
+_SEVERAL = "it has several mixers, one after another"
+
+_SUMMED = ("resid_mid", "attn_out", "mlp_out")
+
+
+@dataclass(slots=True)
+class _Run:
+    """What a module read and returned in the pass."""
+
+    path: str
+    module: nn.Module
+    order: int
+    """Its rank among the modules' ends."""
+    read: Stream | None
+    returned: Stream | None
+    flat: bool
+    """Whether it returned the tokens of all rows one after another."""
+    flat_read: bool
+    """Whether it read them so."""
+    alone: bool
+    """Whether it returned nothing else."""
+    handed: Tensor | None
+    """The copy of its output that the model went on with."""
+
+    @property
+    def is_norm(self) -> bool:
+        """Whether it is a norm, by its name."""
+        kind = type(self.module).__name__.lower()
+        return not [*self.module.children()] and ("norm" in kind or "ln" in kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A stream as an earlier one, times a factor, plus the scaled outputs of modules."""
+
+    base: _Run
+    """The module that reads the earlier stream."""
+    stream: Stream
+    """The earlier stream, or its norm."""
+    factor: float
+    parts: Sequence[tuple[_Run, float]]
+    plain: bool
+    """Whether the earlier stream is not normed, and its factor is the same for all channels."""
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def measured_anatomy(
+    hf: PreTrainedModel, names: Architecture, heads_of: Callable[[Layer], Layer]
+) -> Anatomy | None:
+    """The layers of a causal model in evaluation mode; None if it has no chain of layers.
+
+    Args:
+        hf: the model.
+        names: the names in its family, or in one that it resembles.
+        heads_of: a function that adds the heads to a layer, as the modules' names show them.
+
+    Raises:
+        RuntimeError: gradients cannot be computed through the model.
+    """
+    runs = _pass(hf)
+    config = hf.config.get_text_config()
+    chain = _chain(hf, runs, config.num_hidden_layers)
+    if chain is None:
+        return None
+    inside = {module for layer in chain for module in layer.modules()}
+    last = runs[chain[-1]].returned
+    norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
+    norm = next((run.module for run in norms if _same(run.read, last)), None)
+    known = (1.0, names.residual_scale(config))
+    layers = [heads_of(_Tracer(runs, layer, known).layer()) for layer in chain]
+    layers = [_with_separate_heads(runs, layer) for layer in layers]
+    chained = all(runs[layer].alone for layer in chain)
+    return Anatomy(layers, norm, names, measured=True, chained=chained)
+
+
+def _with_separate_heads(runs: Mapping[nn.Module, _Run], layer: Layer) -> Layer:
+    """A layer that says whether its heads can be separated, and lacks those that read ahead."""
+    heads = layer.heads
+    if heads is None or not layer.mixer:
+        return layer
+    attention, out, *projections = (
+        None if own is None else runs.get(own) for own in (heads.module, heads.out, *heads.qkv)
+    )
+    last = runs[layer.mixer[-1].module]
+    assert last.returned is not None
+    lacks = dict(layer.lacks)
+    queries = None if projections[0] is None else projections[0].returned
+    for site, tensor in (("q", queries), ("z", None if out is None else out.read)):
+        if tensor is not None and _reads_earlier(last.returned, tensor):
+            lacks.setdefault(site, "tokens read one another behind it, as by a convolution")
+    separate = (
+        attention is not None
+        and out is not None
+        and len(layer.mixer) == 1
+        and _same(last.read if last.is_norm else last.returned, out.returned)
+        and _reads_by(attention, projections, last.returned)
+    )
+    return replace(layer, lacks=lacks, heads=replace(heads, separate=separate))
+
+
+def _reads_by(attention: _Run, projections: Sequence[_Run | None], output: Stream) -> bool:
+    """Whether attention reads its input only by these projections, not also by a gate."""
+    outputs = [own.returned for own in projections if own is not None and own.returned is not None]
+    if attention.read is None or len(outputs) < len(projections):
+        return False
+    weighted = (output.float() * _weights(output)).sum()
+    distinct = list({id(own): own for own in outputs}.values())
+    gradients = torch.autograd.grad(weighted, distinct, retain_graph=True, allow_unused=True)
+    if any(own is None for own in gradients):
+        return False
+    (through,) = torch.autograd.grad(distinct, attention.read, gradients, retain_graph=True)
+    (whole,) = torch.autograd.grad(weighted, attention.read, retain_graph=True)
+    return bool((through - whole).norm() <= _ROUNDING * whole.norm())
+
+
+def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
+    """Every module that ran once on a few tokens, with what it read and returned."""
+    found: dict[nn.Module, list[_Run]] = {}
+
+    def note(path: str, module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> Any:
+        several = isinstance(output, tuple | list)
+        returned = output[0] if several and output else output
+        stream, flat = _stream(returned)
+        read, flat_read = _stream(given[0] if given else named.get("hidden_states"))
+        order = sum(map(len, found.values()))
+        # What follows may change the tensor in place.
+        copy = None if stream is None else returned.clone()
+        run = _Run(path, module, order, read, stream, flat, flat_read, not several, copy)
+        found.setdefault(module, []).append(run)
+        if copy is None:
+            return None
+        return type(output)([copy, *output[1:]]) if several else copy
+
+    def enter(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        return output.detach().requires_grad_().clone()
+
+    with ExitStack() as stack:
+        embedding: nn.Module = hf.get_input_embeddings()
+        stack.callback(embedding.register_forward_hook(enter).remove)
+        for path, module in hf.named_modules():
+            hook = module.register_forward_hook(partial(note, path), with_kwargs=True)
+            stack.callback(hook.remove)
+        hf(input_ids=_some_tokens(hf)[None], use_cache=False)
+    return {module: runs[0] for module, runs in found.items() if len(runs) == 1}
+
+
+def _stream(value: Any) -> tuple[Stream | None, bool]:
+    """A value as the vectors of one prompt's tokens, if it holds them, and whether it is flat."""
+    if not isinstance(value, Tensor) or not value.is_floating_point():
+        return None, False
+    if value.dim() == 2 and len(value) == _TOKENS:
+        return value[None], True
+    return (value, False) if value.shape[:2] == (1, _TOKENS) and value.dim() == 3 else (None, False)
+
+
+def _some_tokens(hf: PreTrainedModel) -> Tensor:
+    """A few different tokens, none of which has a special meaning."""
+    settings = {**hf.config.to_dict(), **hf.config.get_text_config().to_dict()}
+    special = {value for value in settings.values() if type(value) is int}
+    embedding: Any = hf.get_input_embeddings()
+    size = embedding.weight.shape[0]
+    ordinary = [token for token in range(size) if token not in special] or [*range(size)]
+    step = max(1, len(ordinary) // _TOKENS)
+    chosen = [ordinary[index * step % len(ordinary)] for index in range(_TOKENS)]
+    return torch.tensor(chosen, device=embedding.weight.device)
+
+
+def _chain(
+    hf: PreTrainedModel, runs: Mapping[nn.Module, _Run], count: int
+) -> Sequence[nn.Module] | None:
+    """The layers: modules in a list, each of which reads what the one before it returned.
+
+    If several lists are such chains, it is one with the configuration's number of layers, or the
+    longest one.
+    """
+    chains: list[Sequence[nn.Module]] = []
+    for module in hf.modules():
+        layers = [*module.children()] if isinstance(module, nn.ModuleList) else []
+        ends = [(runs[own].read, runs[own].returned) for own in layers if own in runs]
+        shaped = all(
+            read is not None and returned is not None and read.shape == returned.shape
+            for read, returned in ends
+        )
+        linked = all(_same(read, before) for (_, before), (read, _) in pairwise(ends))
+        if len(layers) == len(ends) > 1 - (count == 1) and shaped and linked:
+            chains.append(layers)
+    chains.sort(key=lambda own: (len(own) != count, -len(own)))
+    return chains[0] if chains else None
+
+
+def _same(one: Tensor | None, other: Tensor | None) -> bool:
+    if one is None or other is None or one.shape != other.shape:
+        return False
+    return one is other or bool(torch.equal(one, other.to(one.device)))
+
+
+class _Tracer:
+    """Traces the stream through one layer."""
+
+    def __init__(
+        self, runs: Mapping[nn.Module, _Run], layer: nn.Module, known: Sequence[float]
+    ) -> None:
+        self._whole, self._known = runs[layer], known
+        inside = [runs[own] for own in layer.modules() if own is not layer and own in runs]
+        shape = None if self._whole.read is None else self._whole.read.shape
+        outer = sorted(inside, key=lambda run: (run.path.count("."), run.order))
+        self._readers = _distinct(outer, lambda run: run.read, shape)
+        self._outputs = _distinct(outer, lambda run: run.returned, shape)
+        norms = [run for run in inside if run.is_norm]
+        self._norms = _distinct(norms, lambda run: run.returned, shape)
+
+    def layer(self) -> Layer:
+        """What the layer adds to the stream that it reads."""
+        steps = self._steps()
+        module = self._whole.module
+        if steps is None:
+            reason = "what it adds to the residual stream is not a sum of outputs of its modules"
+            return Layer(module, (), (), adds_up=False, lacks=dict.fromkeys(_SUMMED, reason))
+        return _Sorted(module, steps).layer()
+
+    def _steps(self) -> list[_Step] | None:
+        """The steps from the layer's input to its output, in this order."""
+        steps: list[_Step] = []
+        target, before = self._whole.returned, self._whole.order
+        while not _same(target, self._whole.read):
+            norm = next((run for run in self._norms if _same(run.returned, target)), None)
+            if norm is not None and norm.read is not None:
+                step = _Step(norm, norm.read, 1.0, (), plain=False)
+            else:
+                found = self._step(target, before)
+                if found is None:
+                    return None
+                step = found
+            if len(steps) == _MOST_STEPS:
+                return None
+            steps.append(step)
+            target, before = step.base.read, step.base.order if step.base is not self._whole else 0
+        return steps[::-1]
+
+    def _step(self, target: Stream | None, before: int) -> _Step | None:
+        """The step to a stream that was computed before a module ended."""
+        whole = self._whole
+        assert target is not None and whole.read is not None
+        bases = [(whole, whole.read, True)]
+        for run in self._norms:
+            if run.returned is not None and run.order < before:
+                bases.append((run, run.returned, False))
+        for run in self._readers:
+            if run.read is not None and run.order < before and not _same(run.read, target):
+                # A module's output may also be added, but not to itself.
+                same = (own.returned for own in self._outputs if _same(own.returned, run.read))
+                bases.append((run, next((own for own in same if own is not None), run.read), True))
+        outputs = [
+            run
+            for run in self._outputs
+            if run.order < before
+            and not _same(run.returned, target)
+            and not _same(run.returned, whole.read)
+        ]
+        values = [run.returned for run in outputs if run.returned is not None]
+        found = smallest_sum(target, [own for _, own, _ in bases], values, self._known)
+        if found is None:
+            return None
+        base, stream, plain = bases[found.base]
+        parts = sorted(
+            ((outputs[index], scale) for index, scale in found.parts),
+            key=lambda part: part[0].order,
+        )
+        return _Step(base, stream, found.factor, parts, plain=plain and found.plain)
+
+
+def _distinct(
+    runs: Sequence[_Run], tensor: Callable[[_Run], Stream | None], shape: torch.Size | None
+) -> list[_Run]:
+    """The runs whose tensors have this shape and differ from those of all runs before."""
+    found: list[_Run] = []
+    for run in runs:
+        own = tensor(run)
+        fits = own is not None and own.shape == shape
+        if fits and not any(_same(own, tensor(other)) for other in found):
+            found.append(run)
+    return found
+
+
+class _Sorted:
+    """The modules that add to one layer's stream, sorted into mixer and MLP."""
+
+    def __init__(self, module: nn.Module, steps: Sequence[_Step]) -> None:
+        self._module, self._steps = module, steps
+
+    def layer(self) -> Layer:
+        """The layer, with what it lacks."""
+        groups = [(step, *self._split(step)) for step in self._steps if step.parts]
+        mixing = [index for index, (_, mixed, _) in enumerate(groups) if mixed]
+        if not mixing and len(groups) > 1:
+            # Keys and values may come from an earlier layer, as in Gemma 4.
+            step, _, alone = groups[0]
+            groups[0], mixing = (step, alone, []), [0]
+        mixer = groups[mixing[0]][1] if mixing else []
+        parallel = bool(mixing) and bool(groups[mixing[0]][2])
+        later = groups[mixing[0] + 1 :] if mixing else groups
+        mlp, between, reads_earlier = [], None, False
+        if parallel:
+            mlp = groups[mixing[0]][2]
+        elif later:
+            step, mixed, alone = later.pop(0)
+            mlp, reads_earlier, between = [*mixed, *alone], bool(mixed), step
+        lacks = {}
+        if not mixer:
+            lacks["attn_out"] = lacks["resid_mid"] = "no token reads another one in it"
+        elif not mlp:
+            lacks["mlp_out"] = lacks["resid_mid"] = "it has no MLP"
+        elif parallel:
+            lacks["resid_mid"] = "attention and MLP read the same residual stream in parallel"
+        elif reads_earlier:
+            lacks["resid_mid"] = "its MLP, too, reads earlier tokens"
+        elif not all(step.plain for step in self._steps):
+            lacks["resid_mid"] = "its norms or factors by channel are on the residual stream itself"
+        if any(mixed for _, mixed, _ in later):
+            lacks = dict.fromkeys((*_SUMMED, *OF_HEADS), _SEVERAL)
+        plain = all(step.plain and step.factor == 1.0 for step in self._steps)
+        first = groups[0][0].factor if groups else 1.0
+        return Layer(
+            self._module,
+            _parts(mixer),
+            _parts(mlp),
+            between=None
+            if "resid_mid" in lacks or between is None
+            else Part(between.base.module, flat=between.base.flat_read),
+            kept=first,
+            adds_up=plain and not later and not reads_earlier,
+            lacks=lacks,
+        )
+
+    def _split(self, step: _Step) -> tuple[list[tuple[_Run, float]], list[tuple[_Run, float]]]:
+        """The parts of a step that read earlier tokens, and those that do not."""
+        kinds: tuple[list[tuple[_Run, float]], list[tuple[_Run, float]]] = ([], [])
+        for run, scale in step.parts:
+            assert run.returned is not None
+            kinds[not _reads_earlier(run.returned, step.stream)].append((run, scale))
+        return kinds
+
+
+def _parts(found: Sequence[tuple[_Run, float]]) -> tuple[Part, ...]:
+    return tuple(
+        Part(
+            run.module,
+            scale,
+            flat=run.flat,
+            overwritten=run.handed is not None and run.handed._version > 0,
+        )
+        for run, scale in found
+    )
+
+
+def _reads_earlier(output: Stream, stream: Stream) -> bool:
+    """Whether a module's output at the last token depends on the stream at earlier tokens."""
+    weighted = (output[0, -1].float() * _weights(output)).sum()
+    (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)
+    return gradient is not None and bool(gradient[0, :-1].any())
+
+
+def _weights(output: Stream) -> Tensor:
+    """Weights of a sum; with equal ones, it would be constant behind a norm."""
+    return torch.linspace(-1.0, 2.0, output.shape[-1], device=output.device).cos()

@@ -1,0 +1,142 @@
+"""Find the sum that a stream is, from the numbers of one pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+Stream = Float[Tensor, "1 token size"]
+
+_MOST_PARTS = 3
+"""Largest number of values that are added to a base."""
+_MOST_WITH_MANY_BASES = 2
+"""The same, for bases other than the first, since there are many combinations."""
+_EXACT = 1e-5
+"""Largest error of a sum that rounding explains in float32, relative to its summands."""
+_PLAIN = 1e-3
+"""Largest difference between two factors that rounding explains, relative to them."""
+_ALIKE, _TINY = 10.0, 1e-12
+"""Errors up to this many times the smallest one, or up to this error, are taken to be equal."""
+_TRIED = 8
+"""Number of sums of each size that are computed, those with the smallest estimated error first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A stream as a base, times a factor, plus scaled values."""
+
+    base: int
+    factor: float
+    parts: tuple[tuple[int, float], ...]
+    """The index of each value, with its scale."""
+    plain: bool = True
+    """Whether the factor and the scales are the same for all channels; otherwise, they are 1
+    here."""
+
+
+@torch.no_grad()
+def smallest_sum(
+    target: Stream, bases: Sequence[Stream], values: Sequence[Stream], known: Sequence[float]
+) -> Sum | None:
+    """The sum with the fewest values that equals the target, up to rounding; None if there is none.
+
+    Among sums of equally many values, it is the one with the smallest error or, where errors are
+    alike, with the first base. A sum whose factors
+    differ by channel is looked for only if no other is found.
+
+    Args:
+        target: the stream.
+        bases: the streams of which one is in the sum.
+        values: what may be added to it.
+        known: factors that the model is known to have; one that is nearly equal is taken for it.
+    """
+    if not values:
+        return None
+    columns = torch.stack([x.to(target).flatten().double() for x in (*bases, *values, target)])
+    products = columns @ columns.T
+    for count in range(1, _MOST_PARTS + 1):
+        chosen = torch.tensor(
+            [
+                [base, *(len(bases) + index for index in own)]
+                for base in range(len(bases))
+                if base == 0 or count <= _MOST_WITH_MANY_BASES
+                for own in combinations(range(len(values)), count)
+                if not any(values[index] is bases[base] for index in own)
+            ]
+        )
+        if not len(chosen):
+            break
+        found = _best(target, columns, products, chosen, known)
+        if found is not None:
+            parts = tuple((column - len(bases), scale) for column, scale in found.parts)
+            return replace(found, parts=parts)
+    return _by_channel(target, bases, values)
+
+
+def _best(
+    target: Stream,
+    columns: Float[Tensor, "vector number"],
+    products: Float[Tensor, "vector vector"],
+    chosen: Tensor,
+    known: Sequence[float],
+) -> Sum | None:
+    """The sum of the chosen columns with the smallest error, if rounding explains it.
+
+    Its parts are columns.
+    """
+    square = products[chosen[:, :, None], chosen[:, None, :]]
+    wanted = products[chosen, -1]
+    factors = torch.linalg.lstsq(square, wanted[..., None], driver="gelsd").solution[..., 0]
+    # Products cannot show errors as small as sums can.
+    rest = (products[-1, -1] - (factors * wanted).sum(-1)).abs()
+    tolerance = _tolerance(target.dtype)
+    fitting: list[tuple[float, Sum]] = []
+    for row in rest.argsort()[:_TRIED].tolist():
+        if rest[row] > tolerance * products[-1, -1]:
+            break
+        first, *others = (_known(float(factor), known) for factor in factors[row])
+        if abs(first) < _PLAIN or min(map(abs, others)) < _PLAIN:
+            continue
+        scales = torch.tensor([first, *others], dtype=columns.dtype, device=columns.device)
+        summands = (scales[:, None] * columns[chosen[row]]).view(-1, *target.shape)
+        error = error_of(summands.sum(0), target, summands)
+        if error <= tolerance:
+            base, *parts = chosen[row].tolist()
+            fitting.append((error, Sum(base, first, tuple(zip(parts, others, strict=True)))))
+    least = min((error for error, _ in fitting), default=0.0)
+    alike = (found for error, found in fitting if error <= _ALIKE * least + _TINY)
+    return min(alike, key=lambda found: found.base, default=None)
+
+
+def _by_channel(target: Stream, bases: Sequence[Stream], values: Sequence[Stream]) -> Sum | None:
+    """A base plus one value, each with a factor for every channel, plus a vector."""
+    wide = [x.to(target)[0].T.double() for x in (*bases, *values, target)]
+    for base in range(len(bases)):
+        for index in range(len(values)):
+            own = torch.stack([wide[base], wide[len(bases) + index], torch.ones_like(wide[-1])], -1)
+            factors = torch.linalg.lstsq(own, wide[-1][..., None], driver="gelsd").solution
+            summands = (own * factors.mT).permute(2, 1, 0)[:, None]
+            needed = factors[:, :2, 0].abs().amax(0) > _PLAIN
+            if needed.all() and error_of(summands.sum(0), target, summands) <= _EXACT:
+                return Sum(base, 1.0, ((index, 1.0),), plain=False)
+    return None
+
+
+def _known(factor: float, known: Sequence[float]) -> float:
+    return next((own for own in known if abs(factor - own) < _PLAIN * abs(own)), factor)
+
+
+def error_of(
+    found: Stream, expected: Stream, summands: Float[Tensor, "summand 1 token n"]
+) -> float:
+    """The largest error of a token's vector, relative to the sizes of its summands."""
+    difference = (found.double() - expected.double()).norm(dim=-1)
+    size = summands.double().norm(dim=-1).sum(0).clamp(min=torch.finfo(torch.float64).tiny)
+    return float((difference / size).max())
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    return max(_EXACT, 4 * torch.finfo(dtype).eps)
