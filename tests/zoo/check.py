@@ -255,8 +255,8 @@ class Check:
         worst, size = 0.0, 0.0
         gaps = dict(zip(segments["prompt_id"], segments["completeness_gap"], strict=True))
         for id_, gap in gaps.items():
-            values = [self._long.contrast(self._ids[i]) for i in (id_, other_of(id_))]
-            change = values[0] - values[1]
+            given, donor = self._ids[id_], self._ids[other_of(id_)]
+            change = self._long.contrast(given) - self._long.embedded_as(given, donor)
             told = abs(float(gap))
             left = abs(float(scores[id_].sum()) - change)
             worst = max(worst, abs(left - told))
@@ -291,9 +291,11 @@ class Check:
             layers = self._long.layers
             for only in range(max(len(getattr(layer, parts)) for layer in layers)):
                 if self._compared_with(site, rows, only).mark == YES:
-                    paths = {p[only : only + 1] for p in (getattr(own, parts) for own in layers)}
-                    named = ", ".join(sorted(path.split(".")[-1] for p in paths for path in p))
-                    return Verdict(YES, f"of {named} alone")
+                    paths = [
+                        path for own in layers for path in getattr(own, parts)[only : only + 1]
+                    ]
+                    named = {path.split(".")[-1] for path in paths}
+                    return Verdict(YES, f"of {', '.join(sorted(named))} alone")
         return verdict
 
     def _compared_with(self, site: str, rows: pd.DataFrame, only: int | None) -> Verdict:
@@ -336,7 +338,9 @@ class Check:
     ) -> Iterator[tuple[str, int, int, tuple[int, int] | None]]:
         """The pairs, layers, tokens and heads at which a site is compared."""
         for pair, length in LENGTHS.items():
-            places = (*DIFFERENT, 5, length - 1) if pair == "long" else (DIFFERENT[1],)
+            places = [*DIFFERENT, 5, length - 1] if pair == "long" else [DIFFERENT[1], 9]
+            if site == "resid_mid":  # what follows may read the token itself
+                places = [place for place in places if place not in DIFFERENT]
             for layer in range(len(self._oracles[pair].layers)):
                 heads: Sequence[tuple[int, int] | None] = [None]
                 if site in HEADS:  # the first and the last head of a layer that has any
@@ -368,6 +372,9 @@ class Check:
         gap = abs(oracle.contrast(oracle.source) - oracle.metric)
         if gap < 1e-3:
             yield f"the prompts differ by only {gap:.1g} logits"
+        told = oracle.contrast(oracle.source) - oracle.embedded_as(oracle.base, oracle.source)
+        if abs(told) > 1e-3:
+            yield "tokens are also read elsewhere than by the input embeddings"
         try:
             gradient, _ = oracle.gradient(oracle.base)
         except Exception as error:

@@ -68,6 +68,14 @@ class Oracle:
         """The logit of the first option minus that of the second."""
         return float(self._difference(ids))
 
+    @torch.no_grad()
+    def embedded_as(self, ids: Ids, other: Ids) -> float:
+        """The contrast of a prompt whose embeddings are another's; it alone names its tokens."""
+        path = self._passes.embedding
+        taken = self._passes.seen(other, path, [])
+        with self._passes.changed([(path, "output", partial(_instead, taken))]):
+            return self.contrast(ids)
+
     def patched(
         self,
         site: str,
