@@ -12,7 +12,7 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 TYPED := -p tests.support.checked_types
 
-.PHONY: setup attribute test test-all test-types test-release choose-typed organisms test-slurm coverage fuzz lint format docs bench browser clean
+.PHONY: setup attribute test test-all test-types test-release choose-typed zoo organisms test-slurm coverage fuzz lint format docs bench browser clean
 
 setup: $(READY)
 
@@ -50,6 +50,10 @@ test-types: setup
 # Measures the packaged organisms, and notes that they hold for these weights and this code.
 organisms: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m organisms --organisms
+
+# What works on each type of model that transformers lists (docs/models.md): about ten minutes.
+zoo: setup
+	$(TEST_ENV) $(BIN)/python -m tests.zoo --publish
 
 # Before a release: all tests, with the types and shapes of every call.
 test-release: setup

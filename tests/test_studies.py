@@ -17,7 +17,7 @@ from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import files_of, write_report
 from interp.runs import run as run_module
-from interp.runs.execute import execute
+from interp.runs.execute import Plan, execute
 from interp.runs.folder import slug
 from interp.runs.options import ExecutionOptions
 from interp.runs.run import in_use
@@ -231,6 +231,19 @@ def test_a_study_in_use_is_not_taken_by_one_with_another_limit(tmp_path):
     ):
         measure(tmp_path, limit=8)
     assert (tmp_path / "study.json").read_bytes() == before
+
+
+def test_a_mistake_leaves_no_folder_of_a_new_study_behind(tmp_path, monkeypatch):
+    folder = tmp_path / "new" / "study"
+
+    def load(plan, name):
+        assert (folder / "study.json").exists() and (folder / "answers" / "run.json").exists()
+        raise UserError("no such model")
+
+    monkeypatch.setattr(Plan, "model", load)
+    with pytest.raises(UserError, match="no such model"):
+        execute(plan_of(folder))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("limit", "small"), [(12, False), (4, True)])

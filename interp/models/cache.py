@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
-from interp.models.families.settings import keeps_indexer_keys, short_length
+from interp.models.families.settings import keeps_indexer_keys, reads_padding, short_length
 from interp.models.model import Model
 
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -71,12 +71,14 @@ def joined(stretches: Sequence[KeyValues]) -> KeyValues:
 
 def holds_key_values_alone(model: Model) -> bool:
     """Whether a later pass needs only the keys and values of an earlier pass."""
-    if model.kind.reads_ahead or model.is_recurrent:
+    if model.kind.reads_ahead or model.is_recurrent or reads_padding(model.hf.config):
         return False
     config = model.text_config
+    if not hasattr(config, "num_hidden_layers"):  # a model of several parts, such as BLT
+        return False
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)
-    return plain and len(layers) == getattr(config, "num_hidden_layers", None)
+    return plain and len(layers) == config.num_hidden_layers
 
 
 def runs_in_parts(model: Model) -> bool:

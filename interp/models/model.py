@@ -21,6 +21,7 @@ from transformers import (
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import anatomy_of, family_modules, listed_for
@@ -94,6 +95,14 @@ class Model:
                 f"{self.name} ({type(self.hf).__name__}) is a classifier built on a decoder, "
                 "which pools its last token; expected a classifier built on an encoder, such as "
                 "BERT or RoBERTa"
+            )
+        config = self.hf.config
+        encodes = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        if kind is CAUSAL and encodes and getattr(config, "is_decoder", None) is False:
+            raise UserError(
+                f"{self.name} ({type(self.hf).__name__}) is an encoder, whose tokens also attend "
+                "to later ones, so its answers are not those of a language model; set is_decoder "
+                "to true in its config.json if it was trained as a decoder"
             )
         return kind
 
@@ -185,7 +194,8 @@ class Model:
         overflows = self.dtype == "float64" and self.attn_implementation == "eager"
         counts = self.padding_side == "left" and not self.takes_positions
         scales = settings.has_several_streams(self.text_config)
-        return not (overflows or counts or scales or self.is_recurrent)
+        reads = settings.reads_padding(self.hf.config)
+        return not (overflows or counts or scales or reads or self.is_recurrent)
 
     @property
     def padding_side(self) -> str:
@@ -198,12 +208,16 @@ class Model:
 
     @property
     def takes_positions(self) -> bool:
-        """Whether a forward pass receives the position of each token."""
-        return "position_ids" in self.forward_arguments
+        """Whether a forward pass receives the position of each token, counted from 0.
+
+        A model that does not count from 0, such as CamemBERT as a decoder, counts by itself.
+        """
+        return "position_ids" in self.forward_arguments and not self._positions_before_first
 
     def taken(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs that the model's forward pass accepts."""
-        return {name: value for name, value in inputs.items() if name in self.forward_arguments}
+        accepted = self.forward_arguments - (set() if self.takes_positions else {"position_ids"})
+        return {name: value for name, value in inputs.items() if name in accepted}
 
     @property
     def is_recurrent(self) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from interp.choices import SITES
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
 from interp.models.layers import Part
 from interp.models.model import Model
 
@@ -203,9 +203,19 @@ def embedded_as(model: Model, embeddings: Tensor) -> AbstractContextManager[None
     Unlike a pass over embeddings alone, the model still reads the tokens themselves wherever else
     it needs them, as in the layers of Gemma 4 (E2B, E4B).
     """
-    embedding = model.hf.get_input_embeddings()
-    # Some models scale their embeddings in place.
-    return hooked(embedding.register_forward_hook(lambda *unused: embeddings.clone()))
+    calls: list[nn.Module] = []
+
+    def embed(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        calls.append(module)
+        if len(calls) > 1 or output.shape != embeddings.shape:
+            raise ModelError(
+                f"{model.name} ({model.hf.config.model_type}) embeds other tokens than the "
+                "prompt's, or embeds them several times, so gradients and patches have no meaning "
+                "for it; answers (evaluate) work"
+            )
+        return embeddings.clone()  # some models scale their embeddings in place
+
+    return hooked(model.hf.get_input_embeddings().register_forward_hook(embed))
 
 
 @contextmanager

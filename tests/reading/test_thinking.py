@@ -12,8 +12,9 @@ from interp.doctor import inputs
 from interp.errors import UserError
 from interp.models.loading import ChatFormat, Loading
 from interp.models.model import check_tokenizer
-from interp.prompts.prompt import Messages
+from interp.prompts.prompt import Donor, Messages
 from interp.prompts.thought import Thought
+from interp.reading.thoughts import after_thought
 from interp.reading.tokens import token_roles, token_segments, tokenize, write_chat
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.prompts import some_prompts
@@ -129,6 +130,27 @@ def test_a_thought_belongs_to_the_data_and_to_a_models_way_of_reading(prompt):
     some = dataclasses.replace(model, thoughts={"another prompt": (thought,)})
     with pytest.raises(UserError, match=f"no thought on prompt {prompt.id};"):
         interp.evaluate(some, [prompt])
+
+
+def test_a_counterpart_gives_the_sentences_of_its_own_first_thought(prompt):
+    model = thinking_model(QWEN3, thinking="on")
+    drawn = {
+        prompt.id: (SAID, "One. Two."),
+        "counterpart": ("London is in England. Then no. Or yes.", "Three. Four."),
+    }
+    texts = {"premise1": "Anne is in London."}
+    names = {"counterpart": "counterpart", "without a thought": "counterpart", "Rome": "instance"}
+    own = dataclasses.replace(
+        prompt, donors=tuple(Donor(name, kind, texts) for name, kind in names.items())
+    )
+    thought = model.thought_marks.thought
+    thoughts = {id_: tuple(map(thought, draws)) for id_, draws in drawn.items()}
+    read = after_thought(dataclasses.replace(model, thoughts=thoughts), own)
+    assert read.thought == thought(SAID)
+    assert {donor.name: donor.segments for donor in read.donors} == {
+        "counterpart": {**texts, "thought1": "London is in England.", "thought2": "Then no."},
+        "Rome": {**texts, "thought1": "One.", "thought2": "Two."},
+    }
 
 
 def test_an_answer_prefix_follows_the_thought(prompt):

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from interp.runs.workers import worker_records
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level
 
 pytestmark = pytest.mark.usefixtures("slurm")
 
@@ -32,12 +34,21 @@ def read_tables(folder: Path) -> dict[str, bytes]:
 
 
 def evaluate_on_slurm(
-    folder: Path, workers: int, fault: Callable[[dict[str, object]], None] | None = None
+    folder: Path,
+    workers: int,
+    fault: Callable[[dict[str, object]], None] | None = None,
+    *options: str,
 ) -> str:
     """Runs to its end, with a fault for worker 0 in the midst of it; returns what was told."""
-    command = [*EVALUATE, "--executor", "slurm", "--workers", str(workers), "--out", str(folder)]
+    own = ["--executor", "slurm", "--workers", str(workers), "--out", str(folder)]
     environment = {**os.environ, "XDG_STATE_HOME": str(folder.parent / "state")}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        [*EVALUATE, *own, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=folder.parent,
+    ) as process:
         if fault:
             fault(worker_at_work(folder))
         _, told = process.communicate()
@@ -103,3 +114,15 @@ def test_a_worker_that_is_requeued_goes_on(tmp_path, tables, fault):
     evaluate_on_slurm(tmp_path / "run", 1, fault)
     assert logs(tmp_path / "run").count("Loading pickle") == 2
     assert read_tables(tmp_path / "run") == tables
+
+
+def test_a_gguf_file_is_found_by_its_relative_path(tmp_path):
+    pytest.importorskip("gguf", reason="the extra gguf is not installed")
+    from tests.models.test_gguf import write
+
+    write(tmp_path / "tiny.Q8_0.gguf", make_tiny("llama", byte_level()))
+    model = ["--model", "tiny.Q8_0.gguf"]
+    alone = [*EVALUATE, *model, "--out", str(tmp_path / "alone")]
+    subprocess.run(alone, check=True, capture_output=True, cwd=tmp_path)
+    evaluate_on_slurm(tmp_path / "run", 2, None, *model)
+    assert read_tables(tmp_path / "run") == read_tables(tmp_path / "alone")

@@ -14,11 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from interp.models.tried import FILE
 from tests.zoo.build import types
 from tests.zoo.check import MEASUREMENTS
 from tests.zoo.judge import judge
+from tests.zoo.page import page
 
 COLUMNS = ("type", "kind", *MEASUREMENTS, "seconds", "reasons")
+PUBLISHED = tuple(name for name in COLUMNS if name != "seconds")
+PAGE = Path("docs/models.md")
 TOGETHER = 20
 """Members that one process measures."""
 
@@ -32,6 +36,9 @@ def main() -> None:
     parser.add_argument("--types", nargs="+", default=types(), metavar="TYPE")
     parser.add_argument("--out", type=Path, default=Path("build/zoo.csv"), metavar="FILE")
     parser.add_argument("--again", action="store_true", help="measure also what the file has")
+    parser.add_argument(
+        "--publish", action="store_true", help="write docs/models.md and interp/models/tried.csv"
+    )
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if unknown := sorted(set(asked.types) - set(types())):
@@ -46,6 +53,8 @@ def main() -> None:
     rows = {row["type"]: row for row in read(asked.out)}
     write(asked.out, [rows[name] for name in types() if name in rows])
     summarize([rows[name] for name in asked.types])
+    if asked.publish:
+        publish([rows[name] for name in types()])
 
 
 def run(names: Sequence[str], out: Path) -> None:
@@ -98,6 +107,15 @@ def append(path: Path, row: dict[str, str]) -> None:
     """Add a row to a file."""
     with path.open("a", newline="", encoding="utf-8") as file:
         csv.DictWriter(file, COLUMNS).writerow(row)
+
+
+def publish(rows: Sequence[dict[str, str]]) -> None:
+    """Write the page, and the table that `interp doctor` reads."""
+    with FILE.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, PUBLISHED, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    PAGE.write_text(page(rows), encoding="utf-8")
 
 
 def summarize(rows: Sequence[dict[str, str]]) -> None:

@@ -291,10 +291,8 @@ class Check:
             layers = self._long.layers
             for only in range(max(len(getattr(layer, parts)) for layer in layers)):
                 if self._compared_with(site, rows, only).mark == YES:
-                    paths = [
-                        path for own in layers for path in getattr(own, parts)[only : only + 1]
-                    ]
-                    named = {path.split(".")[-1] for path in paths}
+                    paths = [getattr(own, parts)[only : only + 1] for own in layers]
+                    named = {path.split(".")[-1] for own in paths for path in own}
                     return Verdict(YES, f"of {', '.join(sorted(named))} alone")
         return verdict
 

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from interp.attribution.method import AnyModel, Captured, Heads, Need
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
 from interp.models.model import Model
 from interp.models.sites import check_sites, layer_count, locate
 
@@ -22,6 +22,13 @@ class Attention(AnyModel):
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Non-negative weights, one for each token, that sum to 1."""
         mask = captured.batch.attention_mask
+        for row in captured.attention_rows:
+            if row.shape[-1] != mask.shape[-1]:
+                raise ModelError(
+                    f"attention reads {row.shape[-1]} places, but the prompt has {mask.shape[-1]} "
+                    "tokens: the model compresses or groups them, so attention has no score for "
+                    "each token; omit the method (--methods input_gradient)"
+                )
         rows = [row.to(mask.device).masked_fill(mask == 0, 0.0) for row in captured.attention_rows]
         return torch.stack([row / row.sum(-1, keepdim=True) for row in rows]).mean(0)
 

@@ -84,7 +84,8 @@ def _readers_of_embeddings(model: Model) -> list[nn.Module]:
             readers.append(module)
 
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
-    embedding = stack.get_input_embeddings()
+    whole = stack if model.kind is TEXT_TO_TEXT else model.hf
+    embedding = whole.get_input_embeddings()
     hooks = embedding.register_forward_hook(keep), register_module_forward_pre_hook(see)
     with hooked(*hooks), model.measuring(), torch.no_grad():
         stack(input_ids=ids)

@@ -27,7 +27,7 @@ from transformers import (
 
 from interp.errors import ModelError, UserError, one_line
 from interp.measurements.specs import Generate
-from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
+from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.reading.outputs import decoder_prefix
 from interp.reading.tokens import Batch
@@ -93,6 +93,15 @@ def _check(model: Model, batch: Batch, spec: Generate) -> None:
         raise ModelError(
             f"{model.name} ({model.hf.config.model_type}) cannot generate text; use a causal or "
             "a text-to-text language model"
+        )
+    if (
+        model.kind is CAUSAL
+        and "position_ids" in model.forward_arguments
+        and not model.takes_positions
+    ):
+        raise ModelError(
+            f"transformers' generate counts the positions of {model.name} "
+            f"({model.hf.config.model_type}) from 0, but the model does not; evaluate works"
         )
     context = model.context_length
     longest = max(map(len, batch.prompts))

@@ -15,8 +15,8 @@ SWITCHES = ("enable_thinking", "thinking")
 """Variables that switch thinking on and off in chat templates: one used by Qwen3, SmolLM3 and
 GLM-4.5, and one used by DeepSeek-V3.1 and Granite."""
 
-READING_TOKENS = ("embed_tokens_per_layer", "ngram_embedding")
-"""Names of modules that read tokens for later layers: of Gemma 3n and 4, and of Qwen 4."""
+READING_TOKENS = ("embed_tokens_per_layer", "ngram_embedding", "encoder_hash_tok_embedding")
+"""Names of modules that read tokens for later layers: of Gemma 3n and 4, Qwen 4, and BLT."""
 
 _WITHOUT_ATTENTION = ("linear_attention", "conv", "moe", "mlp")
 """transformers' names in `layer_types` for layers that have no attention weights."""
@@ -44,6 +44,14 @@ def logit_soft_cap(config: "PreTrainedConfig") -> float | None:
     """Soft cap c, which turns logits x into c tanh(x / c) in Gemma 2; None without a cap."""
     cap: float | None = getattr(config, "final_logit_softcapping", None)
     return cap
+
+
+def reads_padding(config: "PreTrainedConfig") -> bool:
+    """Whether what a batch or cache holds beside a prompt changes it (GIT; groups of bytes, BLT).
+
+    These are all such types among those that transformers lists (docs/models.md).
+    """
+    return config.model_type in ("git", "blt")
 
 
 def has_several_streams(config: "PreTrainedConfig") -> bool:

@@ -1,0 +1,81 @@
+"""The sum that a stream is, found from numbers alone."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interp.models.stream_sums import smallest_sum
+
+
+def streams(count, seed=0, tokens=12, size=32):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(1, tokens, size, generator=generator) for _ in range(count)]
+
+
+FACTORS = st.sampled_from([1.0, 0.22, -2.0, 3.5])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    base=st.integers(0, 2),
+    factor=FACTORS,
+    scales=st.lists(FACTORS, min_size=1, max_size=2),
+)
+def test_the_terms_and_factors_of_a_sum_are_found(seed, base, factor, scales):
+    bases, values = streams(3, seed), streams(5, seed + 1)
+    target = factor * bases[base] + sum(
+        factor * scale * value for scale, value in zip(scales, values, strict=False)
+    )
+    found = smallest_sum(target, bases, values, [1.0])
+    assert found is not None
+    assert found.plain
+    assert found.base == base
+    assert found.factor == pytest.approx(factor, rel=1e-4)
+    parts = dict(found.parts)
+    assert sorted(parts) == list(range(len(scales)))
+    assert [parts[index] for index in range(len(scales))] == pytest.approx(
+        [factor * scale for scale in scales], rel=1e-4
+    )
+
+
+def test_a_factor_that_the_model_is_known_to_have_is_exact():
+    (base,), values = streams(1), streams(3, 1)
+    target = base + (0.22 + 1e-6) * values[1]
+    found = smallest_sum(target, [base], values, [1.0, 0.22])
+    assert found is not None
+    assert (found.factor, found.parts) == (1.0, ((1, 0.22),))
+
+
+def test_a_sum_of_fewer_values_is_preferred():
+    (base,), (one, other) = streams(1), streams(2, 1)
+    found = smallest_sum(base + one + other, [base], [one, other, one + other], [1.0])
+    assert found is not None
+    assert found.parts == ((2, 1.0),)
+
+
+def test_factors_that_differ_by_channel_are_not_plain():
+    (base,), values = streams(1), streams(3, 1)
+    by_channel = torch.linspace(0.5, 2.0, 32)
+    found = smallest_sum(by_channel * base + values[2], [base], values, [1.0])
+    assert found is not None
+    assert not found.plain
+    assert [index for index, _ in found.parts] == [2]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_no_sum_is_not_taken_for_one(dtype):
+    (base,), values = streams(1), streams(4, 1)
+    target = base + torch.tanh(values[0]) * values[1]
+    arguments = [target.to(dtype), [base.to(dtype)], [value.to(dtype) for value in values]]
+    assert smallest_sum(*arguments, [1.0]) is None
+    assert smallest_sum(arguments[0], arguments[1], [], [1.0]) is None
+
+
+def test_rounding_in_bfloat16_is_no_difference():
+    (base,), values = streams(1), streams(4, 1)
+    low = [tensor.to(torch.bfloat16) for tensor in (base, *values)]
+    found = smallest_sum(low[0] + low[2], low[:1], low[1:], [1.0])
+    assert found is not None
+    assert (found.factor, found.parts) == (1.0, ((1, 1.0),))
