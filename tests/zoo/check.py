@@ -14,6 +14,7 @@ from torch import Tensor
 
 import interp
 from tests.zoo.build import Built, tokenizer
+from tests.zoo.edges import edge_errors
 from tests.zoo.material import (
     DIFFERENT,
     LENGTHS,
@@ -225,8 +226,6 @@ class Check:
         if len(scores) != len(self._ids) or not all(s.isfinite().all() for s in scores.values()):
             return Verdict(WRONG, "scores are missing or not finite")
         if method == "integrated_gradients":
-            if self._model.reads_tokens_again:
-                return Verdict(UNJUDGED, "the path of the embeddings is not the whole change")
             return self._complete(scores, found.segment_scores)
         worst, size = 0.0, 0.0
         for id_, got in scores.items():
@@ -256,8 +255,8 @@ class Check:
         worst, size = 0.0, 0.0
         gaps = dict(zip(segments["prompt_id"], segments["completeness_gap"], strict=True))
         for id_, gap in gaps.items():
-            values = [self._long.contrast(self._ids[i]) for i in (id_, other_of(id_))]
-            change = values[0] - values[1]
+            given, donor = self._ids[id_], self._ids[other_of(id_)]
+            change = self._long.contrast(given) - self._long.embedded_as(given, donor)
             told = abs(float(gap))
             left = abs(float(scores[id_].sum()) - change)
             worst = max(worst, abs(left - told))
@@ -275,8 +274,6 @@ class Check:
             contrast = self._oracles[row["pair_id"]].metric
             if self._judged(abs(row["base_metric"] - contrast), abs(contrast)).mark == WRONG:
                 return Verdict(WRONG, f"base_metric {row['base_metric']} instead of {contrast}")
-        if site == "resid_mid" and self._model.reads_tokens_again:
-            return Verdict(UNJUDGED, "the base prompt's tokens are read again behind the MLP")
         try:
             return self._compared(site, rows)
         except LookupError as error:
@@ -294,9 +291,9 @@ class Check:
             layers = self._long.layers
             for only in range(max(len(getattr(layer, parts)) for layer in layers)):
                 if self._compared_with(site, rows, only).mark == YES:
-                    paths = {p[only : only + 1] for p in (getattr(own, parts) for own in layers)}
-                    named = ", ".join(sorted(path.split(".")[-1] for p in paths for path in p))
-                    return Verdict(YES, f"of {named} alone")
+                    paths = [getattr(own, parts)[only : only + 1] for own in layers]
+                    named = {path.split(".")[-1] for own in paths for path in own}
+                    return Verdict(YES, f"of {', '.join(sorted(named))} alone")
         return verdict
 
     def _compared_with(self, site: str, rows: pd.DataFrame, only: int | None) -> Verdict:
@@ -339,7 +336,9 @@ class Check:
     ) -> Iterator[tuple[str, int, int, tuple[int, int] | None]]:
         """The pairs, layers, tokens and heads at which a site is compared."""
         for pair, length in LENGTHS.items():
-            places = (*DIFFERENT, 5, length - 1) if pair == "long" else (DIFFERENT[1],)
+            places = [*DIFFERENT, 5, length - 1] if pair == "long" else [DIFFERENT[1], 9]
+            if site == "resid_mid":  # what follows may read the token itself
+                places = [place for place in places if place not in DIFFERENT]
             for layer in range(len(self._oracles[pair].layers)):
                 heads: Sequence[tuple[int, int] | None] = [None]
                 if site in HEADS:  # the first and the last head of a layer that has any
@@ -350,25 +349,20 @@ class Check:
                         yield pair, layer, place, head
 
     def edges(self) -> Verdict:
-        """Estimates of all edges of a pair, and exact effects, of which the last can be compared.
-
-        The edge from the last MLP to the logits is a patch of this MLP.
-        """
-        pair = self._prompts[:2]
-        found = [interp.edges(self._model, pair, methods=(m,)) for m in ("integrated", "exact")]
-        for own in found:
-            refused(own.pairs)
-            if own.edges.empty or not own.edges["effect"].notna().all():
-                return Verdict(WRONG, "effects are missing")
-        exact = found[1].edges
-        last = len(self._long.layers) - 1
-        oracle = Oracle(self._hf, self._long.source, self._long.base, options(), like=self._long)
-        value = oracle.patched("mlp_out", last, len(oracle.base) - 1)
-        got = exact.loc[(exact["writer"] == f"m{last}") & (exact["reader"] == "logits"), "effect"]
-        if value is None or got.empty:
+        """Effects of edges: estimates are derivatives, exact ones are those of two passes."""
+        found = interp.edges(
+            self._model, self._prompts, methods=["gradient", "exact"], directions=["denoising"]
+        )
+        refused(found.pairs)
+        edges = found.edges[found.edges["pair_id"] == "long"]
+        if edges.empty or not edges["effect"].notna().all():
+            return Verdict(WRONG, "effects are missing")
+        if not self._exact:
             return Verdict(UNJUDGED)
-        expected = value - oracle.metric
-        return self._judged(abs(float(got.iloc[0]) - expected), abs(expected))
+        columns = [edges[name] for name in ("method", "writer", "reader")]
+        effects = dict(zip(zip(*columns, strict=True), edges["effect"], strict=True))
+        worst, size = edge_errors(self._long, effects)
+        return self._judged(worst, size) if size else Verdict(UNJUDGED)
 
     def notes(self) -> Iterator[str]:
         """What is to be known about the oracle itself."""
@@ -376,6 +370,9 @@ class Check:
         gap = abs(oracle.contrast(oracle.source) - oracle.metric)
         if gap < 1e-3:
             yield f"the prompts differ by only {gap:.1g} logits"
+        told = oracle.contrast(oracle.source) - oracle.embedded_as(oracle.base, oracle.source)
+        if abs(told) > 1e-3:
+            yield "tokens are also read elsewhere than by the input embeddings"
         try:
             gradient, _ = oracle.gradient(oracle.base)
         except Exception as error:

@@ -68,6 +68,14 @@ class Oracle:
         """The logit of the first option minus that of the second."""
         return float(self._difference(ids))
 
+    @torch.no_grad()
+    def embedded_as(self, ids: Ids, other: Ids) -> float:
+        """The contrast of a prompt whose embeddings are another's; it alone names its tokens."""
+        path = self._passes.embedding
+        taken = self._passes.seen(other, path, [])
+        with self._passes.changed([(path, "output", partial(_instead, taken))]):
+            return self.contrast(ids)
+
     def patched(
         self,
         site: str,
@@ -101,6 +109,50 @@ class Oracle:
         ]
         with self._passes.changed(changes):
             return self.contrast(self.base)
+
+    def stream_change(self, layer: int) -> Tensor:
+        """Source minus base of the stream that a layer reads, or of the last layer's output."""
+        last = layer == len(self.layers)
+        path, end = self.layers[layer - last].path, "output" if last else "input"
+        return _of(self._of_source[path], end) - _of(self._of_base[path], end)
+
+    def read(self, layer: int, part: str, change: Tensor) -> float | None:
+        """The contrast of the base prompt if only one part of the model reads a changed stream.
+
+        Args:
+            layer: of the part; the number of layers for the logits.
+            part: mixer, mlp or logits.
+            change: what is added to the stream that the part reads, at all tokens.
+
+        Returns:
+            None if the layer has no such part.
+        """
+        shift = partial(_plus, change)
+        if part == "logits":
+            with self._passes.changed([(self.layers[-1].path, "output", shift)]):
+                return self.contrast(self.base)
+        own = self.layers[layer]
+        held: list[Change] = [(own.path, "input", shift)]
+        if part == "mlp":
+            held += [(path, "output", self._base_output(path)) for path in own.mixers]
+        changes: list[Change] = []
+        for path in own.mixers if part == "mixer" else own.others:
+            seen = self._passes.seen(self.base, path, held)
+            changes.append((path, "output", partial(_instead, seen)))
+        if not changes:
+            return None
+        with self._passes.changed(changes):
+            return self.contrast(self.base)
+
+    def slope_of_read(self, layer: int, part: str, change: Tensor, step: float) -> float:
+        """The derivative of `read` along a change, from passes on both sides (Richardson)."""
+        slopes = []
+        for size in (step, step / 2):
+            values = [self.read(layer, part, sign * size * change) for sign in (1, -1)]
+            assert values[0] is not None
+            assert values[1] is not None
+            slopes.append((values[0] - values[1]) / (2 * size))
+        return (4 * slopes[1] - slopes[0]) / 3
 
     def gradient(self, ids: Ids) -> tuple[Tensor, Tensor]:
         """The gradient of the contrast with respect to the embeddings, and the embeddings.
@@ -226,12 +278,16 @@ class Oracle:
     def _of_source(self) -> dict[str, list[Call]]:
         return by_path(self._log)
 
+    @cached_property
+    def _of_base(self) -> dict[str, list[Call]]:
+        return by_path(self._passes.log(self.base))
+
+    def _base_output(self, path: str) -> Edit:
+        return partial(_instead, _of(self._of_base[path], "output"))
+
     def _taken(self, path: str, end: End) -> Tensor:
         """The source's activation."""
-        (call,) = self._of_source[path]
-        found = call.given if end == "input" else call.output
-        assert found is not None
-        return found
+        return _of(self._of_source[path], end)
 
     def _put(self, taken: Tensor, position: int, head: tuple[int, int] | None) -> Edit:
         def edit(tensor: Tensor) -> Tensor:
@@ -249,3 +305,16 @@ class Oracle:
 
 def _plus(move: Tensor, tensor: Tensor) -> Tensor:
     return tensor + move.to(tensor)
+
+
+def _instead(value: Tensor, tensor: Tensor) -> Tensor:
+    """The value; a copy, since some models change it in place."""
+    return value.clone()
+
+
+def _of(calls: list[Call], end: str) -> Tensor:
+    """What a module gets or gives in its only call."""
+    (call,) = calls
+    found = call.given if end == "input" else call.output
+    assert found is not None
+    return found
