@@ -75,8 +75,6 @@ READERS = {
 }
 """Settings of a small model, by model type."""
 
-MAPPED = ("gemma3", "qwen2_5_vl", "llava", "mistral3")
-
 
 def image_reader(kind):
     settings = {**READERS[kind]}
@@ -121,13 +119,9 @@ def test_answers_are_those_of_the_whole_model(kind, tmp_path, prompts):
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_layers_are_those_of_the_text_part_or_refused(kind, prompts):
+def test_layers_are_those_of_the_text_part(kind, prompts):
     model = interp.Model(kind, image_reader(kind), byte_level())
-    if kind in MAPPED:
-        assert (interp.edges(model, prompts).table("pairs")["error"] == "").all()
-    else:
-        with pytest.raises(UserError, match="no module"):
-            interp.edges(model, prompts)
+    assert (interp.edges(model, prompts).table("pairs")["error"] == "").all()
 
 
 def test_a_text_part_that_is_dequantized_is_not_called_quantized(tmp_path):
