@@ -66,6 +66,11 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
             f"{', '.join(architectures)} fills masks and cannot answer; expected a causal "
             "language model, a sequence classifier or a text-to-text model"
         )
+    if any("Diffusion" in name for name in architectures):
+        raise UserError(
+            f"{', '.join(architectures)} writes text by diffusion, so no position has its answer; "
+            "expected a causal language model, a sequence classifier or a text-to-text model"
+        )
     headless = architectures and all(n.endswith("Model") and "Head" not in n for n in architectures)
     if headless and getattr(config, "model_type", "") in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         raise UserError(

@@ -65,6 +65,8 @@ class Layer:
     """The factor of the layer's input in the stream after the mixer."""
     adds_up: bool = True
     """Whether the layer's output is its input plus the scaled outputs of mixer and MLP."""
+    reads_on: bool = False
+    """Whether tokens read earlier ones even behind the mixer, as by a convolution."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """For each site that the layer lacks, the reason, as a clause."""
 

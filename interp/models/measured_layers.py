@@ -7,7 +7,7 @@ output at a token depends on the stream at earlier tokens, and the MLP's otherwi
 of modules say is used only for heads, queries, keys and values.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -324,7 +324,7 @@ class _Sorted:
 
     def layer(self) -> Layer:
         """The layer, with what it lacks."""
-        groups = [(step, *self._split(step)) for step in self._steps if step.parts]
+        groups = [(step, *self._split(step)) for step in self._independent()]
         mixing = [index for index, (_, mixed, _) in enumerate(groups) if mixed]
         if not mixing and len(groups) > 1:
             # Keys and values may come from an earlier layer, as in Gemma 4.
@@ -362,9 +362,24 @@ class _Sorted:
             if "resid_mid" in lacks or between is None
             else Part(between.base.module, flat=between.base.flat_read),
             kept=first,
-            adds_up=plain and not later and not reads_earlier,
+            adds_up=plain
+            and not later
+            and (parallel or between is None or "resid_mid" not in lacks),
+            reads_on=reads_earlier,
             lacks=lacks,
         )
+
+    def _independent(self) -> Iterator[_Step]:
+        """The steps, cut before each part that reads an earlier part of the same step."""
+        for step in self._steps:
+            own: list[tuple[_Run, float]] = []
+            for run, scale in step.parts:
+                if any(_depends(run.returned, before.returned) for before, _ in own):
+                    yield replace(step, parts=own)
+                    own = []
+                own.append((run, scale))
+            if own:
+                yield replace(step, parts=own)
 
     def _split(self, step: _Step) -> tuple[list[tuple[_Run, float]], list[tuple[_Run, float]]]:
         """The parts of a step that read earlier tokens, and those that do not."""
@@ -392,6 +407,13 @@ def _reads_earlier(output: Stream, stream: Stream) -> bool:
     weighted = (output[0, -1].float() * _weights(output)).sum()
     (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)
     return gradient is not None and bool(gradient[0, :-1].any())
+
+
+def _depends(output: Stream | None, stream: Stream | None) -> bool:
+    """Whether a module's output depends on another's."""
+    assert output is not None and stream is not None
+    summed = (output.float() * _weights(output)).sum()
+    return torch.autograd.grad(summed, stream, retain_graph=True, allow_unused=True)[0] is not None
 
 
 def _weights(output: Stream) -> Tensor:

@@ -451,7 +451,7 @@ class Model:
             _refuse_uncompiled(self.name, error)
             self._refuse_failed(error)
             raise
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except _FAILURES as error:
             self._refuse_failed(error)
             raise
         finally:
@@ -469,6 +469,9 @@ class Model:
                 f"code says: {type(error).__name__}: {shortened(str(error))}"
             ) from error
 
+
+_FAILURES = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""Errors of a model's own code, beside those of PyTorch."""
 
 _OWN_CODE = f"{os.sep}transformers{os.sep}"
 """In the path of every file with a model's code."""

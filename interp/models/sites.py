@@ -109,6 +109,14 @@ def layer_count(model: Model) -> int:
     return len(model.layers)
 
 
+def layers_read(model: Model) -> int:
+    """Number of layers after which no token reads another: the layers, or one more than these.
+
+    In the last layer, what is added to one token's stream is then read by no other.
+    """
+    return len(model.layers) + model.layers[-1].reads_on
+
+
 def layers_with(model: Model, site: str) -> list[int]:
     """The layers that have a site."""
     needed = {site, SITES[site].patched_at}

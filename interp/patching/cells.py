@@ -156,7 +156,7 @@ def patched_positions(pair: PatchingPair, cell: Cell, *, layers: int) -> list[in
     """The base positions of a cell at which a patch can change the answer.
 
     This excludes tokens without a counterpart, tokens before the first difference, and, in the last
-    layer, tokens that no other token reads.
+    layer, tokens that no other token reads (`sites.layers_read` is the number of layers).
     """
     answer = pair.base.answer_position
     unread = cell.layer == layers - 1 and not SITES[cell.site].read_by_later

@@ -105,6 +105,8 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
         )
     found = _activations(model, pair.base, ("pattern", "z"))
     for layer in layers_with(model, "pattern"):
+        if layer >= len(found.key_values):
+            raise UserError(f"layer {layer} of {model.name} keeps no keys and values; omit pattern")
         values = found.key_values[layer][1][0].float()
         pattern, z = (found.values[site, layer][0].to(values) for site in ("pattern", "z"))
         fits = z.shape[1] == len(pattern) * values.shape[-1]

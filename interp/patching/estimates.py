@@ -17,7 +17,7 @@ from torch import Tensor
 
 from interp.choices import SITES
 from interp.models.model import Model
-from interp.models.sites import layer_count, locate
+from interp.models.sites import layers_read, locate
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring
 from interp.patching.cells import (
@@ -50,7 +50,7 @@ class Estimator:
         check_causal(model, f"the estimate {estimate!r}")
         model.check_differentiable(f"the estimate {estimate!r}")
         self._model = model
-        self._layers = layer_count(model)
+        self._layers = layers_read(model)
         self._logits = ExactLogits(model)
         self.estimate = estimate
         middles = [(step + 0.5) / INTEGRATION_STEPS for step in range(INTEGRATION_STEPS)]

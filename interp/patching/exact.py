@@ -37,6 +37,7 @@ from interp.models.sites import (
     LocatedEdit,
     edited,
     layer_count,
+    layers_read,
     locate,
     recorded,
     skipped,
@@ -80,6 +81,7 @@ class ExactRows(ABC):
     def __init__(self, model: Model, *, budget: TokenBudget) -> None:
         self._model = model
         self.layers = layer_count(model)
+        self.layers_read = layers_read(model)
         self._budget = budget
 
     @torch.no_grad()
@@ -124,7 +126,7 @@ class ExactRows(ABC):
         places: defaultdict[SiteKey, list[Place]] = defaultdict(list)
         for row, cells in enumerate(sets):
             for cell in cells:
-                for position in patched_positions(passes.pair, cell, layers=self.layers):
+                for position in patched_positions(passes.pair, cell, layers=self.layers_read):
                     places[cell.site, cell.layer].append((row, position, cell.head or 0))
         if not places:
             return [passes.metrics[0]] * len(sets)
@@ -136,7 +138,7 @@ class ExactRows(ABC):
     ) -> Iterator[tuple[RowToRun, float]]:
         """The cells of a site and layer that can change the answer, with their metrics."""
         base, written = self._activations(passes, key)
-        rows = list(_rows_to_run(passes.pair, key, cells, base != written, self.layers))
+        rows = list(_rows_to_run(passes.pair, key, cells, base != written, self.layers_read))
         rows.sort(key=lambda row: row[1][0])
 
         def run(chunk: Sequence[RowToRun]) -> list[float]:

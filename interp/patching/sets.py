@@ -51,7 +51,7 @@ def patch_nested(
     acting = [
         (abs(metric - metrics.base), cell)
         for cell, metric in zip(cells, metrics.cells, strict=True)
-        if math.isfinite(metric) and patched_positions(pair, cell, layers=grid.layers)
+        if math.isfinite(metric) and patched_positions(pair, cell, layers=grid.layers_read)
     ]
     if not acting or not math.isfinite(metrics.source):
         return

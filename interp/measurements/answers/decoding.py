@@ -27,6 +27,7 @@ from transformers import (
 
 from interp.errors import ModelError, UserError, one_line
 from interp.measurements.specs import Generate
+from interp.models.families.settings import generates_otherwise
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.reading.outputs import decoder_prefix
@@ -102,6 +103,11 @@ def _check(model: Model, batch: Batch, spec: Generate) -> None:
         raise ModelError(
             f"transformers' generate counts the positions of {model.name} "
             f"({model.hf.config.model_type}) from 0, but the model does not; evaluate works"
+        )
+    if generates_otherwise(model.hf.config):
+        raise ModelError(
+            f"transformers' generate writes other tokens for {model.name} "
+            f"({model.hf.config.model_type}) than its passes give; evaluate works"
         )
     context = model.context_length
     longest = max(map(len, batch.prompts))

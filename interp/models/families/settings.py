@@ -48,11 +48,19 @@ def logit_soft_cap(config: "PreTrainedConfig") -> float | None:
 
 
 def reads_padding(config: "PreTrainedConfig") -> bool:
-    """Whether what a batch or cache holds beside a prompt changes it (GIT; groups of bytes, BLT).
+    """Whether what a batch or cache holds beside a prompt changes it (GIT, RWKV, BLT's groups).
 
     These are all such types among those that transformers lists (docs/models.md).
     """
-    return config.model_type in ("git", "blt")
+    return config.model_type in ("git", "blt", "rwkv")
+
+
+def generates_otherwise(config: "PreTrainedConfig") -> bool:
+    """Whether transformers' generate writes other tokens than plain passes give.
+
+    Its caches of these types are wrong; they are all such types that were tried (docs/models.md).
+    """
+    return config.model_type in ("moshi", "prophetnet", "xlm")
 
 
 def has_several_streams(config: "PreTrainedConfig") -> bool:
