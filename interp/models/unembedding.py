@@ -84,6 +84,11 @@ class ExactLogits:
 
     def __init__(self, model: Model) -> None:
         self._unembedding: Any = model.unembedding
+        if self._unembedding is None:
+            raise UserError(
+                f"transformers does not say which module of {model.name} "
+                f"({model.hf.config.model_type}) is its unembedding, which patching reads"
+            )
         self._final_norm = model.anatomy.final_norm
         norm = [] if self._final_norm is None else [*self._final_norm.parameters()]
         weights = (*self._unembedding.parameters(), *norm)

@@ -114,7 +114,9 @@ def publish(rows: Sequence[dict[str, str]]) -> None:
     with FILE.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, PUBLISHED, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        # Those that take no text alone are no language models, and their marks say nothing.
+        none = dict.fromkeys(MEASUREMENTS, "")
+        writer.writerows({**row, **(none if row["kind"] == "not text" else {})} for row in rows)
     PAGE.write_text(page(rows), encoding="utf-8")
 
 

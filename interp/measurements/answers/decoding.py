@@ -179,7 +179,8 @@ class _Finite(LogitsProcessor):
 
     def rows(self) -> list[bool]:
         """Whether the logits of each row were finite at every step."""
-        assert self._finite is not None
+        if self._finite is None:
+            raise ModelError("the model's own generate leaves out the checks of its logits")
         found: list[bool] = self._finite.tolist()
         return found
 

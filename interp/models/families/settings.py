@@ -48,11 +48,11 @@ def logit_soft_cap(config: "PreTrainedConfig") -> float | None:
 
 
 def reads_padding(config: "PreTrainedConfig") -> bool:
-    """Whether what a batch or cache holds beside a prompt changes it (GIT, RWKV, BLT's groups).
+    """Whether what a batch or cache holds beside a prompt changes it (GIT, PaliGemma, BLT).
 
     These are all such types among those that transformers lists (docs/models.md).
     """
-    return config.model_type in ("git", "blt", "rwkv")
+    return config.model_type in ("git", "blt", "paligemma")
 
 
 def generates_otherwise(config: "PreTrainedConfig") -> bool:
@@ -60,7 +60,12 @@ def generates_otherwise(config: "PreTrainedConfig") -> bool:
 
     Its caches of these types are wrong; they are all such types that were tried (docs/models.md).
     """
-    return config.model_type in ("moshi", "prophetnet", "xlm")
+    return config.model_type in ("moshi", "paligemma", "prophetnet", "rwkv", "xlm")
+
+
+def attends_by_own_mask(config: "PreTrainedConfig") -> bool:
+    """Whether attention depends on a mask of the model's own, which is not read (PaliGemma)."""
+    return config.model_type == "paligemma"
 
 
 def has_several_streams(config: "PreTrainedConfig") -> bool:
