@@ -38,7 +38,6 @@ from benchmarks.side_by_side import processor
 from interp.files import write_whole
 from interp.measurements.specs import Attribute, Evaluate
 from interp.measuring.core import bind, collect
-from interp.models.architectures import layers_of
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.prompts.prompt import Prompt
 from interp.reading.tokens import tokenize, write_chat
@@ -294,7 +293,7 @@ def counted(model: interp.Model) -> Iterator[list[torch.Tensor]]:
 def operations(model: interp.Model, counts: torch.Tensor, prompts: int, *, gradient: bool) -> float:
     """Floating-point operations for rows with these (tokens read, tokens seen)."""
     config = model.hf.config
-    layers = layers_of(model.hf, model.architecture)
+    layers = [layer.module for layer in model.layers]
     weights = sum(p.numel() for layer in layers for p in layer.parameters() if p.dim() == 2)
     read, seen = counts
     pairs = (read * seen - read * (read - 1) / 2).sum()

@@ -135,7 +135,8 @@ def _final(model: Model) -> Location:
     module = model.anatomy.final_norm
     if module is None:
         raise UserError(
-            f"{model.name} ({model.hf.config.model_type}) has no final norm of its own before an "
-            "unembedding, so perplexity cannot be computed for it"
+            f"{model.name} ({model.hf.config.model_type}, a {model.kind.name}) has no final norm "
+            "of its own before an unembedding; perplexity and exact token logits are defined only "
+            "for causal language models that have one"
         )
     return Location(module, "output", lambda states: states.unsqueeze(-2), layer_count(model))

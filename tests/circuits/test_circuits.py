@@ -19,7 +19,7 @@ from interp.circuits.choice import (
     top_order,
 )
 from interp.circuits.exact import LayerRuns
-from interp.circuits.graph import Graph
+from interp.circuits.graph import Graph, Shape
 from interp.errors import UserError
 from interp.patching.pairs import contrast_of
 from interp.reading.tokens import tokenize
@@ -30,9 +30,12 @@ from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 GRAPHS = [
-    Graph(layers=2, heads=4, key_value_heads=2, parallel=False),
-    Graph(layers=3, heads=2, key_value_heads=2, parallel=True),
+    Graph((Shape(heads=4, shared=2),) * 2),
+    Graph((Shape(heads=2, shared=2, parallel=True),) * 3),
 ]
+
+MIXED = Graph((Shape(heads=0, shared=0), Shape(heads=4, shared=1), Shape(0, 0, mlp=False)))
+"""A layer whose mixer is one node, one with heads, and one that is only a mixer."""
 
 
 def random_scores(graph, seed):
@@ -69,7 +72,7 @@ def on_a_path(edges, group):
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("choice", CHOICES)
 def test_pruned_edges_are_those_on_a_path_from_the_input_to_the_logits(graph, choice):
-    group = graph.heads // graph.key_value_heads
+    group = graph.heads_per_key
     for seed in range(6):
         circuit = first_edges(graph, CHOICES[choice](graph, random_scores(graph, seed)), 25)
         expected = on_a_path(names(graph, circuit), group)
@@ -86,6 +89,28 @@ def test_circuits_grow_with_their_share_to_the_whole_graph(graph):
         else:
             assert torch.equal(one.circuit, graph.edges)
     assert not bool(circuits[0].circuit.any())
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, MIXED])
+def test_a_graph_is_known_by_its_edges(graph):
+    edges = {*graph.named_edges()}
+    assert len(edges) == int(graph.edges.sum())
+    assert Graph.of_edges(edges) == graph
+    with pytest.raises(UserError, match="not all the edges"):
+        Graph.of_edges(edges - {("input", "logits")})
+
+
+def test_a_mixer_without_heads_is_one_node():
+    assert MIXED.writers == ["input", "a0", "m0", "a1.h0", "a1.h1", "a1.h2", "a1.h3", "m1", "a2"]
+    names = [reader.name for reader in MIXED.readers]
+    assert names[:2] == ["a0", "m0"]
+    assert names[2:9] == [*(f"a1.h{head}.q" for head in range(4)), "a1.kv0.k", "a1.kv0.v", "m1"]
+    assert names[9:] == ["a2", "logits"]
+    assert list(MIXED.fed_by(MIXED.readers[0])) == [1]
+    assert list(MIXED.fed_by(MIXED.readers[6])) == [3, 4, 5, 6]
+    assert MIXED.writers_before(MIXED.readers[1]) == 2
+    with pytest.raises(UserError, match="layer 0"):
+        MIXED.check_heads("circuits")
 
 
 def test_greedy_takes_the_largest_edge_into_what_is_read_and_top_the_largest():
@@ -166,7 +191,7 @@ def test_f_and_its_areas_are_those_by_hand():
     prompts = [prompt for pair in pairs for prompt in pair]
     effects = interp.edges(model, prompts, methods=["exact"])
     result = interp.find_circuits(model, prompts, effects=effects)
-    by_hand, graph = ByHand(model), Graph(2, 4, 4, parallel=False)
+    by_hand, graph = ByHand(model), Graph((Shape(4, 4),) * 2)
 
     def metrics(has_edge):
         return [
@@ -226,11 +251,3 @@ def test_half_of_the_values_is_always_the_same_half():
     assert half_of(values, "phrasing") == half_of(shuffled, "phrasing")
     assert len(half_of(values, "phrasing")) == 5
     assert len(half_of(values[:9], "phrasing")) == 5
-
-
-def test_a_graph_is_known_by_its_edges():
-    for graph in GRAPHS:
-        assert Graph.of_edges(names(graph, graph.edges)) == graph
-    lacking = names(GRAPHS[0], GRAPHS[0].edges) - {("m0", "m1")}
-    with pytest.raises(UserError, match="not all the edges"):
-        Graph.of_edges(lacking)

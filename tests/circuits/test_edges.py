@@ -6,7 +6,7 @@ import torch
 from interp.circuits import estimates
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
-from interp.circuits.graph import Graph, graph_of
+from interp.circuits.graph import Graph, Shape, graph_of
 from interp.circuits.running import CircuitRuns
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError
@@ -194,7 +194,7 @@ def _reader(graph, node):
 
 def test_numbers_of_edges():
     # GPT-2 small has 32,491 edges, as counted in MIB.
-    graph = Graph(layers=12, heads=12, key_value_heads=12, parallel=False)
+    graph = Graph((Shape(heads=12, shared=12),) * 12)
     assert int(graph.edges.sum()) == 32_491
 
 

@@ -289,7 +289,7 @@ def test_wrong_choices(choice, message):
 
 
 def test_a_site_that_the_architecture_lacks():
-    with pytest.raises(interp.UserError, match=r"'gpt_neox' .*site resid_mid"):
+    with pytest.raises(interp.UserError, match=r"gpt_neox.* site resid_mid"):
         interp.patch(tiny_model("gpt_neox"), some_prompts(1), sites=["resid_mid"])
 
 

@@ -11,7 +11,6 @@ import interp
 from interp.errors import UserError
 from interp.measurements.specs import Activations
 from interp.measuring.core import bind, collect
-from interp.models.architectures import layers_of
 from interp.models.sites import skipped
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.tokens import token_roles, token_segments, tokenize
@@ -121,7 +120,7 @@ def test_every_site_is_what_a_plain_hook_sees(kind, site, prompts):
     model = tiny_model(kind)
     tables = read(model, prompts[:6], sites=(site,), roles=("all",), tokens="all")
     path, end = BY_HAND[kind][site]
-    for layer, own in enumerate(layers_of(model.hf, model.architecture)):
+    for layer, own in enumerate(layer.module for layer in model.layers):
         for tokenized in tokenize(model, prompts[:6]):
             theirs = seen(model, own.get_submodule(path), end, tokenized.token_ids)
             if (kind, site) == ("gpt2", "v"):
@@ -256,7 +255,7 @@ def test_no_hook_is_left(organism, prompts):
 def test_a_site_that_the_pass_does_not_reach_is_refused(prompts):
     model = tiny_model("llama")
     measurement = bind(Activations(sites=("z",), layers=(0, 1)), model)
-    layers = layers_of(model.hf, model.architecture)
+    layers = [layer.module for layer in model.layers]
     with skipped(layers[1:]), pytest.raises(UserError, match="reach the site z of layer 1"):
         measurement(prompts[:2])
 
