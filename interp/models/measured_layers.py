@@ -353,6 +353,8 @@ class _Sorted:
         if any(mixed for _, mixed, _ in later):
             lacks = dict.fromkeys((*_SUMMED, *OF_HEADS), _SEVERAL)
         plain = all(step.plain and step.factor == 1.0 for step in self._steps)
+        # Between a mixer and an MLP that reads it, there must be a stream that can be patched.
+        hidden = bool(mixer and mlp) and not parallel and "resid_mid" in lacks
         first = groups[0][0].factor if groups else 1.0
         return Layer(
             self._module,
@@ -362,9 +364,7 @@ class _Sorted:
             if "resid_mid" in lacks or between is None
             else Part(between.base.module, flat=between.base.flat_read),
             kept=first,
-            adds_up=plain
-            and not later
-            and (parallel or between is None or "resid_mid" not in lacks),
+            adds_up=plain and not later and not hidden,
             reads_on=reads_earlier,
             lacks=lacks,
         )
