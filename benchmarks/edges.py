@@ -166,7 +166,7 @@ def plain_backward(model: interp.Model, pair: PatchingPair) -> Callable[[], obje
     def run() -> object:
         with model.measuring(), answers_alone(logits, pair.answers), torch.enable_grad():
             embeddings = embed(model, pair.base.token_ids).detach().requires_grad_()
-            passed = forward(model, embeddings, start=0, past=[])
+            passed = forward(model, pair.base, embeddings, start=0, past=[])
             return torch.autograd.grad(logit_difference(passed.logits, 1).sum(), embeddings)
 
     return run

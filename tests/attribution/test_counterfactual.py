@@ -92,11 +92,11 @@ class Counter:
 
     def __init__(self, model):
         self.read = self.differentiated = 0
-        self._hook = model.hf.base_model.register_forward_pre_hook(self._see, with_kwargs=True)
+        first = model.layers[0].module
+        self._hook = first.register_forward_pre_hook(self._see, with_kwargs=True)
 
     def _see(self, module, args, given):
-        embeddings = given.get("inputs_embeds")
-        read = given["input_ids"] if embeddings is None else embeddings[..., 0]
+        read = (args[0] if args else given["hidden_states"])[..., 0]
         self.read += read.numel()
         self.differentiated += read.numel() * read.requires_grad
 
