@@ -11,6 +11,7 @@ import interp
 from interp.errors import UserError
 from interp.measurements.specs import Activations
 from interp.measuring.core import bind, collect
+from interp.models.families.modules import ARCHITECTURES, LLAMA_LIKE
 from interp.models.sites import skipped
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.tokens import token_roles, token_segments, tokenize
@@ -167,10 +168,12 @@ def test_a_text_to_text_model_is_refused_with_what_works(kind):
         bind(Activations(), text_to_text(kind))
 
 
-def test_a_site_that_an_unknown_architecture_computes_otherwise_is_refused(prompts):
+def test_a_site_that_an_architecture_computes_otherwise_is_refused(prompts, monkeypatch):
     model = other_model("glm4")
     new = interp.Model("new", model.hf, model.tokenizer)
-    model.hf.config.model_type = "brand_new"  # tried as Llama, whose attention has no norm after it
+    # Listed as Llama, whose attention has no norm after it.
+    monkeypatch.setitem(ARCHITECTURES, "brand_new", LLAMA_LIKE)
+    model.hf.config.model_type = "brand_new"
     try:
         with pytest.raises(UserError, match=r"attn_out would be wrong"):
             bind(Activations(sites=("attn_out",)), new)(prompts[:2])
