@@ -15,6 +15,7 @@ from itertools import count, pairwise
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
@@ -44,8 +45,8 @@ class _Run:
     module: nn.Module
     order: int
     """Its rank among the modules' ends."""
-    read: Stream | None
-    returned: Stream | None
+    read: Float[Tensor, "1 token read"] | None
+    returned: Float[Tensor, "1 token returned"] | None
     flat: bool
     """Whether it returned the tokens of all rows one after another."""
     flat_read: bool
@@ -178,7 +179,7 @@ def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
     return {module: runs[0] for module, runs in found.items() if len(runs) == 1}
 
 
-def _stream(value: Any) -> tuple[Stream | None, bool]:
+def _stream(value: Any) -> tuple[Float[Tensor, "1 token width"] | None, bool]:
     """A value as the vectors of one prompt's tokens, if it holds them, and whether it is flat."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return None, False
@@ -402,14 +403,14 @@ def _parts(found: Sequence[tuple[_Run, float]]) -> tuple[Part, ...]:
     )
 
 
-def _reads_earlier(output: Stream, stream: Stream) -> bool:
+def _reads_earlier(output: Stream, stream: Float[Tensor, "1 token width"]) -> bool:
     """Whether a module's output at the last token depends on the stream at earlier tokens."""
     weighted = (output[0, -1].float() * _weights(output)).sum()
     (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)
     return gradient is not None and bool(gradient[0, :-1].any())
 
 
-def _depends(output: Stream | None, stream: Stream | None) -> bool:
+def _depends(output: Stream | None, stream: Tensor | None) -> bool:
     """Whether a module's output depends on another's."""
     assert output is not None and stream is not None
     summed = (output.float() * _weights(output)).sum()
