@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 import json
-import os
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
+from accelerate.utils.memory import should_reduce_batch_size
 from torch import nn
 from transformers import (
     AutoTokenizer,
@@ -22,6 +23,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.utils.hub import TRANSFORMERS_DYNAMIC_MODULE_NAME
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import anatomy_of, family_modules, listed_for
@@ -461,9 +463,10 @@ class Model:
 
     def _refuse_failed(self, error: Exception) -> None:
         """Raise a ModelError if the model's own code raised an error."""
-        frames = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-        # Inside the model, our own hooks may fail, too.
-        if frames and _OWN_CODE in frames[-1] and "memory" not in str(error).lower():
+        frames = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+        known = [file for file in frames if _is_of_model(file) or file.is_relative_to(_PACKAGE)]
+        # The last of these decides: our own hooks run inside the model, and PyTorch inside both.
+        if known and _is_of_model(known[-1]) and not should_reduce_batch_size(error):
             raise ModelError(
                 f"{self.name} ({self.hf.config.model_type}) cannot be run in this way; its own "
                 f"code says: {type(error).__name__}: {shortened(str(error))}"
@@ -473,8 +476,13 @@ class Model:
 _FAILURES = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 """Errors of a model's own code, beside those of PyTorch."""
 
-_OWN_CODE = f"{os.sep}transformers{os.sep}"
-"""In the path of every file with a model's code."""
+_PACKAGE = Path(__file__).parents[1]
+_MODELS = Path(transformers.__file__).parent
+
+
+def _is_of_model(file: Path) -> bool:
+    """Whether a file has a model's code: of transformers, or what comes with a checkpoint."""
+    return file.is_relative_to(_MODELS) or TRANSFORMERS_DYNAMIC_MODULE_NAME in file.parts
 
 
 def _refuse_uncompiled(name: str, error: RuntimeError) -> None:

@@ -4,7 +4,8 @@ from torch._inductor.exc import InductorError, InvalidCxxCompiler
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 import interp
-from interp.errors import UserError
+from interp.errors import ModelError, UserError
+from interp.models.sites import edited, locate
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -76,3 +77,58 @@ def test_a_model_in_memory_needs_an_embedding_for_every_token():
     hf.config.vocab_size = 100
     with pytest.raises(UserError, match="ids up to 699, but the model has 100 embeddings"):
         interp.Model("other", hf, byte_level())
+
+
+IDS = torch.tensor([[5, 6, 7]])
+
+
+def narrow(layer):
+    """The code of PyTorch fails, called by the model's."""
+    layer.self_attn.q_proj = torch.nn.Linear(3, 3)
+
+
+def short(layer):
+    """The model's code itself fails."""
+    layer.self_attn.head_dim = 7
+
+
+def missing(layer):
+    layer.mlp.act_fn = None
+
+
+@pytest.mark.parametrize("damage", [narrow, short, missing])
+def test_a_failure_of_the_models_own_code_is_told_in_words(damage):
+    own = make_tiny("llama", byte_level())
+    damage(own.hf.model.layers[0])
+    with pytest.raises(ModelError, match="its own code says"), own.measuring():
+        own.hf(input_ids=IDS)
+
+
+def test_code_that_comes_with_a_checkpoint_is_the_models(model, tmp_path):
+    file = tmp_path / "transformers_modules" / "model.py"
+    file.parent.mkdir()
+    file.write_text("def forward():\n    return [][0]\n")
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)  # written above
+    with pytest.raises(ModelError, match="IndexError"), model.measuring():
+        names["forward"]()
+
+
+def test_a_failure_of_our_own_hook_inside_the_model_stays_itself(model):
+    place = locate(model, "resid_pre", 0)
+    with pytest.raises(IndexError), edited((place, lambda t: t[:, 99])), model.measuring():
+        model.hf(input_ids=IDS)
+
+
+@pytest.mark.parametrize(
+    "reason", ["CUDA out of memory.", "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED."]
+)
+def test_memory_that_ran_out_inside_the_model_stays_itself(reason):
+    own = make_tiny("llama", byte_level())
+
+    def fail(*unused):
+        raise RuntimeError(reason)
+
+    own.hf.model.layers[1].mlp.forward = fail
+    with pytest.raises(RuntimeError, match=reason), own.measuring():
+        own.hf(input_ids=IDS)

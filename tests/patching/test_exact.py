@@ -8,6 +8,7 @@ import torch
 
 import interp
 from interp.console import Progress
+from interp.errors import ModelError
 from interp.measurements.specs import Edges, Patch
 from interp.models.sites import layer_count
 from interp.patching import exact
@@ -279,7 +280,7 @@ def test_no_hook_is_left_after_an_exception(monkeypatch):
         patch.setattr("interp.patching.exact.forward", fail)
         patched(model, pair, chosen)
     assert_no_hooks(model)
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stop"):
+    with monkeypatch.context() as patch, pytest.raises(ModelError, match="stop"):
         patch.setattr(type(model.hf.model.layers[1].mlp), "forward", fail)
         patched(model, pair, chosen)
     assert_no_hooks(model)

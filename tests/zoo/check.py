@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import interp
+from interp.choices import SITES
 from tests.zoo.build import Built, tokenizer
 from tests.zoo.edges import edge_errors
 from tests.zoo.material import (
@@ -49,18 +50,6 @@ METHODS = (
     "gim",
     "frozen_norms",
     "value_weighted_norm",
-)
-SITES = (
-    "resid_pre",
-    "resid_mid",
-    "resid_post",
-    "attn_out",
-    "mlp_out",
-    "z",
-    "q",
-    "k",
-    "v",
-    "pattern",
 )
 MEASUREMENTS = ("evaluate", "generate", "effects", *METHODS, *SITES, "edges")
 """The columns of marks."""
