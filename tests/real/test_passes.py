@@ -1,0 +1,231 @@
+"""Numbers of a real model against plain passes of transformers, which loads its file by itself."""
+
+import pandas as pd
+import pytest
+import torch
+
+import interp
+from interp_probes.api import probe_familiarity
+from tests.zoo.oracle import Oracle
+
+ROWS = [
+    ("fish", "true", "Yes", "All fish can swim.", "A trout is a fish.", "Can a trout swim?"),
+    ("fish", "false", "No", "All fish must sing.", "A trout is a fish.", "Can a trout swim?"),
+    ("city", "true", "Yes", "Anne lives in Paris.", "Paris is in France.", "Is Anne in France?"),
+    ("city", "false", "No", "Anne lives in Rome.", "Paris is in France.", "Is Anne in France?"),
+]
+LAYERS = (0, 13)
+PLACES = {"fish": (26, -1), "city": (27, -1)}
+HEAD, HEADS = 4, 9
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    """Two pairs of prompts of one length each."""
+    rows = [(*row[:-1], f"{row[-1]} Answer Yes or No.") for row in ROWS]
+    names = ["pair", "side", "gold", "premise1", "premise2", "question"]
+    return interp.read_pairs(pd.DataFrame(rows, columns=names))
+
+
+@pytest.fixture(scope="module")
+def ids(plain, prompts):
+    """The tokens of each prompt, as transformers writes them."""
+    _, tokenizer = plain
+    return {prompt.id: written(tokenizer, prompt.text) for prompt in prompts}
+
+
+@pytest.fixture(scope="module")
+def oracles(plain, ids):
+    """Plain passes of the pairs; the base is the clean prompt."""
+    hf, tokenizer = plain
+    options = tuple(tokenizer.convert_tokens_to_ids(["Yes", "No"]))
+    return {pair: Oracle(hf, ids[f"{pair}/true"], ids[f"{pair}/false"], options) for pair in PLACES}
+
+
+def written(tokenizer, text):
+    """The tokens of a prompt in the model's chat template."""
+    turns = [{"role": "user", "content": text}]
+    given = tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=True)
+    return tuple(given["input_ids"])
+
+
+def test_probabilities_of_the_options(model, plain, prompts, ids):
+    hf, tokenizer = plain
+    options = interp.evaluate(model, prompts).table("option_probabilities")
+    for row in options.to_dict("records"):
+        with torch.no_grad():
+            logits = hf(torch.tensor([ids[row["prompt_id"]]])).logits[0, -1].double()
+        expected = logits.softmax(-1)[tokenizer.convert_tokens_to_ids(row["option"])]
+        assert row["probability"] == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_generated_texts(model, plain, prompts, ids):
+    hf, tokenizer = plain
+    texts = interp.generate(model, prompts, max_new_tokens=12).completions
+    for row in texts.to_dict("records"):
+        given = torch.tensor([ids[row["prompt_id"]]])
+        mask = torch.ones_like(given)
+        out = hf.generate(given, attention_mask=mask, max_new_tokens=12, do_sample=False)
+        own = out[0, given.shape[1] :]
+        assert row["completion"] == tokenizer.decode(own, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("method", ["input_gradient", "input_x_gradient", "attention"])
+def test_scores_of_tokens(model, prompts, ids, oracles, method):
+    found = interp.attribute(
+        model, prompts, methods=(method,), target="contrast", keep_tokens=True
+    ).table("token_scores")
+    for prompt in prompts:
+        oracle = oracles[prompt.pair_id]
+        if method == "attention":
+            expected = oracle.attention(ids[prompt.id])
+        else:
+            gradient, embedded = oracle.gradient(ids[prompt.id])
+            expected = (gradient * embedded).sum(-1)
+            if method == "input_gradient":
+                expected = gradient.norm(dim=-1)
+        got = torch.tensor(found.loc[found["prompt_id"] == prompt.id, "score"].tolist())
+        assert float((got - expected).abs().max() / expected.abs().max()) < 1e-4
+
+
+def test_effects_of_segments(model, plain, prompts):
+    hf, tokenizer = plain
+    found = interp.effects(model, prompts, donors=1).table("coalition_values")
+    rows = found[(found["donor_kind"] == "counterpart") & (found["prompt_id"] == "city/true")]
+    donor, own = prompts[3], prompts[2]
+    for row in rows.to_dict("records"):
+        kept = {name for place, name in enumerate(row["segments"]) if row["coalition"] >> place & 1}
+        text = own.text
+        for name in set(row["segments"]) - kept:
+            text = text.replace(own.segment_text(name), donor.segment_text(name))
+        with torch.no_grad():
+            logits = hf(torch.tensor([written(tokenizer, text)])).logits[0, -1].double()
+        yes, no = logits[tokenizer.convert_tokens_to_ids(["Yes", "No"])]
+        assert row["values"][0] == pytest.approx(float(no - yes), abs=1e-4)
+    assert len(rows) == 2 ** len(rows["segments"].iloc[0])
+
+
+@pytest.mark.parametrize("site", ["resid_pre", "resid_post", "attn_out", "mlp_out", "z"])
+def test_patches(model, prompts, oracles, site):
+    found = interp.patch(
+        model,
+        prompts,
+        sites=(site,),
+        layers=",".join(map(str, LAYERS)),
+        **({"heads": str(HEAD)} if site == "z" else {}),
+        granularity="position",
+        direction="noising",
+    ).patches
+    for pair, oracle in oracles.items():
+        for layer in LAYERS:
+            for place in PLACES[pair]:
+                position = place % len(oracle.base)
+                cell = found[
+                    (found["pair_id"] == pair)
+                    & (found["layer"] == layer)
+                    & (found["position"] == position)
+                ]
+                head = (HEAD, HEADS) if site == "z" else None
+                (effect,) = cell["effect"]
+                expected = oracle.patched(site, layer, position, head) - oracle.metric
+                assert effect == pytest.approx(expected, abs=1e-4)
+
+
+def test_edges(model, plain, prompts, ids):
+    """A reader that alone reads what a writer adds in the other prompt."""
+    hf, tokenizer = plain
+    found = interp.edges(model, prompts[:2], methods=("exact",), sample=1).table("edges")
+    kinds = set()
+    for row in found.to_dict("records"):
+        base, source = ids["fish/true"], ids["fish/false"]
+        change = added(hf, source, row["writer"]) - added(hf, base, row["writer"])
+        options = tokenizer.convert_tokens_to_ids(["Yes", "No"])
+        with torch.no_grad():
+            plain_logits = hf(torch.tensor([base])).logits[0, -1].double()
+        patched = reading(hf, base, row["reader"], change)
+        effect = (patched - plain_logits)[options]
+        assert row["effect"] == pytest.approx(float(effect[0] - effect[1]), abs=1e-4)
+        kinds.add(row["reader"].split(".")[-1][0])
+    assert kinds == {"q", "k", "v", "m", "l"}
+
+
+@torch.no_grad()
+def added(hf, ids, writer):
+    """What a writer adds to the residual stream in a plain pass."""
+    if writer == "input":
+        return hf.get_input_embeddings()(torch.tensor([ids]))
+    number, *head = (int(part[1:]) for part in writer.split("."))
+    layer = hf.model.layers[number]
+    if not head:
+        return seen(hf, ids, layer.mlp, "output")
+    matrix = layer.self_attn.o_proj
+    width = matrix.in_features // HEADS
+    own = slice(head[0] * width, (head[0] + 1) * width)
+    return seen(hf, ids, matrix, "input")[..., own] @ matrix.weight[:, own].T
+
+
+@torch.no_grad()
+def reading(hf, ids, reader, change):
+    """The logits of a pass in which one reader alone reads a changed stream."""
+    if reader == "logits":
+        stream = seen(hf, ids, hf.model.layers[-1], "output") + change
+        return hf.lm_head(hf.model.norm(stream))[0, -1].double()
+    number, *own = reader.split(".")
+    layer = hf.model.layers[int(number[1:])]
+    if not own:
+        norm, module, columns = layer.post_attention_layernorm, layer.mlp, slice(None)
+    else:
+        norm = layer.input_layernorm
+        module = getattr(layer.self_attn, f"{own[1]}_proj")
+        width = layer.self_attn.head_dim
+        head = int("".join(filter(str.isdigit, own[0])))
+        columns = slice(head * width, (head + 1) * width)
+    instead = module(norm(seen(hf, ids, norm, "input") + change))
+
+    def put(_module, _args, output):
+        output = output.clone()
+        output[..., columns] = instead[..., columns]
+        return output
+
+    hook = module.register_forward_hook(put)
+    try:
+        return hf(torch.tensor([ids])).logits[0, -1].double()
+    finally:
+        hook.remove()
+
+
+def seen(hf, ids, module, end):
+    """What a module reads or returns in a plain pass."""
+    held = []
+    hook = module.register_forward_hook(
+        lambda _module, args, output: held.append(args[0] if end == "input" else output)
+    )
+    with torch.no_grad():
+        hf(torch.tensor([ids]))
+    hook.remove()
+    return held[0]
+
+
+def test_activations(model, plain, prompts, ids):
+    hf, _ = plain
+    found = interp.activations(model, prompts[:1], sites=("resid_post",), layers="13")
+    (row,) = found.table("activation_vectors").to_dict("records")
+    expected = seen(hf, ids[prompts[0].id], hf.model.layers[13], "output")[0, row["position"]]
+    assert torch.allclose(torch.tensor(row["vector"]), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_familiarity(model, plain):
+    hf, tokenizer = plain
+    (fact,) = interp.load_facts("rulebreakers")[:1]
+    (row,) = probe_familiarity(model, [fact]).table("familiarity").to_dict("records")
+    with torch.no_grad():
+        given = torch.tensor([written(tokenizer, fact.text)])
+        shares = hf(given).logits[0, -1].double().softmax(-1)
+    assert row["familiarity"] == pytest.approx(
+        float(shares[list(row["token_ids"])].sum()), abs=1e-6
+    )
+
+
+def test_a_model_that_does_not_think_is_refused(model, prompts):
+    with pytest.raises(interp.UserError):
+        interp.thoughts(model, prompts)
