@@ -8,11 +8,8 @@ of modules say is used only for heads, queries, keys and values.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count, pairwise
-from typing import Any
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -21,11 +18,9 @@ from transformers import PreTrainedModel
 
 from interp.models.families.modules import Architecture
 from interp.models.layers import OF_HEADS, Anatomy, Layer, Part
-from interp.models.stream_sums import Stream, smallest_sum
-from interp.models.weights import device_of
+from interp.models.module_runs import Run, runs_of
+from interp.models.stream_sums import Stream, mixed_of, smallest_sum
 
-_TOKENS = 12
-"""Number of tokens in the pass."""
 _MOST_STEPS = 8
 """Largest number of streams between a layer's output and its input."""
 
@@ -37,44 +32,20 @@ _SEVERAL = "it has several mixers, one after another"
 _SUMMED = ("resid_mid", "attn_out", "mlp_out")
 
 
-@dataclass(slots=True)
-class _Run:
-    """What a module read and returned in the pass."""
-
-    path: str
-    module: nn.Module
-    order: int
-    """Its rank among the modules' ends."""
-    read: Float[Tensor, "1 token read"] | None
-    returned: Float[Tensor, "1 token returned"] | None
-    flat: bool
-    """Whether it returned the tokens of all rows one after another."""
-    flat_read: bool
-    """Whether it read them so."""
-    alone: bool
-    """Whether it returned nothing else."""
-    handed: Tensor | None
-    """The copy of its output that the model went on with."""
-
-    @property
-    def is_norm(self) -> bool:
-        """Whether it is a norm, by its name."""
-        kind = type(self.module).__name__.lower()
-        return not [*self.module.children()] and ("norm" in kind or "ln" in kind)
-
-
 @dataclass(frozen=True, slots=True)
 class _Step:
     """A stream as an earlier one, times a factor, plus the scaled outputs of modules."""
 
-    base: _Run
+    base: Run
     """The module that reads the earlier stream."""
-    stream: Stream
+    stream: Float[Tensor, "1 token *size"]
     """The earlier stream, or its norm."""
     factor: float
-    parts: Sequence[tuple[_Run, float]]
+    parts: Sequence[tuple[Run, float]]
     plain: bool
     """Whether the earlier stream is not normed, and its factor is the same for all channels."""
+    mixed: bool = False
+    """Whether several parallel streams are mixed, with factors that differ by token."""
 
 
 @torch.inference_mode(False)
@@ -92,23 +63,27 @@ def measured_anatomy(
     Raises:
         RuntimeError: gradients cannot be computed through the model.
     """
-    runs = _pass(hf)
+    runs = runs_of(hf)
     config = hf.config.get_text_config()
     chain = _chain(hf, runs, config.num_hidden_layers)
     if chain is None:
         return None
+    embedded = runs.get(hf.get_input_embeddings())
+    size = None if embedded is None or embedded.returned is None else embedded.returned.shape[-1]
     inside = {module for layer in chain for module in layer.modules()}
     last = runs[chain[-1]].returned
-    norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
+    norms = [run for run in runs.values() if run.module not in inside and run.is_norm]
+    if last is not None and size is not None and _count(last.shape, size) > 1:
+        norms = []  # a norm of parallel streams is not what the head reads
     norm = next((run.module for run in norms if _same(run.read, last)), None)
     known = (1.0, names.residual_scale(config))
-    layers = [heads_of(_Tracer(runs, layer, known).layer()) for layer in chain]
+    layers = [heads_of(_Tracer(runs, layer, known, size).layer()) for layer in chain]
     layers = [_with_separate_heads(runs, layer) for layer in layers]
     chained = all(runs[layer].alone for layer in chain)
     return Anatomy(layers, norm, names, measured=True, chained=chained)
 
 
-def _with_separate_heads(runs: Mapping[nn.Module, _Run], layer: Layer) -> Layer:
+def _with_separate_heads(runs: Mapping[nn.Module, Run], layer: Layer) -> Layer:
     """A layer that says whether its heads can be separated, and lacks those that read ahead."""
     heads = layer.heads
     if heads is None or not layer.mixer:
@@ -133,7 +108,7 @@ def _with_separate_heads(runs: Mapping[nn.Module, _Run], layer: Layer) -> Layer:
     return replace(layer, lacks=lacks, heads=replace(heads, separate=separate))
 
 
-def _reads_by(attention: _Run, projections: Sequence[_Run | None], output: Stream) -> bool:
+def _reads_by(attention: Run, projections: Sequence[Run | None], output: Stream) -> bool:
     """Whether attention reads its input only by these projections, not also by a gate."""
     outputs = [own.returned for own in projections if own is not None and own.returned is not None]
     if attention.read is None or len(outputs) < len(projections):
@@ -148,60 +123,8 @@ def _reads_by(attention: _Run, projections: Sequence[_Run | None], output: Strea
     return bool((through - whole).norm() <= _ROUNDING * whole.norm())
 
 
-def _pass(hf: PreTrainedModel) -> dict[nn.Module, _Run]:
-    """Every module that ran once on a few tokens, with what it read and returned."""
-    found: dict[nn.Module, list[_Run]] = {}
-    ends = count()
-
-    def note(path: str, module: nn.Module, given: Any, named: dict[str, Any], output: Any) -> Any:
-        several = isinstance(output, tuple | list)
-        returned = output[0] if several and output else output
-        stream, flat = _stream(returned)
-        read, flat_read = _stream(given[0] if given else named.get("hidden_states"))
-        # What follows may change the tensor in place.
-        copy = None if stream is None else returned.clone()
-        run = _Run(path, module, next(ends), read, stream, flat, flat_read, not several, copy)
-        found.setdefault(module, []).append(run)
-        if copy is None:
-            return None
-        return type(output)([copy, *output[1:]]) if several else copy
-
-    def enter(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        return output.detach().requires_grad_().clone()
-
-    with ExitStack() as stack:
-        embedding: nn.Module = hf.get_input_embeddings()
-        stack.callback(embedding.register_forward_hook(enter).remove)
-        for path, module in hf.named_modules():
-            hook = module.register_forward_hook(partial(note, path), with_kwargs=True)
-            stack.callback(hook.remove)
-        hf(input_ids=_some_tokens(hf)[None], use_cache=False)
-    return {module: runs[0] for module, runs in found.items() if len(runs) == 1}
-
-
-def _stream(value: Any) -> tuple[Float[Tensor, "1 token width"] | None, bool]:
-    """A value as the vectors of one prompt's tokens, if it holds them, and whether it is flat."""
-    if not isinstance(value, Tensor) or not value.is_floating_point():
-        return None, False
-    if value.dim() == 2 and len(value) == _TOKENS:
-        return value[None], True
-    return (value, False) if value.shape[:2] == (1, _TOKENS) and value.dim() == 3 else (None, False)
-
-
-def _some_tokens(hf: PreTrainedModel) -> Tensor:
-    """A few different tokens, none of which has a special meaning."""
-    settings = {**hf.config.to_dict(), **hf.config.get_text_config().to_dict()}
-    special = {value for value in settings.values() if type(value) is int}
-    embedding: Any = hf.get_input_embeddings()
-    size = embedding.weight.shape[0]
-    ordinary = [token for token in range(size) if token not in special] or [*range(size)]
-    step = max(1, len(ordinary) // _TOKENS)
-    chosen = [ordinary[index * step % len(ordinary)] for index in range(_TOKENS)]
-    return torch.tensor(chosen, device=device_of(embedding))
-
-
 def _chain(
-    hf: PreTrainedModel, runs: Mapping[nn.Module, _Run], expected: int
+    hf: PreTrainedModel, runs: Mapping[nn.Module, Run], expected: int
 ) -> Sequence[nn.Module] | None:
     """The layers: modules in a list, each of which reads what the one before it returned.
 
@@ -233,7 +156,11 @@ class _Tracer:
     """Traces the stream through one layer."""
 
     def __init__(
-        self, runs: Mapping[nn.Module, _Run], layer: nn.Module, known: Sequence[float]
+        self,
+        runs: Mapping[nn.Module, Run],
+        layer: nn.Module,
+        known: Sequence[float],
+        size: int | None,
     ) -> None:
         self._whole, self._known = runs[layer], known
         inside = [runs[own] for own in layer.modules() if own is not layer and own in runs]
@@ -243,6 +170,13 @@ class _Tracer:
         self._outputs = _distinct(outer, lambda run: run.returned, shape)
         norms = [run for run in inside if run.is_norm]
         self._norms = _distinct(norms, lambda run: run.returned, shape)
+        # The parallel streams may be one vector, of a multiple of the embeddings' size.
+        self._several = bool(
+            shape and size and (len(shape) == 4 or 0 == shape[-1] % size < shape[-1] - size)
+        )
+        self._size = size
+        single = None if shape is None or size is None else torch.Size((*shape[:2], size))
+        self._vectors = _distinct(outer, lambda run: run.returned, single) if self._several else []
 
     def layer(self) -> Layer:
         """What the layer adds to the stream that it reads."""
@@ -292,10 +226,11 @@ class _Tracer:
             and not _same(run.returned, target)
             and not _same(run.returned, whole.read)
         ]
-        values = [run.returned for run in outputs if run.returned is not None]
-        found = smallest_sum(target, [own for _, own, _ in bases], values, self._known)
+        values = [run.returned.flatten(2) for run in outputs if run.returned is not None]
+        streams = [own.flatten(2) for _, own, _ in bases]
+        found = smallest_sum(target.flatten(2), streams, values, self._known)
         if found is None:
-            return None
+            return self._mixed(target, [(run, own) for run, own, _ in bases], before)
         base, stream, plain = bases[found.base]
         parts = sorted(
             ((outputs[index], scale) for index, scale in found.parts),
@@ -303,12 +238,37 @@ class _Tracer:
         )
         return _Step(base, stream, found.factor, parts, plain=plain and found.plain)
 
+    def _mixed(
+        self,
+        target: Float[Tensor, "1 token *size"],
+        bases: Sequence[tuple[Run, Float[Tensor, "1 token *size"]]],
+        before: int,
+    ) -> _Step | None:
+        """The step to parallel streams that are mixed anew and get a module's output."""
+        added = [run for run in self._vectors if run.order < before]
+        if not added:
+            return None
+        values = [run.returned for run in added if run.returned is not None]
+        apart = (1, target.shape[1], -1, self._size)
+        streams = [own.reshape(apart) for _, own in bases]
+        found = mixed_of(target.reshape(apart), streams, values)
+        if found is None:
+            return None
+        base, stream = bases[found[0]]
+        return _Step(base, stream, 1.0, [(added[found[1]], 1.0)], plain=False, mixed=True)
+
+
+def _count(shape: torch.Size, size: int) -> int:
+    """Number of parallel streams, each as wide as the embeddings; 0 if it is no whole number."""
+    several = shape[2:].numel()
+    return 0 if several % size else several // size
+
 
 def _distinct(
-    runs: Sequence[_Run], tensor: Callable[[_Run], Stream | None], shape: torch.Size | None
-) -> list[_Run]:
+    runs: Sequence[Run], tensor: Callable[[Run], Stream | None], shape: torch.Size | None
+) -> list[Run]:
     """The runs whose tensors have this shape and differ from those of all runs before."""
-    found: list[_Run] = []
+    found: list[Run] = []
     for run in runs:
         own = tensor(run)
         fits = own is not None and own.shape == shape
@@ -326,7 +286,10 @@ class _Sorted:
     def layer(self) -> Layer:
         """The layer, with what it lacks."""
         groups = [(step, *self._split(step)) for step in self._independent()]
-        mixing = [index for index, (_, mixed, _) in enumerate(groups) if mixed]
+        mixed = any(step.mixed for step in self._steps)
+        if mixed:  # what is added to the parallel streams as a whole is neither mixer nor MLP
+            groups = [group for group in groups if group[0].mixed]
+        mixing = [index for index, (_, reading, _) in enumerate(groups) if reading]
         if not mixing and len(groups) > 1:
             # Keys and values may come from an earlier layer, as in Gemma 4.
             step, _, alone = groups[0]
@@ -338,8 +301,8 @@ class _Sorted:
         if parallel:
             mlp = groups[mixing[0]][2]
         elif later:
-            step, mixed, alone = later.pop(0)
-            mlp, reads_earlier, between = [*mixed, *alone], bool(mixed), step
+            step, reading, alone = later.pop(0)
+            mlp, reads_earlier, between = [*reading, *alone], bool(reading), step
         lacks = {}
         if not mixer:
             lacks["attn_out"] = lacks["resid_mid"] = "no token reads another one in it"
@@ -349,9 +312,11 @@ class _Sorted:
             lacks["resid_mid"] = "attention and MLP read the same residual stream in parallel"
         elif reads_earlier:
             lacks["resid_mid"] = "its MLP, too, reads earlier tokens"
+        elif mixed:
+            lacks["resid_mid"] = "its parallel residual streams are mixed anew for each token"
         elif not all(step.plain for step in self._steps):
             lacks["resid_mid"] = "its norms or factors by channel are on the residual stream itself"
-        if any(mixed for _, mixed, _ in later):
+        if any(reading for _, reading, _ in later):
             lacks = dict.fromkeys((*_SUMMED, *OF_HEADS), _SEVERAL)
         plain = all(step.plain and step.factor == 1.0 for step in self._steps)
         # Between a mixer and an MLP that reads it, there must be a stream that can be patched.
@@ -373,7 +338,7 @@ class _Sorted:
     def _independent(self) -> Iterator[_Step]:
         """The steps, cut before each part that reads an earlier part of the same step."""
         for step in self._steps:
-            own: list[tuple[_Run, float]] = []
+            own: list[tuple[Run, float]] = []
             for run, scale in step.parts:
                 if any(_depends(run.returned, before.returned) for before, _ in own):
                     yield replace(step, parts=own)
@@ -382,16 +347,16 @@ class _Sorted:
             if own:
                 yield replace(step, parts=own)
 
-    def _split(self, step: _Step) -> tuple[list[tuple[_Run, float]], list[tuple[_Run, float]]]:
+    def _split(self, step: _Step) -> tuple[list[tuple[Run, float]], list[tuple[Run, float]]]:
         """The parts of a step that read earlier tokens, and those that do not."""
-        kinds: tuple[list[tuple[_Run, float]], list[tuple[_Run, float]]] = ([], [])
+        kinds: tuple[list[tuple[Run, float]], list[tuple[Run, float]]] = ([], [])
         for run, scale in step.parts:
             assert run.returned is not None
             kinds[not _reads_earlier(run.returned, step.stream)].append((run, scale))
         return kinds
 
 
-def _parts(found: Sequence[tuple[_Run, float]]) -> tuple[Part, ...]:
+def _parts(found: Sequence[tuple[Run, float]]) -> tuple[Part, ...]:
     return tuple(
         Part(
             run.module,
@@ -403,7 +368,7 @@ def _parts(found: Sequence[tuple[_Run, float]]) -> tuple[Part, ...]:
     )
 
 
-def _reads_earlier(output: Stream, stream: Float[Tensor, "1 token width"]) -> bool:
+def _reads_earlier(output: Stream, stream: Float[Tensor, "1 token *width"]) -> bool:
     """Whether a module's output at the last token depends on the stream at earlier tokens."""
     weighted = (output[0, -1].float() * _weights(output)).sum()
     (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)

@@ -14,6 +14,7 @@ from interp.choices import SITES
 from interp.errors import ModelError, UserError
 from interp.models.layers import Part
 from interp.models.model import Model
+from interp.models.module_runs import rebuilt
 
 View = Callable[[Float[Tensor, "row token width"]], Float[Tensor, "row token head size"]]
 """The site as a view of a module's tensor; the head axis has size 1 if the site has no heads.
@@ -309,7 +310,12 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
         yield location.flat_in.register_forward_pre_hook(enter, with_kwargs=True)
 
     def changed(tensor: Tensor) -> Tensor:
-        new = edit(tensor.view(shape)).view(tensor.shape) if shape else edit(tensor)
+        if shape:
+            new = edit(tensor.view(shape)).view(tensor.shape)
+        elif tensor.dim() > 3 and location.end != "weights":  # parallel streams are one stream
+            new = edit(tensor.flatten(2)).view(tensor.shape)
+        else:
+            new = edit(tensor)
         return new.clone() if location.overwritten else new
 
     if location.end == "input":
@@ -343,8 +349,7 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
         if isinstance(output, tuple | list):  # the attention module also returns its weights
             if output[place] is None:  # some return no weights
                 return output
-            new = [*output[:place], change(output[place]), *output[place + 1 :]]
-            return type(output)(new)
+            return rebuilt(output, [*output[:place], change(output[place]), *output[place + 1 :]])
         return change(output)
 
     yield location.module.register_forward_hook(change_output)

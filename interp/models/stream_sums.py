@@ -9,6 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 Stream = Float[Tensor, "1 token size"]
+Streams = Float[Tensor, "1 token stream size"]
+"""Several parallel streams, which together are the residual stream (hyper-connections)."""
 
 _MOST_PARTS = 3
 """Largest number of values that are added to a base."""
@@ -55,6 +57,7 @@ def smallest_sum(
     """
     if not values:
         return None
+    target = target.cpu()  # where lstsq has a driver for matrices of any rank
     columns = torch.stack([x.to(target).flatten().double() for x in (*bases, *values, target)])
     products = columns @ columns.T
     for count in range(1, _MOST_PARTS + 1):
@@ -123,6 +126,41 @@ def _by_channel(target: Stream, bases: Sequence[Stream], values: Sequence[Stream
             if needed.all() and error_of(summands.sum(0), target, summands) <= _EXACT:
                 return Sum(base, 1.0, ((index, 1.0),), plain=False)
     return None
+
+
+@torch.no_grad()
+def mixed_of(
+    target: Streams, bases: Sequence[Streams], values: Sequence[Stream]
+) -> tuple[int, int] | None:
+    """The base and the value of which all streams of the target are mixes; None if there are none.
+
+    A mix is a sum in which each token has factors of its own (Zhu et al. 2024): from every stream
+    of the base, and from the value, to every stream of the target.
+
+    Args:
+        target: the streams.
+        bases: the earlier streams of which one is mixed.
+        values: the vectors of which one is added.
+    """
+    (own,) = target.cpu().double()
+    streams, size = own.shape[1:]
+    tolerance = _tolerance(target.dtype)
+    if size < 2 * (streams + 1):  # so few numbers are a mix of any others
+        return None
+    fitting: list[tuple[float, int, int]] = []
+    for index, base in enumerate(bases):
+        for place, value in enumerate(values):
+            columns = torch.cat([base[0].to(own), value[0, :, None].to(own)], 1).mT
+            # The streams may be equal up to rounding, as they are behind the embeddings.
+            factors = torch.linalg.lstsq(columns, own.mT, rcond=tolerance, driver="gelsd").solution
+            errors = (columns @ factors - own.mT).norm(dim=1)
+            sizes = columns.norm(dim=1)[..., None] * factors.abs()
+            error = float((errors / sizes.sum(1).clamp(min=_TINY)).max())
+            if error <= tolerance and bool((sizes[:, -1] > _PLAIN * sizes.sum(1)).any()):
+                fitting.append((error, index, place))
+    least = min((error for error, *_ in fitting), default=0.0)
+    alike = (found for error, *found in fitting if error <= _ALIKE * least + _TINY)
+    return next(((index, place) for index, place in alike), None)
 
 
 def _known(factor: float, known: Sequence[float]) -> float:

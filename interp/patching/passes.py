@@ -96,6 +96,8 @@ def forward(
     ids = torch.tensor([prompt.token_ids[start:end]], device=embeddings.device)
     positions = torch.arange(start, end, device=embeddings.device)[None]
     cache = behind(past, rows=rows, tokens=start) if parts else None
+    if not parts:  # masks of some models (Qwen 4) have a row for each row of positions
+        positions = positions.expand(rows, -1)
     inputs = {"position_ids": positions, "past_key_values": cache, "use_cache": parts}
     if parts:  # late layers of Gemma 4 would read only the tokens whose logits are kept
         inputs["logits_to_keep"] = 1

@@ -103,6 +103,9 @@ class _Finder:
         (layer,) = self.calls[path]
         if layer.given is None or layer.output is None or layer.given.shape != layer.output.shape:
             return ()
+        size = self._output(self.passes.embedding).shape[-1]
+        if layer.given.shape[2:].numel() in range(2 * size, layer.given.numel(), size):
+            return self._writers(path, size)
         x, y = layer.given.double(), layer.output.double()
         candidates: dict[str, Tensor] = {}
         for name, own in self.calls.items():
@@ -128,6 +131,38 @@ class _Finder:
         free = {name: _centred(value) for name, value in candidates.items()}
         x, y = _centred(x), _centred(y)
         return _summed(x, y, free) or _summed_by_dimension(x[0], y[0], free)
+
+    def _writers(self, path: str, size: int) -> tuple[str, ...]:
+        """The modules that write to parallel streams, whose sums have other factors for each token.
+
+        When one of them is moved, the layer's output moves, although the outputs of all other
+        modules that could write are held. Modules that return all streams at once, and what is
+        inside them, are left out.
+        """
+        shapes = {
+            name: own[0].output.shape
+            for name, own in self.calls.items()
+            if name.startswith(f"{path}.") and len(own) == 1 and own[0].output is not None
+        }
+        whole = self._output(path).numel()
+        wide = [name for name, shape in shapes.items() if shape.numel() == whole]
+        single = [
+            name
+            for name, shape in shapes.items()
+            if shape.numel() == len(self.ids) * size and shape[-1] == size
+            if len(self.ids) in shape and not _inside(name, wide)
+        ]
+        found: list[str] = []
+        for name in sorted(single, key=lambda own: own.count(".")):
+            if _inside(name, found):
+                continue
+            others = [o for o in single if not _inside(o, [name]) and not _inside(name, [o])]
+            held: list[Change] = [(o, "output", self._held(o, "output")) for o in others]
+            moved = self.passes.seen(self.ids, path, [*held, (name, "output", self._moved(3))])
+            apart = float((moved - self._output(path)).abs().max())
+            if apart > 1e-6 * float(moved.abs().max()):
+                found.append(name)
+        return tuple(sorted(found, key=self.order.index))
 
     def _before_norms(
         self, path: str, x: Tensor, y: Tensor, candidates: Mapping[str, Tensor]
@@ -199,6 +234,11 @@ class _Finder:
             return changed
 
         return move
+
+
+def _inside(path: str, others: Sequence[str]) -> bool:
+    """Whether a module is one of the others, or in one of them."""
+    return any(path == other or path.startswith(f"{other}.") for other in others)
 
 
 def _summed(x: Tensor, y: Tensor, candidates: Mapping[str, Tensor]) -> tuple[str, ...]:
