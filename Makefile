@@ -14,6 +14,10 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 TYPED := -p tests.support.checked_types
 
+# Byte code is kept, even where the environment says not to: without it, each process that a test
+# starts compiles PyTorch and transformers again, 15 s of CPU instead of 6.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup attribute real test test-real test-all test-types test-release choose-typed zoo organisms test-slurm coverage fuzz lint format docs bench browser clean
 
 setup: $(READY)
