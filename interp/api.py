@@ -90,6 +90,11 @@ def run(
         options, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
     asked = _models(models)
+    if loading.ranks > 1 and any(isinstance(model, Model) for model in asked):
+        raise UserError(
+            f"got tensor_parallel {loading.ranks} and a loaded model, which this process holds by "
+            "itself; pass the model's name"
+        )
     job = Job(
         what=what,
         models=tuple(model for model in asked if not isinstance(model, Model)),
@@ -104,11 +109,12 @@ def run(
         _check_inline(execution)
         found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
         return _in_memory(what, job, asked, found)
-    if execution.executor != INLINE and (len(job.models) < len(asked) or prompts is not None):
+    starts = loading.ranks > 1 or execution.executor != INLINE
+    others = f"the {execution.executor} executor" if loading.ranks == 1 else "tensor_parallel"
+    if starts and (len(job.models) < len(asked) or prompts is not None):
         raise UserError(
-            f"the {execution.executor} executor starts other processes, which cannot access "
-            "the models and prompts of this process; pass model names, and a system with its "
-            "options"
+            f"{others} starts other processes, which cannot access the models and prompts of this "
+            "process; pass model names, and a system with its options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
     plan, runs = job.run(execution, models=asked, prompts=chosen_prompts)

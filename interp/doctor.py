@@ -28,6 +28,7 @@ from interp.measuring.spec import Spec
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.models.sites import layer_count, locate, recorded
+from interp.models.tensor_parallel import numbers_of_processes
 from interp.models.tried import ABSENT, GIVEN, REFUSED, RIGHT, SOME, tried_on
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Label
@@ -115,6 +116,11 @@ def loaded(model: Model) -> Iterator[Finding]:
         else "answers, input gradients and attention work; patching and backward rules do not",
     )
     yield _tried(model)
+    spread = " or ".join(map(str, numbers_of_processes(model.hf.config)))
+    yield Finding(
+        "--tensor-parallel",
+        f"over {spread} processes" if spread and not model.quantization else "not possible",
+    )
     with suppress(UserError):
         graph = graph_of(model)
         edges, passes = int(graph.edges.sum()), len(SHARES) * (len(CHOICES) + DRAWS)

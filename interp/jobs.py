@@ -150,9 +150,13 @@ class Job(Options):
         if prompts is None:
             echo(f"reading the prompts of {self.prompts.system} ...")
         if isinstance(what, Study):
-            return StudyPlan.of(what, self.prompts, **common)
-        arranged = what.prompts_of(self.prompts) if prompts is None else what.arranged(prompts)
-        return Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
+            plan: Plan = StudyPlan.of(what, self.prompts, **common)
+        else:
+            arranged = what.prompts_of(self.prompts) if prompts is None else what.arranged(prompts)
+            plan = Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
+        if self.loading.ranks > 1:
+            _check_spread(plan)
+        return plan
 
     def found_models(
         self, models: Sequence[Model | ModelChoice] = (), *, folder: Path | None = None
@@ -231,6 +235,20 @@ class Job(Options):
         subject = f"-{self.prompts.system}" if kind == "measurement" else ""
         pairs = f"-{self.prompts.limit}" if self.prompts.limit else ""
         return Path("runs") / f"{name}{subject}{pairs}-{digest}"
+
+
+def _check_spread(plan: Plan) -> None:
+    """Reject what cannot be measured on models that are spread over processes."""
+    ranks = plan.loading.ranks
+    for stage in plan.stages.values():
+        if what := stage.spec.whole_layers():
+            study = f" of the stage {stage.name}" if len(plan.stages) > 1 else ""
+            raise UserError(
+                f"{what}{study} needs whole layers, but with tensor_parallel {ranks} each process "
+                "has only some of the heads; omit tensor_parallel, for instance with --device-map "
+                "auto. Answers, effects, generated text, gradients, and patches and vectors of "
+                "resid_pre, resid_mid, resid_post, attn_out and mlp_out are measured in this way"
+            )
 
 
 def _small_sample(prompts: PromptSet) -> str:

@@ -18,6 +18,9 @@ LARGEST_SEED = 2**32 - 1
 
 MOST_WORKERS = MOST_THREADS = 1024
 
+MOST_RANKS = 64
+"""The largest number of processes that hold a model together: more than one machine has GPUs."""
+
 MOST_TOKENS = 2**31 - 1
 """The largest value of --batch-tokens."""
 

@@ -41,6 +41,8 @@ class Method:
     """
     tokens: bool = True
     """Whether the method scores each token rather than whole segments."""
+    reads_heads: bool = False
+    """Whether the method reads attention or the outputs of heads."""
 
     @property
     def signed(self) -> bool:
@@ -86,6 +88,7 @@ _OWN = (
         "never negative: a weight",
         "1 forward, shared",
         "interp.attribution.methods.attention:Attention",
+        reads_heads=True,
     ),
     Method(
         "input_x_gradient",
@@ -133,6 +136,7 @@ _OWN = (
         "never negative: a weight",
         "1 forward",
         "interp.attribution.methods.attention:AttentionRollout",
+        reads_heads=True,
     ),
     Method(
         "value_weighted_norm",
@@ -142,6 +146,7 @@ _OWN = (
         "never negative: a norm in the residual stream",
         "1 forward, plus a projection of each head's values",
         "interp.attribution.methods.attention:ValueWeightedNorm",
+        reads_heads=True,
     ),
     Method(
         "leave_one_out:deletion",

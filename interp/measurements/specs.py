@@ -14,7 +14,7 @@ from interp.attribution.registry import (
     find_method,
     method_names,
 )
-from interp.choices import RESERVED, EdgeMethod, Granularity, Policy, SiteName, VectorSite
+from interp.choices import RESERVED, SITES, EdgeMethod, Granularity, Policy, SiteName, VectorSite
 from interp.errors import UserError, shortened, unknown
 from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
@@ -168,6 +168,11 @@ class Attribute(Spec):
 
         return cast("Prompts", with_donors(prompts, count=DONORS))
 
+    def whole_layers(self) -> str:
+        """A method that reads attention."""
+        found = (name for name in self.methods if find_method(name).reads_heads)
+        return next((f"the method {name}" for name in found), "")
+
     def modules(self) -> Sequence[str]:
         """The modules of the measurement and of its methods."""
         own = (find_method(name).implementation.partition(":")[0] for name in self.methods)
@@ -185,6 +190,10 @@ class Reinitialized(Attribute):
     help = ""
     measures = "interp.measurements.attribution.measure:reinitialized_attribution"
     own_answers = False
+
+    def whole_layers(self) -> str:
+        """Drawing random weights."""
+        return "a model with random weights"
 
 
 class Effects(Spec):
@@ -394,6 +403,12 @@ class Patch(OfPairs, Spec):
         """Whether this machine computes; otherwise, a server does."""
         return not self.remote
 
+    def whole_layers(self) -> str:
+        """A site of heads, or the backend of another library."""
+        if self.backend != NATIVE:
+            return f"the backend {self.backend}"
+        return _site_of_heads(self.sites)
+
     def modules(self) -> Sequence[str]:
         """The modules of the measurement and of its backend."""
         backend = plugins(BACKENDS).get(self.backend)
@@ -410,6 +425,11 @@ class Patch(OfPairs, Spec):
 
         pairs = in_pairs(prompts, clean=self.clean, sides=self.sides)
         return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
+
+
+def _site_of_heads(sites: Sequence[str]) -> str:
+    """The first of the sites that belongs to heads, in words; empty if there is none."""
+    return next((f"the site {site}" for site in sites if SITES[site].heads), "")
 
 
 class Edges(OfPairs, Spec):
@@ -466,6 +486,10 @@ class Edges(OfPairs, Spec):
             )
         return self
 
+    def whole_layers(self) -> str:
+        """The graph, whose edges begin and end at heads."""
+        return "a graph of edges"
+
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts pair by pair, the clean before the corrupt prompt.
 
@@ -513,6 +537,10 @@ class Circuits(OfPairs, Spec):
     policy: Policy = "last"
     """alignment of differing spans with unequal numbers of tokens: last, mean, or all to reject
     such pairs"""
+
+    def whole_layers(self) -> str:
+        """The graph, whose edges begin and end at heads."""
+        return "a graph of edges"
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts pair by pair, the clean before the corrupt prompt.
@@ -573,6 +601,10 @@ class Activations(Spec):
     """
     layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
+
+    def whole_layers(self) -> str:
+        """A site of heads."""
+        return _site_of_heads(self.sites)
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, unchanged.

@@ -114,6 +114,13 @@ class Spec(Options):
         """Whether a model's weights must be on the machine that measures."""
         return True
 
+    def whole_layers(self) -> str:
+        """What reads whole heads or weights, such as "the site z"; empty if nothing does.
+
+        Tensor parallelism (`--tensor-parallel`) leaves each process only a part of each layer.
+        """
+        return ""
+
     def identity(self) -> dict[str, JsonValue]:
         """All options that affect the numbers, including defaults."""
         return self.model_dump(mode="json", exclude=set(self.excluded_from_identity))

@@ -50,6 +50,7 @@ from interp.models.quantized import (
     without_marks,
 )
 from interp.models.resolve import downloaded_weights, pinned, resolve
+from interp.models.tensor_parallel import check_spread, spreading
 from interp.models.weights import (
     check_complete,
     check_counts,
@@ -166,14 +167,16 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         check_device(device)
     elif loading.device_map is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    # Load the model directly onto its device, since a quantized model cannot be moved afterwards.
+    placing = {"device_map": loading.device_map or device}
+    if loading.ranks > 1:
+        placing = spreading(found.name, loading)
     if dtype == "auto" and device is not None and torch.device(device).type == "cpu":
         dtype = "float32"
     hf, notes = _load_weights(
         found,
         dtype=dtype,
-        # Load the model directly onto its device, since a quantized model cannot be moved
-        # afterwards.
-        device_map=loading.device_map or device,
+        **placing,
         attn_implementation=loading.attn_implementation,
         **_quantizing(found, loading, dtype),
     )
@@ -219,7 +222,10 @@ def check_on_hub(model: FoundModel | Model) -> None:
         )
 
 
-_OF_WEIGHTS = ("device", "device_map", "quantization", "allow_pickle", "trust_remote_code")
+_OF_WEIGHTS = (
+    *("device", "device_map", "tensor_parallel", "quantization", "allow_pickle"),
+    "trust_remote_code",
+)
 """Options that say how weights are loaded on this machine, or whose code computes with them."""
 
 
@@ -318,7 +324,20 @@ def find_model(
     )
     if loading.dequantize:
         found.dequantizing()
+    if loading.ranks > 1:
+        _check_plain(found)
+        check_spread(shown, config, loading.ranks)
     return found
+
+
+def _check_plain(found: FoundModel) -> None:
+    """Reject a model whose weights are not loaded as they are stored."""
+    own = quantization_of(found.config)
+    if own is not None:
+        raise UserError(
+            f"the weights of {one_line(found.name)} are quantized ({own}), and quantized weights "
+            "are not spread over processes: omit tensor_parallel"
+        )
 
 
 def _adapted(
@@ -334,10 +353,11 @@ def _adapted(
             f"{one_line(name)} is an adapter, whose own files name its base, so no code that "
             "comes with the base is run. Omit trust_remote_code, or merge the adapter with peft"
         )
-    if loading.quantization is not None:
-        raise UserError(
-            f"{one_line(name)} is an adapter, which is merged into its base: omit quantization"
-        )
+    for option in ("quantization", "tensor_parallel"):
+        if getattr(loading, option) not in (None, 1):
+            raise UserError(
+                f"{one_line(name)} is an adapter, which is merged into its base: omit {option}"
+            )
     adapter = read_adapter(name, folder)
     base = find_model(
         base_of(adapter, loading.base), loading.model_copy(update={"base": None}), kind_in

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from interp import texts
 from interp.choices import Quantization
@@ -174,6 +174,11 @@ class Loading(Options):
     checkpoint's own type on a GPU"""
     device_map: Literal["auto", "balanced", "balanced_low_0", "sequential"] | None = None
     """spread a large model over devices: auto, balanced, balanced_low_0 or sequential"""
+    tensor_parallel: Annotated[int, Field(ge=1, le=texts.MOST_RANKS)] | None = None
+    """spread every layer over N processes of one machine or SLURM job, each with a GPU or a share
+    of the cores; the numbers stay the same, and what reads heads or edges is refused (default: one
+    process)
+    """
     quantization: Quantization | None = None
     """8bit or 4bit, with bitsandbytes (default: the checkpoint's own)"""
     dequantize: bool = False
@@ -213,12 +218,37 @@ class Loading(Options):
                 f"got both device {self.device!r} and device_map {self.device_map!r}; expected "
                 "one of them"
             )
+        if self.ranks > 1:
+            self._check_spread()
         if self.dequantize and self.quantization is not None:
             raise UserError(
                 f"got both dequantize and quantization {self.quantization!r}; expected one of them"
             )
         self.chat()
         return self
+
+    def _check_spread(self) -> None:
+        """Reject options that tensor parallelism does not go with."""
+        for name in ("device_map", "quantization", "dequantize", "base"):
+            if value := getattr(self, name):
+                raise UserError(
+                    f"got both tensor_parallel {self.ranks} and {name} {value!r}; expected one of "
+                    "them"
+                )
+        if ":" in (self.device or ""):
+            raise UserError(
+                f"got the device {self.device}, but tensor_parallel gives each process a device of "
+                "its own; use cuda or cpu, or omit the device"
+            )
+
+    @property
+    def ranks(self) -> int:
+        """The number of processes that hold a model together."""
+        return self.tensor_parallel or 1
+
+    def alone(self) -> "Loading":
+        """The options with which one process tries a model that a run may spread over several."""
+        return self.model_copy(update={"tensor_parallel": None})
 
     def chat(self) -> ChatFormat:
         """Settings for writing messages to the model."""
@@ -232,5 +262,5 @@ class Loading(Options):
         )
 
     def identity(self) -> dict[str, Any]:
-        """The options that may change results; the device does not."""
-        return self.model_dump(mode="json", exclude={"device", "device_map"})
+        """The options that may change results; devices and the number of processes do not."""
+        return self.model_dump(mode="json", exclude={"device", "device_map", "tensor_parallel"})

@@ -1,7 +1,8 @@
 """The largest number of tokens in a forward pass, which shrinks if memory runs out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
@@ -31,6 +32,10 @@ class TokenBudget:
     tokens: int
     shrunk: bool = False
     """Whether memory has already run out."""
+    anywhere: Callable[[bool], bool] = field(default=bool, repr=False, compare=False)
+    """Function that, told whether memory ran out in this process, returns whether it did in any
+    process that holds a part of the model. All of them call it after every pass.
+    """
 
     def shrink(self, tokens: int) -> None:
         """Set the budget to half the number of tokens that did not fit."""
@@ -77,16 +82,38 @@ def in_chunks(
     while done < len(rows):
         width = tokens(rows[done])
         chunk = rows[done : done + max(1, budget.tokens // width)]
-        try:
+        with unless_memory_ends(budget) as attempt:
             result = run(chunk)
-        except RuntimeError as error:
-            if len(chunk) == 1 or not is_out_of_memory(error):
-                raise
+        if attempt.ended:
+            if len(chunk) == 1:
+                raise torch.OutOfMemoryError(f"out of memory on {width} tokens")
             budget.shrink(width * len(chunk))
             continue
         yield chunk, result
         done += len(chunk)
         passed()
+
+
+@dataclass
+class Pass:
+    """A pass through the model."""
+
+    ended: bool = False
+    """Whether memory ran out, in any process that holds a part of the model."""
+
+
+@contextmanager
+def unless_memory_ends(budget: TokenBudget) -> Iterator[Pass]:
+    """Run a block until its end, or until memory runs out in any process that takes part in it."""
+    found = Pass()
+    try:
+        yield found
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        found.ended = True
+    # Outside the except clause, since the error keeps the pass's tensors in memory.
+    found.ended = budget.anywhere(found.ended)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ import pandas as pd
 from interp.console import Progress, echo
 from interp.errors import UserError
 from interp.files import inside, remove_plain
-from interp.measuring.core import bind, check_thinking
+from interp.measuring.core import Measurement, bind, check_thinking, explained
 from interp.measuring.spec import Stage
 from interp.models.load import FoundModel, load_found, load_skeleton, set_threads
 from interp.models.loading import Loading
@@ -32,6 +33,7 @@ from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run, in_use
 from interp.runs.shards import manifests
+from interp.runs.together import Ranks
 from interp.runs.workers import (
     INTERRUPTED,
     Worker,
@@ -39,6 +41,7 @@ from interp.runs.workers import (
     recorded_worker,
     worker_records,
 )
+from interp.scoring.rounding import logit_spacing
 
 POLL = 1.0
 """Number of seconds between two checks on other workers' progress."""
@@ -259,7 +262,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
             used.enter_context(in_use(run))
         plan.note(runs)
         try:
-            if execution.executor == INLINE:
+            if execution.executor == INLINE and plan.loading.ranks == 1:
                 work(plan, runs, 0)
             else:
                 _watch(plan, runs, _start(plan, execution, job))
@@ -270,23 +273,39 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
     return runs
 
 
-def take_part(plan: Plan, number: int) -> None:
-    """Measure as a worker in folders that another process has opened."""
+def take_part(plan: Plan, number: int, ranks: Ranks | None = None) -> None:
+    """Measure as a worker in folders that another process has opened.
+
+    Args:
+        plan: what to measure.
+        number: the worker's index.
+        ranks: this process among those that hold each model together; None if it does so alone.
+    """
+    if ranks is not None and ranks.rank > 0:
+        _follow(plan, ranks)
+        return
     with ExitStack() as used:
         runs = plan.open(joins=True)
         for run in runs:
             used.enter_context(in_use(run))
-        work(plan, runs, number)
+        work(plan, runs, number, ranks)
 
 
-def work(plan: Plan, runs: Sequence[Run], number: int) -> None:
+def work(plan: Plan, runs: Sequence[Run], number: int, ranks: Ranks | None = None) -> None:
     """Measure as the worker with this index until every shard is done."""
     names = list(plan.models)
     names = names[number % len(names) :] + names[: number % len(names)]
     waited = False
-    with recorded_worker(plan.folder, plan.call, number):
+    if ranks is not None:
+        for stage, run in enumerate(runs):
+            run.tell = partial(ranks.tell, stage=stage)
+    with recorded_worker(plan.folder, plan.call, number, ranks=plan.loading.ranks):
         while True:
-            measured = [_measure(plan, runs, name) for name in names if _offered(plan, runs, name)]
+            measured = [
+                _measure(plan, runs, name, ranks) for name in names if _offered(plan, runs, name)
+            ]
+            if ranks is not None:
+                ranks.tell("end" if plan.complete(runs) else "wait")
             if plan.complete(runs):
                 return
             if not any(measured):
@@ -300,18 +319,33 @@ def _offered(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     return any(run.offers(name, plan.origin(name)) for run in runs)
 
 
-def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
+def _follow(plan: Plan, ranks: Ranks) -> None:
+    """Compute what rank 0 tells this process to, and drop the results."""
+    stages = list(plan.stages.values())
+    measurements: Sequence[Measurement] = ()
+    while (order := ranks.told())["do"] != "end":
+        if order["do"] == "load":
+            measurements = _bound(plan, order["model"], ranks)
+        elif order["do"] != "wait":
+            measurement, prompts = measurements[order["stage"]], stages[order["stage"]].prompts
+            if order["do"] == "attempt":
+                measurement.budget.tokens = order["tokens"]
+                measurement.attempt(list(prompts[order["start"] : order["end"]]))
+            elif order["do"] == "find_spacing":
+                logit_spacing(measurement.model, prompts)
+            elif order["do"] == "explain":
+                explained(order["error"], measurement.model, prompts[:1])
+
+
+def _measure(plan: Plan, runs: Sequence[Run], name: str, ranks: Ranks | None) -> bool:
     """Load a model and measure it in each run; return whether anything was measured."""
     names = list(plan.models)
     if len(names) > 1:
         echo(f"model {names.index(name) + 1} of {len(names)}: {name}")
     plan.check_thinking(name)
-    model = plan.model(name)
-    # Bind all measurements first, so that a missing layer is reported before measuring begins.
-    measurements = [
-        bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)
-        for stage in plan.stages.values()
-    ]
+    if ranks is not None:
+        ranks.tell("load", model=name)
+    measurements = _bound(plan, name, ranks)
     measured = False
     stages = [stage.name for stage in plan.stages.values()]
     for number, (run, measurement) in enumerate(zip(runs, measurements, strict=True)):
@@ -322,12 +356,29 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str) -> bool:
     return measured
 
 
+def _bound(plan: Plan, name: str, ranks: Ranks | None) -> list[Measurement]:
+    """Load a model, and bind all measurements to it before measuring begins.
+
+    A missing layer is thus reported first.
+    """
+    model = plan.model(name)
+    bound = [
+        bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)
+        for stage in plan.stages.values()
+    ]
+    if ranks is None:
+        return bound
+    assert model.identity  # computed here, since all ranks must gather the weights at once
+    return [ranks.in_step(measurement) for measurement in bound]
+
+
 def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
+    if execution.executor == INLINE:  # for processes that hold a model together
+        execution = execution.model_copy(update={"executor": "local", "workers": 1})
     start = load_plugin(EXECUTORS, "executor", execution.executor)
     on_gpus = plan.needs_weights and plan.loading.device != "cpu"
-    workers: Sequence[Worker] = start(
-        WorkerCommand(plan.folder, plan.call, job, on_gpus=on_gpus), execution
-    )
+    command = WorkerCommand(plan.folder, plan.call, job, on_gpus=on_gpus, ranks=plan.loading.ranks)
+    workers: Sequence[Worker] = start(command, execution)
     return workers
 
 

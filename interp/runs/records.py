@@ -230,6 +230,8 @@ class WorkerRecord(Record):
     host: Text
     process: Count
     job: Text | None
+    ranks: Annotated[int, Field(ge=1)] = 1
+    """Number of processes that hold each model together; the others belong to this one."""
     threads: Count
     started: Text
     finished: Text | None = None

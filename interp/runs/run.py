@@ -11,7 +11,7 @@ folder for another run. At the end, each command merges the tables (`interp.runs
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +64,10 @@ _ROWS = 1000
 """Number of rows of the prompts table that are created at once."""
 
 
+def _tell_nobody(do: str, **what: object) -> None:
+    """For a process that holds the whole model."""
+
+
 @dataclass
 class Run(RunFolder):
     """A run folder opened for a prompt set and a kind of measurement."""
@@ -73,6 +77,10 @@ class Run(RunFolder):
     """Largest allowed share of a model's prompts with errors."""
     made: Sequence[Path] | None = None
     """The folders created for this run, innermost first; None if the run existed before."""
+    tell: Callable[..., None] = field(default=_tell_nobody, repr=False)
+    """Function that tells other processes that hold the model what this one is about to compute
+    with it: its name and arguments.
+    """
     _claims: dict[str, Claims] = field(default_factory=dict)
 
     @classmethod
@@ -206,6 +214,8 @@ class Run(RunFolder):
         """Measure a shard and write it; return the duration in seconds."""
         start = time.monotonic()
         prompts = list(self.prompts[shard.start : shard.end])
+        tokens = measurement.budget.tokens
+        self.tell("attempt", start=shard.start, end=shard.end, tokens=tokens)
         measured = measurement.attempt(prompts, done=progress.advance)
         seconds = time.monotonic() - start
         write(shard, measurement, measured, seconds=seconds)
@@ -261,6 +271,7 @@ class Run(RunFolder):
         make_folder(self.folder, "models")
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
+            self.tell("find_spacing")
             spacing = logit_spacing(measurement.model, self.prompts)
             write_record(self.model_file(name), updated(record, {"logit_spacing": spacing}))
         # Do this last, and even if the model is listed, since a failed command may just have
@@ -279,6 +290,7 @@ class Run(RunFolder):
         prompts = sum(manifest.prompts for manifest in found)
         if errors * prompts > self.fail_on_error * len(self.prompts) * units:
             example = next(manifest.example for manifest in found if manifest.errors)
+            self.tell("explain", error=example or "")
             example = explained(example or "", model, self.prompts[:1])
             total = round(len(self.prompts) * units / prompts)
             raise UserError(

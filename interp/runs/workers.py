@@ -31,8 +31,15 @@ INTERRUPTED = "it was interrupted"
 
 
 @contextmanager
-def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
-    """While the block runs, record this process as a worker of a call."""
+def recorded_worker(folder: Path, call: str, number: int, *, ranks: int = 1) -> Iterator[None]:
+    """While the block runs, record this process as a worker of a call.
+
+    Args:
+        folder: the folder of the run or study.
+        call: id of the call.
+        number: the worker's index.
+        ranks: number of processes that hold each model together.
+    """
     file = make_folder(folder, WORKERS) / f"{call}-{number}.json"
     record = WorkerRecord(
         call=call,
@@ -40,6 +47,7 @@ def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
         host=platform.node(),
         process=os.getpid(),
         job=cluster_job(),
+        ranks=ranks,
         threads=_threads(),
         started=now(),
     )
@@ -55,6 +63,13 @@ def recorded_worker(folder: Path, call: str, number: int) -> Iterator[None]:
         ended = {"finished": now(), "error": error, "peak_memory_bytes": peak_memory()}
         # Loading a model may set the number of threads, so the number is recorded only now.
         write_record(file, record.model_copy(update={**ended, "threads": _threads()}))
+
+
+def note_problem(folder: Path, call: str, number: int, problem: str) -> None:
+    """Write into a worker's record why it ended, which it could not know itself."""
+    file = inside(folder, WORKERS, f"{call}-{number}.json")
+    if record := read_record(file, WorkerRecord):
+        write_record(file, updated(record, {"error": problem}))
 
 
 def _threads() -> int:
@@ -122,10 +137,14 @@ class WorkerCommand:
     """What the workers measure, as JSON."""
     on_gpus: bool = True
     """Whether the workers may use GPUs."""
+    ranks: int = 1
+    """Number of processes of each worker, which hold each model together."""
 
     def of(self, number: int, *options: str) -> list[str]:
         """The command line of the worker with this index, as words."""
         own = [str(self.folder), str(number), "--call", self.call, *options]
+        if self.ranks > 1:
+            own += ["--ranks", str(self.ranks)]
         return [sys.executable, "-m", "interp", "work", *own, "--", self.job]
 
 
@@ -145,13 +164,13 @@ PATIENCE = 5.0
 
 
 def start_local(command: WorkerCommand, execution: ExecutionOptions) -> list["LocalWorker"]:
-    """Start workers on this machine: by default one per GPU, or two.
+    """Start workers on this machine: by default one per GPU (or its ranks' GPUs), or two.
 
     Each worker sees only its own GPUs, or shares a GPU if there are more workers than GPUs. Without
     GPUs, each worker is given a share of the cores. Workers end when this process ends.
     """
     gpus = _gpus() if command.on_gpus else []
-    count = execution.workers or len(gpus) or 2
+    count = execution.workers or max(1, (len(gpus) or 2) // command.ranks)
     started = []
     for number in range(count):
         make_folder(command.folder, "logs")
@@ -161,7 +180,7 @@ def start_local(command: WorkerCommand, execution: ExecutionOptions) -> list["Lo
         with stream:
             process = subprocess.Popen(
                 command.of(number, "--parent", str(os.getpid())),
-                env={**os.environ, **_share(number, count, gpus)},
+                env={**os.environ, **_share(number, count, gpus, ranks=command.ranks)},
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
@@ -218,12 +237,12 @@ def _gpus() -> list[str]:
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
-def _share(number: int, workers: int, gpus: list[str]) -> Mapping[str, str]:
-    """The environment variables that assign GPUs or cores to a worker."""
+def _share(number: int, workers: int, gpus: list[str], *, ranks: int = 1) -> Mapping[str, str]:
+    """The environment variables that assign GPUs or cores to a worker's processes."""
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
     from joblib import cpu_count  # a slow import
 
-    threads = max(1, cpu_count() // workers)
+    threads = max(1, cpu_count() // (workers * ranks))
     return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}

@@ -18,7 +18,7 @@ from transformers.cache_utils import Cache
 from interp.console import passed
 from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_long, joined
 from interp.models.model import Model
-from interp.reading.budget import TokenBudget, is_out_of_memory
+from interp.reading.budget import TokenBudget, unless_memory_ends
 from interp.reading.readers import CausalReader
 from interp.reading.shared_batches import (
     PASS_TOKENS,
@@ -216,13 +216,12 @@ def read_all(
         left = [prompts[index] for index in waiting]
         last = LastPrefixes()
         for places, batch in answer_batches(model, left, batch_tokens=budget.tokens):
-            try:
-                with torch.inference_mode():
-                    parts = predict_batch(model, batch, answer_tokens, last)
-                    results = [result for _, predictions in parts for result in read(predictions)]
-            except RuntimeError as error:
-                if len(places) == 1 or not is_out_of_memory(error):
-                    raise
+            with unless_memory_ends(budget) as attempt, torch.inference_mode():
+                parts = predict_batch(model, batch, answer_tokens, last)
+                results = [result for _, predictions in parts for result in read(predictions)]
+            if attempt.ended:
+                if len(places) == 1:
+                    raise torch.OutOfMemoryError("out of memory on a single prompt")
                 budget.shrink(batch.token_ids.numel())
                 break
             found |= zip([waiting[place] for place in places], results, strict=True)

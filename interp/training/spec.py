@@ -26,7 +26,7 @@ Split = Literal["train", "dev", "test"]
 HELD_OUT: tuple[Split, ...] = ("dev", "test")
 """Splits on which a trained model is evaluated."""
 
-SETTLED = ("dtype", "device_map", "quantization", "dequantize")
+SETTLED = ("dtype", "device_map", "tensor_parallel", "quantization", "dequantize")
 """Loading options that cannot be chosen for training, which uses fp32 on one device."""
 
 MOST_EPOCHS = 10_000
