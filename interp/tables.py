@@ -121,7 +121,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "answer",
             TEXT,
-            "the predicted token's option; empty if none, `(tie)` if several",
+            "the predicted token's option or, read whole, the option that the most probable tokens "
+            "spell; empty if none, `(tie)` if several",
         ),
         column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,
@@ -134,19 +135,22 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "probability",
             NUMBER,
-            "summed probability of the option's first tokens",
+            "summed probability of the option's first tokens or, read whole, of its texts",
             "probability",
         ),
         _share(
             "relative_probability",
-            "share of the options' summed probability; null if only one",
+            "share of the options' summed probability, after any normalization by length; null if "
+            "only one",
         ),
         column(
             "token_ids",
             pa.list_(INTEGER),
-            "ids of the first tokens that count as the option",
+            "ids of the first tokens that count as the option or, read whole, of all tokens of its "
+            "texts, one after another",
             "token id",
         ),
+        column("whole", BOOLEAN, "whether the option was read as a whole text"),
     ),
     "completions": table(
         "One row per model and prompt.",

@@ -14,7 +14,16 @@ from interp.attribution.registry import (
     find_method,
     method_names,
 )
-from interp.choices import RESERVED, EdgeMethod, Granularity, Policy, SiteName, VectorSite
+from interp.choices import (
+    RESERVED,
+    AnswerReading,
+    EdgeMethod,
+    Granularity,
+    Normalization,
+    Policy,
+    SiteName,
+    VectorSite,
+)
 from interp.errors import UserError, shortened, unknown
 from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
@@ -44,7 +53,16 @@ def _backend(text: str) -> str:
     return texts.one_of("backend", (NATIVE, *plugins(BACKENDS)))(text)
 
 
-class Evaluate(Spec):
+class ReadsAnswers(Options):
+    """The option of measurements that read answers of any length."""
+
+    answers: AnswerReading = "first"
+    """first: read each option by its first token or, if two options of a prompt begin with the same
+    token, as a whole text; whole: read every option as a whole text
+    """
+
+
+class Evaluate(ReadsAnswers, Spec):
     """Answers: probabilities of the options, prediction, correctness."""
 
     name = "evaluate"
@@ -57,6 +75,19 @@ class Evaluate(Spec):
     measures = "interp.measurements.answers.evaluation:evaluation"
     fills = ("answers", "option_probabilities")
     result = "interp.measurements.answers.show:Scores"
+
+    normalize: Normalization = "none"
+    """with --answers whole: compare options by their log-probability divided by their number of
+    tokens, or of bytes of UTF-8 as in lm-eval's acc_bytes (default: not divided, as in its acc)"""
+
+    @model_validator(mode="after")
+    def _check_normalize(self) -> "Evaluate":
+        if self.normalize != "none" and self.answers != "whole":
+            raise UserError(
+                f"got --normalize {self.normalize}, but first tokens have no length; add --answers "
+                "whole, or omit normalize"
+            )
+        return self
 
 
 class SoftScore(Spec):

@@ -35,7 +35,7 @@ class AnswerMeasurement(Measurement):
 
 def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers: probabilities of the options, prediction, correctness."""
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, spec.answers, normalize=spec.normalize)
 
     @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:
