@@ -46,7 +46,7 @@ AnswerReading = Literal["first", "whole"]
 """How options are read: by their first tokens where these differ, or as whole texts."""
 
 Normalization = Literal["none", "token", "byte"]
-"""The length by which the log-probability of a whole text is divided before options are compared."""
+"""The length by which log-probabilities of whole texts are divided before they are compared."""
 
 VectorSite = Literal[
     "resid_pre",

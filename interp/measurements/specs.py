@@ -143,7 +143,7 @@ class Generate(Spec):
         return self
 
 
-class Attribute(Spec):
+class Attribute(ReadsAnswers, Spec):
     """The contribution of each segment of a prompt to the answer."""
 
     name = "attribute"
@@ -218,7 +218,7 @@ class Reinitialized(Attribute):
     own_answers = False
 
 
-class Effects(Spec):
+class Effects(ReadsAnswers, Spec):
     """The effect of each segment on the answer, measured by replacing it with donors."""
 
     name = "effects"
@@ -323,7 +323,7 @@ class OfPairs(Options):
         return self
 
 
-class Patch(OfPairs, Spec):
+class Patch(ReadsAnswers, OfPairs, Spec):
     """The effect of activations from the other prompt of a pair on the answer."""
 
     name = "patch"

@@ -27,7 +27,7 @@ from interp.reading.tokens import Batch, TokenizedPrompt, pad, safe_width
 
 Embeddings = Float[Tensor, "row token size"]
 AnswerLogits = Float[Tensor, "row answer"]
-"""One logit for each token of the vocabulary, or for each class, in fp32."""
+"""One logit for each token of the vocabulary, or for each class, in fp32 (fp64 for fp64 models)."""
 
 
 class Reader(ABC):
@@ -145,7 +145,7 @@ class CausalReader(Reader):
             use_cache=past is not None,
             logits_to_keep=torch.arange(-count, 0) if drops else count,
         )
-        return logits[:, -count:].float()
+        return logits[:, -count:].to(torch.promote_types(logits.dtype, torch.float32))
 
     def logits_behind(
         self,

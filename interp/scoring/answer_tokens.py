@@ -1,4 +1,4 @@
-"""The outputs that represent each answer option: its first tokens, its whole texts, or its class."""
+"""The outputs that represent each answer option: its first tokens, whole texts, or its class."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -34,6 +34,8 @@ class ContrastTokens:
 
     positive: tuple[int, ...]
     negative: tuple[int, ...]
+    ways: tuple[Way, ...] = ()
+    """The ways of whole texts to which numbers below zero refer (`AnswerTokens`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class AnswerTokens:
 
     def contrast(self, positive: str, negative: str) -> ContrastTokens:
         """The tokens of two options."""
-        return ContrastTokens(self.of[positive], self.of[negative])
+        own, other = self.of[positive], self.of[negative]
+        return ContrastTokens(own, other, self.ways if min((*own, *other)) < 0 else ())
 
 
 class AnswerTokenizer:
@@ -158,9 +161,9 @@ class AnswerTokenizer:
         if same is not None:
             one, other = same
             raise UserError(
-                f"the answers {one.option!r} and {other.option!r} of prompt {prompt.id} are written "
-                f"with the same tokens for {self._model.name}, so nothing distinguishes them; use "
-                "answers or forms that are written differently"
+                f"the answers {one.option!r} and {other.option!r} of prompt {prompt.id} are "
+                f"written with the same tokens for {self._model.name}, so nothing distinguishes "
+                "them; use answers or forms that are written differently"
             )
         long = [way for way in ways if len(way.tokens) > 1 or way.longer]
         place = {way.tokens: -1 - number for number, way in enumerate(long)}
@@ -179,7 +182,7 @@ class AnswerTokenizer:
     def _written(
         self, option: AnswerOption, openings: tuple[str, ...], end: ChatText
     ) -> Iterator[Way]:
-        """The ways of an option; those that begin with white space alone only if there are no others."""
+        """The ways of an option; those that begin with a white-space token if it has no others."""
         found: list[Way] = []
         for form in option.forms:
             if not form.strip():
@@ -194,7 +197,7 @@ class AnswerTokenizer:
     def _texts(
         self, end: ChatText, openings: tuple[str, ...], form: str
     ) -> tuple[tuple[int, ...], ...]:
-        """Tokenizations of a form: those after each opening or, in text-to-text models, a target."""
+        """Tokenizations of a form after each opening, or as the target of a text-to-text model."""
         if self._model.kind is TEXT_TO_TEXT:
             return (target_tokens(self._model, form)[1],)
         return tuple(dict.fromkeys(self.after(end, opening, form) for opening in openings))

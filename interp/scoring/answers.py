@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -15,13 +15,16 @@ from transformers.cache_utils import Cache
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.readers import reader_of
-from interp.reading.tokens import Batch
-from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokens
 from interp.scoring.whole_answers import Behind, cache_for, longest_row, read_behind
 from interp.tables import TIE, Row
 
 AnswerRows: TypeAlias = dict[str, list[Row]]
 """One prompt's rows in each table."""
+
+LookUp: TypeAlias = Callable[[TokenizedPrompt], AnswerTokens]
+"""The answer tokens of a prompt, as an `AnswerTokenizer` finds them."""
 
 NOT_FINITE = "non-finite"
 """The error recorded for a prompt whose scores are infinite or NaN."""
@@ -103,7 +106,7 @@ class Predictions:
 def predict(
     model: Model,
     batch: Batch,
-    answer_tokens: AnswerTokenizer,
+    answer_tokens: LookUp,
     *,
     embeddings: Float[Tensor, "batch token size"] | None = None,
     past: Cache | None = None,
@@ -301,8 +304,9 @@ def token_logits(
 ) -> list[Float[Tensor, " _token"]]:
     """Logits of the given tokens for each prompt, in fp64 on the CPU.
 
-    A column may be counted from the end. Only these logits are copied from the device, for all prompts at once, because a GPU would
-    otherwise wait for each prompt, and a row of 128,256 logits in fp64 takes a megabyte.
+    Columns below zero are counted from the end. Only these logits are copied from the device, for
+    all prompts at once, because a GPU would otherwise wait for each prompt, and a row of 128,256
+    logits in fp64 takes a megabyte.
     """
     lengths = [len(own) for own in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))

@@ -30,8 +30,7 @@ from interp.reading.shared_batches import (
     shared_tokens,
 )
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, safe_width
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, predict, read_prompts
+from interp.scoring.answers import LookUp, Predictions, predict, read_prompts
 
 _Result = TypeVar("_Result")
 
@@ -60,7 +59,7 @@ class LastPrefixes:
 
 
 def predict_batch(
-    model: Model, batch: Batch, answer_tokens: AnswerTokenizer, last: LastPrefixes | None = None
+    model: Model, batch: Batch, answer_tokens: LookUp, last: LastPrefixes | None = None
 ) -> Iterator[tuple[Batch, Predictions]]:
     """Yield a batch's prompts in order as plain batches, each with the predictions for its answers.
 
@@ -192,7 +191,7 @@ def answer_batches(
 def read_all(
     model: Model,
     prompts: Sequence[TokenizedPrompt],
-    answer_tokens: AnswerTokenizer,
+    answer_tokens: LookUp,
     budget: TokenBudget,
     *,
     read: Callable[[Predictions], Sequence[_Result]],

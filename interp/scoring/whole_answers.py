@@ -14,7 +14,6 @@ probabilities of a prompt's options never exceed 1 in total.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -151,7 +150,7 @@ def read_behind(
 
     Args:
         model: the model, within `model.measuring()`.
-        batch: the prompts, or a single prompt whose embeddings have several rows.
+        batch: the prompts, or a single prompt that the pass read in several rows.
         ways: the ways of each prompt, or of each row.
         logits: the next-token logits of each prompt.
         embeddings: the input embeddings that the pass read, if any.
@@ -165,7 +164,9 @@ def read_behind(
         steps += [_Step(len(rows) + r, p, path, prompt) for path, (r, p) in found.places.items()]
         rows += [(prompt, tokens) for tokens in found.rows]
     steps.sort(key=lambda step: step.row)
-    values, tops, ties = _log_probabilities(model, batch, rows, steps, embeddings, past)
+    values, tops, ties = _log_probabilities(
+        model, batch, rows, steps, embeddings=embeddings, past=past, prompts=len(ways)
+    )
     index = {(step.prompt, step.path): place for place, step in enumerate(steps)}
     return Behind(
         _way_logits(ways, index, values, logits),
@@ -182,8 +183,10 @@ def _log_probabilities(
     batch: Batch,
     rows: Sequence[tuple[int, Tokens]],
     steps: Sequence[_Step],
+    *,
     embeddings: Embeddings | None,
     past: Cache | None,
+    prompts: int,
 ) -> tuple[Float[Tensor, " step"], list[bool], list[int]]:
     """For each step: its log-probability, whether it is the most probable, and how many are."""
     device = batch.token_ids.device
@@ -191,7 +194,6 @@ def _log_probabilities(
     flat, source = ([], None) if past is None else every_column(past)
     longest = max(len(tokens) for _, tokens in rows)
     vocabulary = int(model.text_config.vocab_size)
-    prompts = len(batch.token_ids) if embeddings is None else len(embeddings)
     most = max(1, min(ROWS_PER_PROMPT * prompts, CHUNK_LOGITS // (longest * vocabulary)))
     values: list[Tensor] = []
     tops: list[Tensor] = []
@@ -228,11 +230,17 @@ def _way_logits(
 ) -> Float[Tensor, "prompt way"]:
     """The logits of all ways: a row for each prompt, whose last column is the first way's."""
     width = max(map(len, ways))
-    places = [(n, width - 1 - place, way) for n, own in enumerate(ways) for place, way in enumerate(own)]
+    places = [
+        (n, width - 1 - place, way) for n, own in enumerate(ways) for place, way in enumerate(own)
+    ]
     prompts, columns = (list(one) for one in zip(*((n, c) for n, c, _ in places), strict=True))
     firsts = [way.tokens[0] for _, _, way in places]
     values = logits[prompts, firsts].double()
-    own = [(w, index[n, path]) for w, (n, _, way) in enumerate(places) for path in _after(way.tokens, 1)]
+    own = [
+        (w, index[n, path])
+        for w, (n, _, way) in enumerate(places)
+        for path in _after(way.tokens, 1)
+    ]
     values = values + _summed(own, steps, len(places))
     ends = [
         (w, [index[n, path] for path in _after(end, len(way.tokens))])

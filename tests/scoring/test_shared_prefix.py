@@ -16,6 +16,7 @@ from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import ChatText, TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
+from interp.models.cache import readable_in_parts
 from interp.scoring.shared_prefix import predict_batch, read_all
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set

@@ -18,7 +18,10 @@ from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import KINDS, byte_level, llama_style, sentencepiece_style
 
-CITIES = (AnswerOption("New York", ("New York", "NYC")), AnswerOption("New Jersey", ("New Jersey",)))
+CITIES = (
+    AnswerOption("New York", ("New York", "NYC")),
+    AnswerOption("New Jersey", ("New Jersey",)),
+)
 TOKENIZERS = {
     "byte-level with a template": byte_level,
     "byte-level without": lambda: byte_level(None),

@@ -42,7 +42,7 @@ Logits = Mapping[str, float]
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
     """Measure the effects of each segment, and of each pair of segments, on the answer."""
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, spec.answers)
     budget = token_budget(model, batch_tokens)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
@@ -109,7 +109,7 @@ def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
 def option_logits(predictions: Predictions) -> list[Logits]:
     """The logit of each option of each prompt, in fp64."""
     tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
-    values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
+    values = token_logits(predictions.columns, [answers.tokens for answers in predictions.answers])
     starts = np.cumsum([0, *map(len, tokens[:-1])])
     with np.errstate(invalid="ignore"):  # non-finite values are reported as errors later
         logits = iter(np.logaddexp.reduceat(torch.cat(values).numpy(), starts).tolist())
