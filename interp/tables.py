@@ -104,6 +104,8 @@ TIE = "(tie)"
 
 _OWN_UNIT = "the model's own"
 
+_WHOLE = column("whole", BOOLEAN, "whether the options were read as whole texts")
+
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
         "One row per model and prompt. `answer` and `correct` are null if only generated text "
@@ -150,7 +152,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "texts, one after another",
             "token id",
         ),
-        column("whole", BOOLEAN, "whether the option was read as a whole text"),
+        _WHOLE,
     ),
     "completions": table(
         "One row per model and prompt.",
@@ -291,6 +293,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "donor_names", pa.list_(TEXT), "names of the donors, in the order of `coalition_values`"
         ),
+        _WHOLE,
         column(
             "note",
             TEXT,
@@ -320,6 +323,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         column("answer", TEXT, "the most probable option; `(tie)` if several are"),
         column("correct", BOOLEAN, "whether `answer` is the correct answer"),
+        _WHOLE,
         ERROR,
     ),
     "thought_effects": table(
@@ -445,6 +449,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "tokens",
         ),
         column("cells", INTEGER, "number of cells of the pair", "cells"),
+        _WHOLE,
         _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
         _logits("source_metric", "metric of the source prompt", _FOR_POSITIVE),
         column(

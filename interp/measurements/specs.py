@@ -90,7 +90,7 @@ class Evaluate(ReadsAnswers, Spec):
         return self
 
 
-class SoftScore(Spec):
+class SoftScore(ReadsAnswers, Spec):
     """Answers, soft accuracy, and the perplexity of the prompt."""
 
     name = "soft-score"
@@ -263,7 +263,7 @@ class Effects(ReadsAnswers, Spec):
         return cast("Prompts", arranged)
 
 
-class Thoughts(Spec):
+class Thoughts(ReadsAnswers, Spec):
     """How much of a thinking model's answers passes through its thoughts."""
 
     name = "thoughts"
@@ -409,6 +409,11 @@ class Patch(ReadsAnswers, OfPairs, Spec):
                 "the backend nnsight has no site pattern: attention weights pass through no "
                 "module; use --backend native or transformer-lens"
             )
+        if self.answers == "whole" and self.backend != NATIVE:
+            raise UserError(
+                f"whole answers are read by the toolkit's own passes; got the backend "
+                f"{self.backend}. Use --backend native, or --answers first"
+            )
         if self.remote and self.backend != "nnsight":
             raise UserError(
                 f"the backend {self.backend} does not run remotely; use the backend nnsight"
@@ -443,7 +448,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
         return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
 
 
-class Edges(OfPairs, Spec):
+class Edges(ReadsAnswers, OfPairs, Spec):
     """The effect of each edge between the components of a model on the answer."""
 
     name = "edges"
@@ -489,6 +494,12 @@ class Edges(OfPairs, Spec):
             raise UserError(
                 "a guarantee bounds the errors of estimates, but exact leaves nothing to estimate; "
                 "omit exact from the methods, since a guarantee runs the checked pairs exactly"
+            )
+        if self.answers == "whole" and "softmax" in self.methods:
+            raise UserError(
+                "softmax computes the attention of the prompt's tokens exactly, but whole answers "
+                "also attend to them from behind the prompt; omit softmax from the methods, or use "
+                "--answers first"
             )
         if self.sample is not None and self.guarantee is None and "exact" not in self.methods:
             raise UserError(
@@ -572,7 +583,7 @@ class Circuits(OfPairs, Spec):
         return {**own, "edges": path, "checksum": named(self.reads).read(self.edges).checksum}
 
 
-class Activations(Spec):
+class Activations(ReadsAnswers, Spec):
     """Answers, and the vectors at selected sites and tokens of each prompt."""
 
     name = "activations"

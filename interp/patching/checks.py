@@ -151,7 +151,7 @@ def _read_plainly(
 ) -> Float[Tensor, "1 answer"]:
     """The answers' logits from passes over the whole prompt and, for whole texts, what follows."""
     ids = torch.tensor([prompt.token_ids], device=model.device)
-    logits = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1]
+    logits: Tensor = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1]
     if answers.ways:
         behind = read_behind(model, pad(model, [prompt]), [answers.ways], logits)
         logits = torch.cat([logits, behind.ways.to(logits)], 1)

@@ -18,10 +18,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from interp.choices import SITES
+from interp.choices import SITES, AnswerReading
+from interp.errors import UserError
 from interp.models.cache import KeyValues, behind, is_long, key_values, runs_in_parts
 from interp.models.families.settings import drops_tokens
-from interp.models.kinds import CAUSAL
+from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.models.sites import (
     View,
@@ -217,9 +218,25 @@ def read_whole(model: Model, *prompts: TokenizedPrompt) -> bool:
     return is_long(model, longest) or not (runs_in_parts(model) or model.kind.reads_ahead)
 
 
-def reads_behind_patches(model: Model) -> bool:
-    """Whether whole answers can be read behind a patched pass, through its keys and values."""
-    return model.kind is CAUSAL and runs_in_parts(model) and not drops_tokens(model.text_config)
+def answers_behind(model: Model, answers: AnswerReading) -> AnswerReading | None:
+    """How options are read behind patched passes; None if only by first tokens that differ.
+
+    Whole texts are read through the keys and values of a pass, so nothing else may be kept.
+
+    Raises:
+        UserError: whole texts are asked for, but the model keeps something else.
+    """
+    if model.kind is CLASSIFIER:
+        return answers
+    if model.kind is CAUSAL and runs_in_parts(model) and not drops_tokens(model.text_config):
+        return answers
+    if answers == "whole":
+        raise UserError(
+            f"{model.name} is a {model.kind.name} ({model.hf.config.model_type}) that keeps more "
+            "than the keys and values of all tokens, so whole answers cannot be read behind a "
+            "patch; use --answers first, or measure effects, which read such models whole"
+        )
+    return None
 
 
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:

@@ -36,6 +36,8 @@ class ContrastTokens:
     negative: tuple[int, ...]
     ways: tuple[Way, ...] = ()
     """The ways of whole texts to which numbers below zero refer (`AnswerTokens`)."""
+    whole: bool = False
+    """Whether the options are read as whole texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class AnswerTokens:
     def contrast(self, positive: str, negative: str) -> ContrastTokens:
         """The tokens of two options."""
         own, other = self.of[positive], self.of[negative]
-        return ContrastTokens(own, other, self.ways if min((*own, *other)) < 0 else ())
+        ways = self.ways if min((*own, *other)) < 0 else ()
+        return ContrastTokens(own, other, ways, self.whole)
 
 
 class AnswerTokenizer:

@@ -7,14 +7,13 @@ import torch
 import interp
 from interp.reading.tokens import tokenize
 from tests.scoring.test_whole_answers import CITIES, plain_tokens, prompts_with
-from tests.support.tiny import make_tiny, tiny_model
-from tests.support.tokenizers import byte_level
+from tests.support.tiny import tiny_model
 
 METHODS = ["input_gradient", "input_x_gradient", "attention", "integrated_gradients", "gim"]
 
 
 def plain_log_p(model, embeddings, answer):
-    """The log-probability of an answer's tokens after embeddings of a prompt: one pass, no cache."""
+    """The log-probability of an answer's tokens after embeddings of a prompt: one plain pass."""
     after = model.hf.get_input_embeddings()(torch.tensor([answer])).detach()
     whole = torch.cat([embeddings, after], 1)
     log_p = model.hf(inputs_embeds=whole, use_cache=False).logits[0].double().log_softmax(-1)

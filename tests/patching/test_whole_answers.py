@@ -7,6 +7,7 @@ import torch
 
 import interp
 from interp.errors import UserError
+from interp.measurements.specs import Patch
 from interp.patching.checks import check_passes
 from interp.patching.estimates import Estimator
 from interp.patching.exact import Grid
@@ -32,6 +33,20 @@ def whole_pair(model, options=CITIES):
     ]
     answers = AnswerTokenizer(model, "whole")(prompts[0]).contrast(*names[:2])
     return dataclasses.replace(pair, base=prompts[0], source=prompts[1], answers=answers)
+
+
+def whole_metric(model, pair):
+    """The difference of two options' log-probabilities: one plain pass for each form."""
+    totals = []
+    for option in pair.base.prompt.answer.options[:2]:
+        found = []
+        for form in option.forms:
+            before, after = plain_tokens(model, pair.base.prompt, form)
+            logits = model.hf(torch.tensor([before + after]), use_cache=False).logits[0]
+            log_p = logits.double().log_softmax(-1)[len(before) - 1 : -1]
+            found.append(sum(log_p[place, token] for place, token in enumerate(after)))
+        totals.append(torch.stack(found).logsumexp(0))
+    return totals[0] - totals[1]
 
 
 @torch.no_grad()
@@ -66,17 +81,9 @@ def brute_force(model, pair, cell):
     model.hf(torch.tensor([pair.source.token_ids]), use_cache=False)
     handle.remove()
     handle = hook(write)
-    totals = []
-    for option in pair.base.prompt.answer.options[:2]:
-        found = []
-        for form in option.forms:
-            before, after = plain_tokens(model, pair.base.prompt, form)
-            logits = model.hf(torch.tensor([before + after]), use_cache=False).logits[0]
-            log_p = logits.double().log_softmax(-1)[len(before) - 1 : -1]
-            found.append(sum(log_p[place, token] for place, token in enumerate(after)))
-        totals.append(torch.stack(found).logsumexp(0))
+    metric = whole_metric(model, pair)
     handle.remove()
-    return float(totals[0] - totals[1])
+    return float(metric)
 
 
 @pytest.mark.parametrize("site", MODULES)
@@ -120,17 +127,9 @@ def moved_metric(model, pair, cell, share):
         return (moved, *args[1:])
 
     handle = module.register_forward_pre_hook(write)
-    totals = []
-    for option in pair.base.prompt.answer.options[:2]:
-        found = []
-        for form in option.forms:
-            before, after = plain_tokens(model, pair.base.prompt, form)
-            logits = model.hf(torch.tensor([before + after]), use_cache=False).logits[0]
-            log_p = logits.log_softmax(-1)[len(before) - 1 : -1]
-            found.append(sum(log_p[place, token] for place, token in enumerate(after)))
-        totals.append(torch.stack(found).logsumexp(0))
+    metric = whole_metric(model, pair)
     handle.remove()
-    return totals[0] - totals[1]
+    return metric
 
 
 @pytest.mark.parametrize("kind", ["gemma2", "gpt2", "gpt_neox", "mistral"])
@@ -138,3 +137,36 @@ def test_passes_in_parts_agree_with_whole_passes(kind):
     model = tiny_model(kind)
     with model.measuring():
         check_passes(model, whole_pair(model))
+
+
+def test_a_file_of_pairs_that_begin_alike_is_patched():
+    prompts = in_pairs(
+        [
+            dataclasses.replace(prompt, answer=Choice(CITIES, name, ("New York", "New Jersey")))
+            for prompt in some_prompts(2)
+            for name in [CITIES[prompt.side != some_prompts(2)[0].side].name]
+        ]
+    )
+    model = tiny_model("llama")
+    by_itself = interp.patch(model, prompts)
+    asked = interp.patch(model, prompts, answers="whole")
+    assert by_itself.patches.equals(asked.patches)
+    assert by_itself.pairs.whole.all()
+
+
+def test_whole_and_first_token_reading_agree_on_single_tokens():
+    model = tiny_model("llama")
+    prompts = some_prompts(2)
+    options = tuple(AnswerOption(name, (name,)) for name in ("Yes", "No"))
+    prompts = [
+        dataclasses.replace(p, answer=Choice(options, p.answer.gold, ("Yes", "No")))
+        for p in prompts
+        if p.answer.gold in ("Yes", "No")
+    ]
+    first, whole = (interp.patch(model, prompts, answers=name) for name in ("first", "whole"))
+    assert first.patches.equals(whole.patches)
+
+
+def test_other_backends_and_models_with_states_refuse_whole_answers():
+    with pytest.raises(UserError, match="backend"):
+        Patch(answers="whole", backend="transformer-lens")

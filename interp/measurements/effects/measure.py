@@ -37,7 +37,7 @@ from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]
-"""The logit of each answer option: the log-sum-exp of its tokens' logits."""
+"""The logit of each answer option: the log-sum-exp of those of its tokens or whole texts."""
 
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
@@ -57,12 +57,13 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
         for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
             read = dict(zip(texts, logits, strict=False))
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+            whole = answer_tokens(tokenized).whole
             tables: PromptRows = {"segment_effects": [], "coalition_values": []}
             for game in own:
                 answers = _compared(game.prompt, read[game.prompt.content])
                 values = _values(game, read, answers)
                 effects = _effect_rows(game, values, answers, spec.donors)
-                tables["segment_effects"] += [{**key, **row} for row in effects]
+                tables["segment_effects"] += [{**key, **row, "whole": whole} for row in effects]
                 tables["coalition_values"] += [
                     {**key, **row} for row in _coalition_rows(game, values)
                 ]

@@ -4,12 +4,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from interp.choices import CONTROL, COUNTERPART, SITES, AnswerReading
+from interp.choices import CONTROL, COUNTERPART, SITES
 from interp.console import begin_part
 from interp.errors import UserError
 from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
 from interp.measuring.core import Measurement, PromptRows
-from interp.models.kinds import CLASSIFIER
 from interp.models.model import Model
 from interp.models.sites import check_sites
 from interp.patching.alignment import check_alignments
@@ -18,7 +17,7 @@ from interp.patching.checks import check_causal, check_passes, check_patterns, c
 from interp.patching.estimates import Estimator
 from interp.patching.exact import ExactRows, native_grid
 from interp.patching.pairs import contrast_of, is_checked
-from interp.patching.passes import read_whole, reads_behind_patches
+from interp.patching.passes import answers_behind, read_whole
 from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
 from interp.plugins import BACKENDS, load_plugin
@@ -102,7 +101,8 @@ class _Patching:
         self._estimator = (
             None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
         )
-        self._answer_tokens = AnswerTokenizer(model, _reading(model, spec))
+        reading = None if spec.backend != NATIVE else answers_behind(model, spec.answers)
+        self._answer_tokens = AnswerTokenizer(model, reading)
         self._absent = "" if spec.layers else "; ".join(_absent_sites(model, spec.sites))
         self._checks = _checks(spec) if model.architecture.causal else []
 
@@ -180,22 +180,6 @@ class _Patching:
         if verify:
             chosen = [cells[index] for index in _largest(estimates, verify)]
             yield EXACT, chosen, self._exact.patch(pair, chosen)
-
-
-def _reading(model: Model, spec: Patch) -> AnswerReading | None:
-    """How options are read; None if whole texts cannot be read with this model and backend.
-
-    Raises:
-        UserError: they cannot, but are asked for.
-    """
-    whole = spec.backend == NATIVE and reads_behind_patches(model)
-    if spec.answers == "whole" and not whole and model.kind is not CLASSIFIER:
-        raise UserError(
-            f"patch reads whole answers of causal models whose layers keep nothing but keys and "
-            f"values, with the backend native; got {model.name}, a {model.kind.name} of type "
-            f"{model.hf.config.model_type}, with the backend {spec.backend}. Use --answers first"
-        )
-    return spec.answers if whole else None
 
 
 def _absent_sites(model: Model, sites: Sequence[str]) -> Iterator[str]:
