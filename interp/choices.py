@@ -42,6 +42,12 @@ OWN_PAIRS = "pairs"
 DEFAULT_SYSTEM = "rulebreakers"
 """The default system of commands and calls."""
 
+AnswerReading = Literal["first", "whole"]
+"""How options are read: by their first tokens where these differ, or as whole texts."""
+
+Normalization = Literal["none", "token", "byte"]
+"""The length by which log-probabilities of whole texts are divided before they are compared."""
+
 VectorSite = Literal[
     "resid_pre",
     "resid_mid",

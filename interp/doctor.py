@@ -49,7 +49,7 @@ def refusals(model: Model, prompts: Iterable[Prompt]) -> Iterator[str]:
     Without a pass of the model: its chat template, context and tokens, the first tokens of the
     options, and segments that have no tokens of their own.
     """
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, "first")
     empty = marks_of(model).thought("") if model.chat.thinks else None
     for prompt in prompts:
         try:
@@ -257,11 +257,17 @@ def _across(prompts: Sequence[TokenizedPrompt]) -> str:
 
 def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
     """The tokens that count for each option, and those of them that begin other words as well."""
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, "first")
     options = {option.name: option for option in first.prompt.answer.options}
-    for name, ids in answer_tokens(first).of.items():
+    answers = answer_tokens(first)
+    for name, ids in answers.of.items():
         if isinstance(first.prompt.answer, Label):
             yield Finding(f"answer {name}", ", ".join(f"class {index}" for index in ids))
+            continue
+        if answers.whole:
+            ways = (model.tokenizer.convert_ids_to_tokens([*answers.spelled(id_)]) for id_ in ids)
+            shown = ", ".join(" + ".join(way) for way in ways)
+            yield Finding(f"answer {name}", shown, "read whole: two options begin alike")
             continue
         tokens = model.tokenizer.convert_ids_to_tokens(list(ids))
         shown = ", ".join(f"{token} ({id_})" for token, id_ in zip(tokens, ids, strict=True))

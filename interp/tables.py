@@ -104,6 +104,8 @@ TIE = "(tie)"
 
 _OWN_UNIT = "the model's own"
 
+_WHOLE = column("whole", BOOLEAN, "whether the options were read as whole texts")
+
 SCHEMAS: dict[str, pa.Schema] = {
     "answers": table(
         "One row per model and prompt. `answer` and `correct` are null if only generated text "
@@ -121,7 +123,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "answer",
             TEXT,
-            "the predicted token's option; empty if none, `(tie)` if several",
+            "the predicted token's option or, read whole, the option that the most probable tokens "
+            "spell; empty if none, `(tie)` if several",
         ),
         column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,
@@ -134,19 +137,22 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "probability",
             NUMBER,
-            "summed probability of the option's first tokens",
+            "summed probability of the option's first tokens or, read whole, of its texts",
             "probability",
         ),
         _share(
             "relative_probability",
-            "share of the options' summed probability; null if only one",
+            "share of the options' summed probability, after any normalization by length; null if "
+            "only one",
         ),
         column(
             "token_ids",
             pa.list_(INTEGER),
-            "ids of the first tokens that count as the option",
+            "ids of the first tokens that count as the option or, read whole, of all tokens of its "
+            "texts, one after another",
             "token id",
         ),
+        _WHOLE,
     ),
     "completions": table(
         "One row per model and prompt.",
@@ -287,6 +293,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "donor_names", pa.list_(TEXT), "names of the donors, in the order of `coalition_values`"
         ),
+        _WHOLE,
         column(
             "note",
             TEXT,
@@ -316,6 +323,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         column("answer", TEXT, "the most probable option; `(tie)` if several are"),
         column("correct", BOOLEAN, "whether `answer` is the correct answer"),
+        _WHOLE,
         ERROR,
     ),
     "thought_effects": table(
@@ -441,6 +449,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "tokens",
         ),
         column("cells", INTEGER, "number of cells of the pair", "cells"),
+        _WHOLE,
         _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
         _logits("source_metric", "metric of the source prompt", _FOR_POSITIVE),
         column(

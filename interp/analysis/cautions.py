@@ -33,9 +33,11 @@ OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
 WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
 PATHS = "paths that a method leaves out"
 SHARED = "shared prompts"
+WHOLE = "answers read whole"
 
 KINDS = (
     *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS),
+    WHOLE,
     UNTESTED,
 )
 """Kinds of cautions, the most severe first."""
@@ -103,6 +105,24 @@ class ModelFacts(NamedTuple):
 def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
     """The cautions by severity; those of one kind in the given order."""
     return tuple(sorted(cautions, key=lambda own: (not own.voids, KINDS.index(own.kind))))
+
+
+def read_whole(whole: pd.DataFrame) -> Iterator[Caution]:
+    """That options were read whole although first tokens were asked for, as two began alike.
+
+    `whole` has a row for each model and prompt (or pair): model, whole.
+    """
+    for model, own in whole.groupby("model", sort=False)["whole"]:
+        share = float(own.eq(True).mean())
+        if share:
+            some = "every prompt" if share == 1 else f"{share:.0%} of the prompts"
+            yield Caution(
+                WHOLE,
+                str(model),
+                f"the options of {some} begin with the same token, so their whole texts were read: "
+                "their numbers are log-probabilities of texts rather than of first tokens",
+                numbers={"share": share},
+            )
 
 
 def void_models(cautions: Iterable[Caution]) -> dict[str, str]:

@@ -31,6 +31,7 @@ from interp.attribution.method import (
 )
 from interp.attribution.registry import check_methods, find_method
 from interp.attribution.targets import attributed_tokens, objective
+from interp.choices import AnswerReading
 from interp.console import begin_part, passed
 from interp.errors import UserError, one_line
 from interp.models.attention_rows import answer_attention
@@ -42,7 +43,7 @@ from interp.reading.readers import reader_of
 from interp.reading.shared_batches import PASS_TOKENS
 from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, predict
+from interp.scoring.answers import Predictions, read_prompts
 from interp.scoring.shared_prefix import read_start
 
 
@@ -55,7 +56,13 @@ class Attributor:
     """
 
     def __init__(
-        self, model: Model, *, methods: Sequence[str], target: str, batch_tokens: int | None
+        self,
+        model: Model,
+        *,
+        methods: Sequence[str],
+        target: str,
+        answers: AnswerReading = "first",
+        batch_tokens: int | None,
     ) -> None:
         check_methods(methods)
         for name in methods:
@@ -68,7 +75,7 @@ class Attributor:
         self._model = model
         self._methods = tuple(built)
         self._target = target
-        self._answer_tokens = AnswerTokenizer(model)
+        self._answer_tokens = AnswerTokenizer(model, answers)
         self._own = {n: method for n, method in built.items() if isinstance(method, OwnPasses)}
         self._passes = _passes({n: m for n, m in built.items() if isinstance(m, SharedPass)})
         backward = self._own or any(shared.needs & DIFFERENTIATED for shared in self._passes)
@@ -116,14 +123,10 @@ class Attributor:
     def _explained(self, batch: Batch, predictions: Predictions) -> list[ExplainedPrompt]:
         found = attributed_tokens(self._target, batch, predictions)
         return [
-            ExplainedPrompt(
-                self._model,
-                prompt,
-                self._answer_tokens,
-                attributed=attributed,
-                budget=self.budget,
+            ExplainedPrompt(self._model, prompt, answers, attributed=attributed, budget=self.budget)
+            for prompt, answers, attributed in zip(
+                batch.prompts, predictions.answers, found, strict=True
             )
-            for prompt, attributed in zip(batch.prompts, found, strict=True)
         ]
 
 
@@ -141,27 +144,33 @@ def shared_pass(
     A prompt's target depends only on its own embeddings, so one backward pass from the sum of the
     targets serves the whole batch. If `donor_products` is the only need, the leading columns in
     which no prompt differs from its donor are run without a gradient, and only once for prompts
-    with the same beginning.
+    with the same beginning. Whole answers are read after the pass, from which alone tensors are
+    kept; the gradient also goes back through them.
     """
     differentiated = not needs.isdisjoint(DIFFERENTIATED)
     donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
-    with ExitStack() as stack:
-        stack.enter_context(model.measuring())
-        stack.enter_context(torch.set_grad_enabled(differentiated))
-        stack.enter_context(backward_rules(model, rules))
-        rows: list[Tensor] = []
-        if "attention_rows" in needs:
-            rows = stack.enter_context(answer_attention(model))
-        opened = stack.enter_context(_opened(model, needs))
+    answers = [answer_tokens(prompt) for prompt in batch.prompts]
+    with (
+        model.measuring(),
+        torch.set_grad_enabled(differentiated),
+        backward_rules(model, rules),
+    ):
         embeddings = reader_of(model).embed(batch.token_ids)
         start, prompts = 0, len(batch.prompts)
         if donors is not None and needs == {"donor_products"}:
             start = equal_columns(model, batch, donors)
         if start * prompts <= PASS_TOKENS:
             start = 0
-        past = read_start(model, batch, start).past(prompts) if start else None
+        follows = any(own.ways for own in answers)
+        past = read_start(model, batch, start).past(prompts, kept=follows) if start else None
         read = embeddings[:, start:].detach().requires_grad_(differentiated)
-        predictions = predict(model, batch, answer_tokens, embeddings=read, past=past)
+        with ExitStack() as stack:
+            rows: list[Tensor] = []
+            if "attention_rows" in needs:
+                rows = stack.enter_context(answer_attention(model))
+            maps, heads = stack.enter_context(_opened(model, needs))
+            prompt_pass = read_prompts(model, batch, answers, embeddings=read, past=past)
+        predictions = prompt_pass.predictions()
         gradient = products = None
         if differentiated:
             attributed = objective(target, batch, predictions)
@@ -170,10 +179,8 @@ def shared_pass(
         if donors is not None and gradient is not None:
             differences = embeddings.float() - reader_of(model).embed(donors).float()
             products = (differences * gradient.float()).sum(-1)
-    predictions = Predictions(predictions.logits.detach(), predictions.answers)
-    maps, heads = opened
     own = gradient if "input_gradient" in needs else None
-    return Captured(batch, predictions, embeddings, own, rows, maps, heads, products)
+    return Captured(batch, predictions.detached(), embeddings, own, rows, maps, heads, products)
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from interp.errors import UserError
+from interp.models.cache import readable_in_parts
 from interp.models.model import Model
 from interp.prompts.mixing import donors_of, mixed
 from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
-from interp.scoring.shared_prefix import readable_in_parts
 
 
 def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -19,7 +20,8 @@ from interp.prompts.prompt import Content, Prompt
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad, tokenize
-from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answers import Predictions, read_prompts
 from interp.scoring.shared_prefix import Start, read_all, read_start
 
 
@@ -70,7 +72,7 @@ class ExplainedPrompt:
         self,
         model: Model,
         prompt: TokenizedPrompt,
-        answer_tokens: AnswerTokenizer,
+        answers: AnswerTokens,
         *,
         attributed: Attributed,
         budget: TokenBudget,
@@ -81,7 +83,8 @@ class ExplainedPrompt:
         self.batch = pad(model, [prompt])
         """A batch that contains only this prompt."""
         self._reader = reader_of(model)
-        self._answer_tokens = answer_tokens
+        # Nothing is read behind the prompt unless it is attributed.
+        self._answers = answers if attributed.whole else replace(answers, ways=())
         self._budget = budget
         self._start: Start | None = None
 
@@ -97,8 +100,11 @@ class ExplainedPrompt:
 
     def value(self, embeddings: Embeddings) -> Values:
         """The target of each row, from one pass, in nats or logits (for a contrast or margin)."""
-        past = self._start.past(len(embeddings)) if self._start else None
-        return self._of(self._reader.answer_logits(self.batch, embeddings=embeddings, past=past))
+        rows, follows = len(embeddings), bool(self._answers.ways)
+        past = self._start.past(rows, kept=follows) if self._start else None
+        answers = [self._answers] * rows
+        read = read_prompts(self.model, self.batch, answers, embeddings=embeddings, past=past)
+        return self._of(read.predictions())
 
     @contextmanager
     def after(self, columns: int) -> Iterator[None]:
@@ -115,13 +121,13 @@ class ExplainedPrompt:
         return read_all(
             self.model,
             prompts,
-            self._answer_tokens,
+            lambda prompt: self._answers,
             self._budget,
-            read=lambda predictions: self._of(predictions.logits).tolist(),
+            read=lambda predictions: self._of(predictions).tolist(),
         )
 
-    def _of(self, logits: Float[Tensor, "row vocabulary"]) -> Values:
-        return values_of(logits, [self.attributed] * len(logits))
+    def _of(self, predictions: Predictions) -> Values:
+        return values_of(predictions, [self.attributed] * len(predictions.answers))
 
     def values(self, embeddings: Embeddings) -> Values:
         """The target of each row, from passes within the budget, which shrinks if memory runs out.

@@ -1,4 +1,4 @@
-"""The target: the scalar that is attributed, computed from a prompt's next-token logits."""
+"""The target: the scalar that is attributed, computed from the logits of a prompt's answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,17 @@ Objective = Float[Tensor, " batch"]
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """The tokens whose logits are attributed, for one prompt."""
+    """The tokens whose logits are attributed, for one prompt; of whole texts, their ways."""
 
     own: tuple[int, ...]
     """A single token or, for a margin, the tokens of all forms of an answer."""
     other: tuple[int, ...] | None = None
     """The tokens with which `own` is contrasted, if any."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether some are ways of more than one token, which are read behind the prompt."""
+        return min((*self.own, *(self.other or ()))) < 0
 
 
 def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> list[Attributed]:
@@ -38,9 +43,10 @@ def attributed_tokens(target: str, batch: Batch, predictions: Predictions) -> li
     Raises:
         UserError: a prompt's answer has no other option for a contrast or margin.
     """
-    logits = predictions.logits
+    logits = predictions.columns
     if target == "predicted":
-        return [Attributed((token,)) for token in predictions.token_ids.tolist()]
+        written = zip(predictions.token_ids.tolist(), predictions.written(), strict=True)
+        return [Attributed((own[0].column if own[0].column < 0 else id_,)) for id_, own in written]
     prompts = [tokenized.prompt for tokenized in batch.prompts]
     answers = predictions.answers
     if target == "gold":
@@ -94,25 +100,33 @@ def _no_other(prompt: Prompt) -> UserError:
 
 def objective(target: str, batch: Batch, predictions: Predictions) -> Objective:
     """The target of each prompt as a differentiable tensor; see `values_of`."""
-    return values_of(predictions.logits, attributed_tokens(target, batch, predictions))
+    return values_of(predictions, attributed_tokens(target, batch, predictions))
 
 
-def values_of(
-    logits: Float[Tensor, "batch vocabulary"], attributed: Sequence[Attributed]
-) -> Objective:
+def values_of(predictions: Predictions, attributed: Sequence[Attributed]) -> Objective:
     """The log-odds of one token, in nats; for a contrast or margin, a difference of logits.
 
-    The logit of several tokens is their log-sum-exp.
+    The logit of several tokens is their log-sum-exp. A whole text counts like a token, whose
+    probability is that of a reply that begins with the text.
 
     Args:
-        logits: one row for each prompt.
+        predictions: the logits, one row for each prompt.
         attributed: the attributed tokens of each prompt, all for the same target.
     """
     others = [one.other for one in attributed if one.other is not None]
     own = [one.own for one in attributed]
-    if not others:
-        return log_odds(logits, torch.tensor(own, device=logits.device)[:, 0])
-    return _joint(logits, own) - _joint(logits, others)
+    columns = predictions.columns
+    if others:
+        return _joint(columns, own) - _joint(columns, others)
+    firsts = [
+        answers.spelled(column)[0]
+        for answers, (column,) in zip(predictions.answers, own, strict=True)
+    ]
+    return log_odds(
+        predictions.logits,
+        torch.tensor(firsts, device=columns.device),
+        None if firsts == [column for (column,) in own] else _picked(columns, own)[:, 0],
+    )
 
 
 def _joint(
@@ -122,19 +136,36 @@ def _joint(
     width = max(map(len, tokens))
     filled = [[*own, *[own[0]] * (width - len(own))] for own in tokens]
     beyond = [[place >= len(own) for place in range(width)] for own in tokens]
-    found = logits.gather(1, torch.tensor(filled, device=logits.device))
+    found = _picked(logits, filled)
     return found.masked_fill(torch.tensor(beyond, device=logits.device), -torch.inf).logsumexp(1)
 
 
-def log_odds(logits: Float[Tensor, "batch vocabulary"], tokens: Int[Tensor, " batch"]) -> Objective:
-    """Log p - log(1 - p) of one token per prompt, in nats.
+def _picked(
+    columns: Float[Tensor, "batch column"], chosen: Sequence[Sequence[int]]
+) -> Float[Tensor, "batch chosen"]:
+    """The chosen columns of each prompt, some of them counted from the end."""
+    places = torch.tensor(chosen, device=columns.device)
+    return columns.gather(1, places % columns.shape[1])
+
+
+def log_odds(
+    logits: Float[Tensor, "batch vocabulary"],
+    tokens: Int[Tensor, " batch"],
+    whole: Float[Tensor, " batch"] | None = None,
+) -> Objective:
+    """Log p - log(1 - p) of one token per prompt, in nats, or of a text that begins with it.
 
     Its gradient is a positive multiple of the gradients of p and log p, so normalized scores and
     ratios are identical. Unlike theirs, its gradient does not vanish if p rounds to 0 or 1.
     """
     own = logits.gather(1, tokens[:, None])
-    others = logits.scatter(1, tokens[:, None], -torch.inf)
-    return own.squeeze(1) - others.logsumexp(1)
+    if whole is None:
+        others = logits.scatter(1, tokens[:, None], -torch.inf)
+        return own.squeeze(1) - others.logsumexp(1)
+    # The token also begins other texts, unless the text is the token itself and the rest is 0.
+    rest = (whole[:, None] - own).clamp(max=-torch.finfo(logits.dtype).tiny)
+    others = logits.scatter(1, tokens[:, None], own + torch.log(-torch.expm1(rest)))
+    return whole - others.logsumexp(1)
 
 
 def _most_probable(

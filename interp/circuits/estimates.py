@@ -15,6 +15,7 @@ for the writers' outputs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 from jaxtyping import Float
@@ -36,7 +37,7 @@ from interp.models.sites import (
     recorded,
 )
 from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
-from interp.patching.passes import SiteKey, forward, logit_difference
+from interp.patching.passes import SiteKey, forward, logit_difference, with_answers
 
 AT_ONCE = 2**19
 """Largest number of elements of the readers' gradients, or of the writers' vectors, that are
@@ -114,8 +115,10 @@ class EdgeEstimator:
         base, _ = self._embeddings(streams)
         patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in _layers(graph)}
         with attention_by(model, "eager"):
-            with recorded(patterns) as weights, torch.enable_grad():
-                scores, gradients = _differentiated(model, graph, streams, base, weights)
+            with torch.enable_grad():
+                scores, gradients, weights = _differentiated(
+                    model, graph, streams, base, also=patterns
+                )
             with torch.no_grad():
                 runs = LayerRuns(model, graph, streams)
                 for layer in _layers(graph):
@@ -173,8 +176,8 @@ def first_order(
     edits: Sequence[LocatedEdit] = (),
 ) -> EdgeValues:
     """Scores of all edges from one backward pass at `embeddings`; call within `answers_alone`."""
-    with torch.enable_grad(), edited(*edits):
-        return _differentiated(model, graph, streams, embeddings, {})[0]
+    with torch.enable_grad():
+        return _differentiated(model, graph, streams, embeddings, edits=edits)[0]
 
 
 def _differentiated(
@@ -182,12 +185,18 @@ def _differentiated(
     graph: Graph,
     streams: PairStreams,
     embeddings: Float[Tensor, "1 token size"],
-    also: Mapping[SiteKey, Tensor],
-) -> tuple[EdgeValues, Mapping[SiteKey, Tensor]]:
-    """First-order scores, and gradients with respect to additional recorded tensors."""
+    *,
+    also: Mapping[SiteKey, Location] = MappingProxyType({}),
+    edits: Sequence[LocatedEdit] = (),
+) -> tuple[EdgeValues, Mapping[SiteKey, Tensor], Mapping[SiteKey, Tensor]]:
+    """First-order scores, and gradients with respect to tensors at other locations, and those."""
     scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
     pair, most = streams.passes.pair, max(AT_ONCE, streams.differences.numel() // 32)
-    with recorded(_locations(model, graph)) as values:
+    with (
+        edited(*edits),
+        recorded(_locations(model, graph)) as values,
+        recorded(also) as other_values,
+    ):
         run = forward(
             model,
             pair.base,
@@ -195,29 +204,30 @@ def _differentiated(
             start=pair.shared,
             past=streams.passes.prefix,
         )
-        metric = logit_difference(run.logits, len(pair.answers.positive)).sum()
-        outputs = [key for key in values if key[0] in ("q", "k", "v", *_OUTPUTS.values())]
-        outputs.append(("resid_post", graph.layers - 1))
-        wanted = {key: values[key] for key in outputs} | dict(also)
-        found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
-        gradients = dict(zip(wanted, found, strict=True))
-        for layer, shape in enumerate(graph.shapes):
-            if shape.heads:
-                stream = values["resid_pre", layer]
-                for rows, through in _through_projections(model, graph, layer, gradients, most):
-                    read = _through(values["attention_in", layer], stream, through)
-                    _fill(scores, graph, rows, read, streams.differences, most=most)
-        for row, reader in enumerate(graph.readers):
-            if reader.site in _OUTPUTS:
-                # Nothing but this reader is between the stream and its own output.
-                key = _OUTPUTS[reader.site], reader.layer
-                stream = values[stream_read(graph, reader)]
-                read = _through(values[key], stream, gradients[key][None, 0])
-                _fill(scores, graph, slice(row, row + 1), read, streams.differences, most=most)
+    run = with_answers(model, pair.base, run, pair.answers)
+    metric = logit_difference(run.logits, len(pair.answers.positive)).sum()
+    outputs = [key for key in values if key[0] in ("q", "k", "v", *_OUTPUTS.values())]
+    outputs.append(("resid_post", graph.layers - 1))
+    wanted = {key: values[key] for key in outputs} | dict(other_values)
+    found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
+    gradients = dict(zip(wanted, found, strict=True))
+    for layer, shape in enumerate(graph.shapes):
+        if shape.heads:
+            stream = values["resid_pre", layer]
+            for rows, through in _through_projections(model, graph, layer, gradients, most):
+                read = _through(values["attention_in", layer], stream, through)
+                _fill(scores, graph, rows, read, streams.differences, most=most)
+    for row, reader in enumerate(graph.readers):
+        if reader.site in _OUTPUTS:
+            # Nothing but this reader is between the stream and its own output.
+            key = _OUTPUTS[reader.site], reader.layer
+            stream = values[stream_read(graph, reader)]
+            read = _through(values[key], stream, gradients[key][None, 0])
+            _fill(scores, graph, slice(row, row + 1), read, streams.differences, most=most)
     last = gradients["resid_post", graph.layers - 1]
     count = len(graph.readers)
     _fill(scores, graph, slice(count - 1, count), last, streams.differences, most=most)
-    return scores, gradients
+    return scores, gradients, other_values
 
 
 _OUTPUTS: Mapping[str, str] = {"mixer": "attn_out", "mlp": "mlp_out"}

@@ -31,7 +31,8 @@ from interp.models.sites import (
     skipped,
     watched,
 )
-from interp.patching.passes import embed, entrance, forward, logit_difference
+from interp.patching.exact import answered_from
+from interp.patching.passes import Pass, embed, entrance, forward, logit_difference
 from interp.reading.budget import TokenBudget, in_chunks
 
 Streams = Float[Tensor, "row token size"]
@@ -128,7 +129,8 @@ class LayerRuns:
     ) -> Float[Tensor, " row"]:
         """The metric of each row, given the streams that a layer or the final norm reads."""
         with skipped(self._layers[:layer] if self._parts else []):
-            logits = self._run(layer, streams, edits)
+            run = self._run(layer, streams, edits)
+        logits = answered_from(self._model, self._passes, run, layer)
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
@@ -156,9 +158,7 @@ class LayerRuns:
             yield ReaderOutputs(site, layer, first, own)
             first += own.shape[2]
 
-    def _run(
-        self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]]
-    ) -> Float[Tensor, "row answer"]:
+    def _run(self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]]) -> Pass:
         into = locate(self._model, *entrance(self._model, layer))
         base = self._passes.pair.base
         embeddings = streams
@@ -166,14 +166,13 @@ class LayerRuns:
             embeddings = embed(self._model, base.token_ids).expand(len(streams), -1, -1)
         located = ((locate(self._model, site, layer), edit) for site, edit in edits)
         with edited((into, lambda unused: streams), *located):
-            passed = forward(
+            return forward(
                 self._model,
                 base,
                 embeddings,
                 start=self._passes.pair.shared,
                 past=self._passes.base.key_values,
             )
-        return passed.logits
 
 
 def _zeros(values: Tensor, *, width: int) -> Tensor:

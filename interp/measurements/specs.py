@@ -14,7 +14,17 @@ from interp.attribution.registry import (
     find_method,
     method_names,
 )
-from interp.choices import RESERVED, SITES, EdgeMethod, Granularity, Policy, SiteName, VectorSite
+from interp.choices import (
+    RESERVED,
+    SITES,
+    AnswerReading,
+    EdgeMethod,
+    Granularity,
+    Normalization,
+    Policy,
+    SiteName,
+    VectorSite,
+)
 from interp.errors import UserError, shortened, unknown
 from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
@@ -44,7 +54,16 @@ def _backend(text: str) -> str:
     return texts.one_of("backend", (NATIVE, *plugins(BACKENDS)))(text)
 
 
-class Evaluate(Spec):
+class ReadsAnswers(Options):
+    """The option of measurements that read answers of any length."""
+
+    answers: AnswerReading = "first"
+    """first: read each option by its first token or, if two options of a prompt begin with the same
+    token, as a whole text; whole: read every option as a whole text
+    """
+
+
+class Evaluate(ReadsAnswers, Spec):
     """Answers: probabilities of the options, prediction, correctness."""
 
     name = "evaluate"
@@ -58,8 +77,21 @@ class Evaluate(Spec):
     fills = ("answers", "option_probabilities")
     result = "interp.measurements.answers.show:Scores"
 
+    normalize: Normalization = "none"
+    """with --answers whole: compare options by their log-probability divided by their number of
+    tokens, or of bytes of UTF-8 as in lm-eval's acc_bytes (default: not divided, as in its acc)"""
 
-class SoftScore(Spec):
+    @model_validator(mode="after")
+    def _check_normalize(self) -> "Evaluate":
+        if self.normalize != "none" and self.answers != "whole":
+            raise UserError(
+                f"got --normalize {self.normalize}, but first tokens have no length; add --answers "
+                "whole, or omit normalize"
+            )
+        return self
+
+
+class SoftScore(ReadsAnswers, Spec):
     """Answers, soft accuracy, and the perplexity of the prompt."""
 
     name = "soft-score"
@@ -112,7 +144,7 @@ class Generate(Spec):
         return self
 
 
-class Attribute(Spec):
+class Attribute(ReadsAnswers, Spec):
     """The contribution of each segment of a prompt to the answer."""
 
     name = "attribute"
@@ -196,7 +228,7 @@ class Reinitialized(Attribute):
         return "a model with random weights"
 
 
-class Effects(Spec):
+class Effects(ReadsAnswers, Spec):
     """The effect of each segment on the answer, measured by replacing it with donors."""
 
     name = "effects"
@@ -241,7 +273,7 @@ class Effects(Spec):
         return cast("Prompts", arranged)
 
 
-class Thoughts(Spec):
+class Thoughts(ReadsAnswers, Spec):
     """How much of a thinking model's answers passes through its thoughts."""
 
     name = "thoughts"
@@ -301,7 +333,7 @@ class OfPairs(Options):
         return self
 
 
-class Patch(OfPairs, Spec):
+class Patch(ReadsAnswers, OfPairs, Spec):
     """The effect of activations from the other prompt of a pair on the answer."""
 
     name = "patch"
@@ -387,6 +419,11 @@ class Patch(OfPairs, Spec):
                 "the backend nnsight has no site pattern: attention weights pass through no "
                 "module; use --backend native or transformer-lens"
             )
+        if self.answers == "whole" and self.backend != NATIVE:
+            raise UserError(
+                f"whole answers are read by the toolkit's own passes; got the backend "
+                f"{self.backend}. Use --backend native, or --answers first"
+            )
         if self.remote and self.backend != "nnsight":
             raise UserError(
                 f"the backend {self.backend} does not run remotely; use the backend nnsight"
@@ -432,7 +469,7 @@ def _site_of_heads(sites: Sequence[str]) -> str:
     return next((f"the site {site}" for site in sites if SITES[site].heads), "")
 
 
-class Edges(OfPairs, Spec):
+class Edges(ReadsAnswers, OfPairs, Spec):
     """The effect of each edge between the components of a model on the answer."""
 
     name = "edges"
@@ -478,6 +515,12 @@ class Edges(OfPairs, Spec):
             raise UserError(
                 "a guarantee bounds the errors of estimates, but exact leaves nothing to estimate; "
                 "omit exact from the methods, since a guarantee runs the checked pairs exactly"
+            )
+        if self.answers == "whole" and "softmax" in self.methods:
+            raise UserError(
+                "softmax computes the attention of the prompt's tokens exactly, but whole answers "
+                "also attend to them from behind the prompt; omit softmax from the methods, or use "
+                "--answers first"
             )
         if self.sample is not None and self.guarantee is None and "exact" not in self.methods:
             raise UserError(
@@ -569,7 +612,7 @@ class Circuits(OfPairs, Spec):
         return {**own, "edges": path, "checksum": named(self.reads).read(self.edges).checksum}
 
 
-class Activations(Spec):
+class Activations(ReadsAnswers, Spec):
     """Answers, and the vectors at selected sites and tokens of each prompt."""
 
     name = "activations"

@@ -52,6 +52,22 @@ def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool =
     return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
 
+def every_column(cache: Any) -> tuple[KeyValues, Int[Tensor, "row column"]]:
+    """A cache that a pass has extended, as `gathered` takes it: its old and its new columns.
+
+    A cache of `gathered` must have been made with `kept`.
+    """
+    new = flattened(cache)
+    rows, read = next(keys for keys, _ in key_values(cache)).shape[::2][:2]
+    first = cache.layers[0]
+    device = new[0][0].device
+    own = torch.arange(rows * read, device=device).view(rows, read)
+    if not isinstance(first, _GatheredLayer):
+        return new, own
+    old = [layer.states for layer in cache.layers]
+    return joined([old, new]), torch.cat([first.source, own + len(old[0][0])], 1)
+
+
 def flattened(cache: Any) -> KeyValues:
     """A cache's keys and values as `gathered` takes them: (row x token, key-value head, size)."""
     return [
@@ -81,6 +97,16 @@ def holds_key_values_alone(model: Model) -> bool:
     return plain and len(layers) == config.num_hidden_layers
 
 
+def readable_in_parts(model: Model, tokens: int) -> bool:
+    """Whether reading prompts of up to this length in two steps leaves the logits unchanged.
+
+    This requires that the second step needs only the keys and values of the first, and that the
+    rotary frequencies are those of short prompts.
+    """
+    takes_parts = model.takes_positions and "past_key_values" in model.forward_arguments
+    return takes_parts and holds_key_values_alone(model) and not is_long(model, tokens)
+
+
 def runs_in_parts(model: Model) -> bool:
     """Whether a pass may begin at any layer and token, behind keys and values of earlier tokens."""
     if keeps_indexer_keys(model.text_config) or model.reads_tokens_again:
@@ -102,11 +128,11 @@ class _GatheredLayer(DynamicLayer):
         kept: bool,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # transformers does not annotate it
-        self._keys, self._values, self._source, self._kept = keys, values, source, kept
+        self.states, self.source, self._kept = (keys, values), source, kept
 
     def get_seq_length(self) -> int:
         """The number of cached columns, which precede the tokens that the pass reads."""
-        return self._source.shape[1]
+        return self.source.shape[1]
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *unused: Any, **also_unused: Any
@@ -115,14 +141,14 @@ class _GatheredLayer(DynamicLayer):
         if self._kept:
             self.keys, self.values, self.is_initialized = key_states, value_states, True
         return (
-            torch.cat([self._gathered(self._keys), key_states], -2),
-            torch.cat([self._gathered(self._values), value_states], -2),
+            torch.cat([self._gathered(self.states[0]), key_states], -2),
+            torch.cat([self._gathered(self.states[1]), value_states], -2),
         )
 
     def _gathered(
         self, states: Float[Tensor, "token head size"]
     ) -> Float[Tensor, "row head column size"]:
-        source = self._source.to(states.device)
+        source = self.source.to(states.device)
         chosen = states.index_select(0, source.flatten())
         return chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)
 

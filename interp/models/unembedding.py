@@ -21,6 +21,9 @@ _TOLERANCE = {torch.float16: 0.05, torch.bfloat16: 0.3}
 """Tolerance for differences from the model's own logits; float32 and float64 use `_EXACT`."""
 _EXACT = 1e-2
 
+PART_TOKENS = 16384
+"""Number of rows of the unembedding that are copied at once to compute the logits of all tokens."""
+
 _UNIT = 10.0
 """Logit size above which the tolerance grows in proportion, as rounding errors do."""
 
@@ -72,7 +75,7 @@ def check_unembedding(
 
 
 class ExactLogits:
-    """Restricts a model's logits to those of selected tokens, computed exactly.
+    """Computes a model's logits exactly, for selected tokens alone or for all of them.
 
     The final norm and the needed rows of the unembedding are copied to fp32 (fp64 for fp64 models),
     because in bf16 a logit near 10 changes in steps of 0.06, which is as large as many effects. The
@@ -103,22 +106,26 @@ class ExactLogits:
             self._norm.to(self._dtype)
 
     @contextmanager
-    def of(self, tokens: Sequence[int]) -> Iterator[None]:
-        """Make the model return the logits of these tokens, in this order, within the block."""
-        chosen = torch.tensor(tokens)
-        weight = self._rows(self._unembedding.weight, chosen)
-        bias = getattr(self._unembedding, "bias", None)
-        offset = None if bias is None else self._rows(bias, chosen)
+    def of(self, tokens: Sequence[int] | None) -> Iterator[None]:
+        """Make the model return the logits of these tokens, in this order, within the block.
+
+        None stands for all tokens, whose rows are copied part by part.
+        """
+        count = len(whole(self._unembedding.weight))
+        parts = [tokens] if tokens is not None else _ranges(count)
+        copied = [] if tokens is None else [self._part(tokens)]
 
         def norm(residual: Float[Tensor, "*row size"]) -> Float[Tensor, "*row size"]:
             normed: Tensor = self._norm(residual.to(self._dtype))
             return normed
 
         def unembed(states: Float[Tensor, "row token size"]) -> Float[Tensor, "row token answer"]:
-            logits: Tensor = states.flatten(0, 1).to(self._dtype) @ weight.T.to(states.device)
-            if offset is not None:
-                logits = logits + offset.to(states.device)
-            return logits.view(*states.shape[:2], -1)
+            wide = states.flatten(0, 1).to(self._dtype)
+            found = []
+            for weight, offset in copied or map(self._part, parts):
+                logits: Tensor = wide @ weight.T.to(states.device)
+                found.append(logits if offset is None else logits + offset.to(states.device))
+            return torch.cat(found, 1).view(*states.shape[:2], -1)
 
         with ExitStack() as stack:
             stack.enter_context(replaced(self._unembedding, unembed))
@@ -126,8 +133,20 @@ class ExactLogits:
                 stack.enter_context(replaced(self._final_norm, norm))
             yield
 
+    def _part(self, tokens: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """The rows of the weights, and of the bias if there is one, for some tokens."""
+        chosen = torch.tensor(tokens)
+        bias = getattr(self._unembedding, "bias", None)
+        weight = self._rows(self._unembedding.weight, chosen)
+        return weight, None if bias is None else self._rows(bias, chosen)
+
     def _rows(self, weight: Tensor, tokens: Int[Tensor, " token"]) -> Tensor:
         return whole(weight)[tokens.to(weight.device)].to(self._dtype)
+
+
+def _ranges(count: int) -> list[range]:
+    """Ranges of at most `PART_TOKENS` numbers that cover all numbers below `count`."""
+    return [range(n, min(n + PART_TOKENS, count)) for n in range(0, count, PART_TOKENS)]
 
 
 def _final(model: Model) -> Location:

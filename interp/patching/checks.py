@@ -27,7 +27,9 @@ from interp.patching.passes import (
     run_pair,
     run_pass,
 )
-from interp.reading.tokens import TokenizedPrompt
+from interp.reading.tokens import TokenizedPrompt, pad
+from interp.scoring.answer_tokens import ContrastTokens
+from interp.scoring.whole_answers import read_behind
 
 SHARE = 0.02
 """Largest error in a token's activations that rounding explains, relative to the summands."""
@@ -129,14 +131,12 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
     with answers_alone(ExactLogits(model), pair.answers):
         passes = run_pair(model, pair, [entrance(model, last)])
         skipping = run_from(model, passes, last, [], rows=1, start=pair.shared)
-    tokens = [*pair.answers.positive, *pair.answers.negative]
     for prompt, found in (
         (pair.base, passes.base.logits),
         (pair.source, passes.source.logits),
         (pair.base, skipping),
     ):
-        ids = torch.tensor([prompt.token_ids], device=model.device)
-        own = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1, tokens]
+        own = _read_plainly(model, prompt, pair.answers)
         if not agree(model, found, own):
             difference = float((found.cpu() - own.cpu().to(found.dtype)).abs().max())
             raise UserError(
@@ -144,6 +144,18 @@ def check_passes(model: Model, pair: PatchingPair) -> None:
                 f"backend: when it is run in parts, its logits are off by {difference:.3g}. Use "
                 "--backend transformer-lens or nnsight"
             )
+
+
+def _read_plainly(
+    model: Model, prompt: TokenizedPrompt, answers: ContrastTokens
+) -> Float[Tensor, "1 answer"]:
+    """The answers' logits from passes over the whole prompt and, for whole texts, what follows."""
+    ids = torch.tensor([prompt.token_ids], device=model.device)
+    logits: Tensor = model.hf(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1]
+    if answers.ways:
+        behind = read_behind(model, pad(model, [prompt]), [answers.ways], logits)
+        logits = torch.cat([logits, behind.ways.to(logits)], 1)
+    return logits[:, [*answers.positive, *answers.negative]]
 
 
 def _activations(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> Pass:

@@ -86,7 +86,13 @@ class Estimator:
         embeddings.requires_grad_()
         start = passes.pair.shared
         run = run_pass(
-            self._model, passes.pair.base, embeddings, keys, start=start, past=passes.prefix
+            self._model,
+            passes.pair.base,
+            embeddings,
+            keys,
+            start=start,
+            past=passes.prefix,
+            answers=passes.pair.answers,
         )
         metric = logit_difference(run.logits, len(passes.pair.answers.positive))
         return torch.autograd.grad(metric.sum(), [run.values[key] for key in keys])

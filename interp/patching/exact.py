@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -62,6 +63,7 @@ from interp.patching.passes import (
     forward,
     metrics_of,
     run_pair,
+    with_answers,
 )
 from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
@@ -313,7 +315,27 @@ def run_from(
     before = [own.module for own in model.layers[:layer]]
     enter: LocatedEdit = locate(model, *into), lambda unused: unpatched
     with skipped(before), edited(enter, *edits):
-        return forward(model, base, unpatched, start=start, past=past).logits
+        run = forward(model, base, unpatched, start=start, past=past)
+    return answered_from(model, passes, run, layer)
+
+
+def answered_from(
+    model: Model, passes: PairPasses, run: Pass, layer: int
+) -> Float[Tensor, "row answer"]:
+    """The logits of the answers in a pass from a layer on, before which all is the base prompt's.
+
+    Whole texts are read behind the pass; call it after what edits the pass.
+    """
+    pair = passes.pair
+    if not pair.answers.ways:
+        return run.logits
+    base = [
+        (keys.expand(len(run.logits), -1, -1, -1), values.expand(len(run.logits), -1, -1, -1))
+        for keys, values in passes.base.key_values
+    ]
+    ran = run.key_values[len(run.key_values) - (len(base) - layer) :]
+    whole = replace(run, key_values=[*base[:layer], *ran])
+    return with_answers(model, pair.base, whole, pair.answers).logits
 
 
 class WholeGrid(ExactRows):

@@ -18,8 +18,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from interp.choices import SITES
+from interp.choices import SITES, AnswerReading
+from interp.errors import UserError
 from interp.models.cache import KeyValues, behind, is_long, key_values, runs_in_parts
+from interp.models.families.settings import drops_tokens
+from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
 from interp.models.sites import (
     View,
@@ -32,8 +35,9 @@ from interp.models.sites import (
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import PatchingPair
-from interp.reading.tokens import TokenizedPrompt, safe_width
+from interp.reading.tokens import Batch, TokenizedPrompt, safe_width
 from interp.scoring.answer_tokens import ContrastTokens
+from interp.scoring.whole_answers import read_behind
 
 Embeddings = Float[Tensor, "row token size"]
 Written = Float[Tensor, "token head size"]
@@ -44,8 +48,11 @@ SiteKey = tuple[str, int]
 
 
 def answers_alone(logits: ExactLogits, answers: ContrastTokens) -> AbstractContextManager[None]:
-    """Restrict the model's logits within the block to the positive, then the negative tokens."""
-    return logits.of([*answers.positive, *answers.negative])
+    """Restrict the model's logits within the block to the positive, then the negative tokens.
+
+    If they are read as whole texts, the logits of all tokens are computed exactly instead.
+    """
+    return logits.of(None if answers.ways else [*answers.positive, *answers.negative])
 
 
 def logit_difference(logits: Float[Tensor, "row token"], positive: int) -> Float[Tensor, " row"]:
@@ -73,6 +80,7 @@ class Pass:
     """Keys and values of the layers that ran, including those of earlier tokens."""
     logits: Float[Tensor, "row token"]
     """Logits at the last position: for all tokens or, within `answers_alone`, only for the answers.
+    Those of whole texts are read behind the prompt (`with_answers`).
     """
 
 
@@ -106,6 +114,28 @@ def forward(
     return Pass({}, key_values(cache) if parts else [], output.logits[:, -1])
 
 
+def with_answers(model: Model, prompt: TokenizedPrompt, run: Pass, answers: ContrastTokens) -> Pass:
+    """A pass with the logits of the answers alone, for which whole texts are read behind it.
+
+    Nothing that records or changes the pass may act on the reading of whole texts, which sees the
+    pass only through its keys and values. Call it within `answers_alone`.
+    """
+    if not answers.ways:
+        return run
+    rows, ids = len(run.logits), torch.tensor([prompt.token_ids], device=run.logits.device)
+    behind_it = read_behind(
+        model,
+        Batch(
+            (prompt,), ids, torch.ones_like(ids), torch.arange(len(prompt), device=ids.device)[None]
+        ),
+        [answers.ways] * rows,
+        run.logits,
+        past=behind(run.key_values, rows=rows, tokens=len(prompt)),
+    )
+    columns = torch.cat([run.logits, behind_it.ways.to(run.logits)], 1)
+    return replace(run, logits=columns[:, [*answers.positive, *answers.negative]])
+
+
 def _sound_attention(width: int, device: torch.device) -> Any:
     """Use plain attention where PyTorch's fused attention would be wrong (`safe_width`)."""
     return nullcontext() if safe_width(width, device) == width else sdpa_kernel(SDPBackend.MATH)
@@ -125,8 +155,9 @@ def run_pass(
     *,
     start: int,
     past: KeyValues,
+    answers: ContrastTokens | None = None,
 ) -> Pass:
-    """Run one prompt from `start` on, and keep the sites in `keys`.
+    """Run one prompt from `start` on, and keep the sites in `keys`, with the logits of `answers`.
 
     Attention weights require eager attention.
     """
@@ -136,6 +167,7 @@ def run_pass(
             stack.enter_context(attention_by(model, "eager"))
         values = stack.enter_context(recorded(locations))
         passed = forward(model, prompt, embeddings, start=start, past=past)
+    passed = passed if answers is None else with_answers(model, prompt, passed, answers)
     return replace(passed, values=values)
 
 
@@ -188,6 +220,27 @@ def read_whole(model: Model, *prompts: TokenizedPrompt) -> bool:
     return is_long(model, longest) or not (runs_in_parts(model) or model.kind.reads_ahead)
 
 
+def answers_behind(model: Model, answers: AnswerReading) -> AnswerReading | None:
+    """How options are read behind patched passes; None if only by first tokens that differ.
+
+    Whole texts are read through the keys and values of a pass, so nothing else may be kept.
+
+    Raises:
+        UserError: whole texts are asked for, but the model keeps something else.
+    """
+    if model.kind is CLASSIFIER:
+        return answers
+    if model.kind is CAUSAL and runs_in_parts(model) and not drops_tokens(model.text_config):
+        return answers
+    if answers == "whole":
+        raise UserError(
+            f"{model.name} is a {model.kind.name} ({model.hf.config.model_type}) that keeps more "
+            "than the keys and values of all tokens, so whole answers cannot be read behind a "
+            "patch; use --answers first, or measure effects, which read such models whole"
+        )
+    return None
+
+
 def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairPasses:
     """Run both prompts of a pair once, within `answers_alone`, and keep the sites in `keys`."""
     keys, shared = list(keys), pair.shared
@@ -196,7 +249,15 @@ def run_pair(model: Model, pair: PatchingPair, keys: Iterable[SiteKey]) -> PairP
     first = base[:, :shared]
     prefix = forward(model, pair.base, first, start=0, past=[]).key_values if shared else []
     passes = (
-        run_pass(model, prompt, embeddings[:, shared:], keys, start=shared, past=prefix)
+        run_pass(
+            model,
+            prompt,
+            embeddings[:, shared:],
+            keys,
+            start=shared,
+            past=prefix,
+            answers=pair.answers,
+        )
         for prompt, embeddings in zip(prompts, (base, source), strict=True)
     )
     return PairPasses(pair, prefix, *passes)

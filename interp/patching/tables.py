@@ -33,6 +33,7 @@ def pair_row(
         "first_difference": pair.alignment.shared,
         "unaligned_tokens": sum(not tokens for tokens in pair.alignment.sources),
         "cells": cells,
+        "whole": pair.answers.whole,
         "error": "" if finite else NOT_FINITE,
     }
     if not finite:

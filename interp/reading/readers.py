@@ -7,6 +7,7 @@ and in the forward pass, which only a reader runs.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,11 +23,11 @@ from interp.models.model import Model
 from interp.models.sites import embedded_as
 from interp.models.weights import weights_of
 from interp.reading.outputs import class_names, decoder_prefix
-from interp.reading.tokens import Batch, TokenizedPrompt, pad
+from interp.reading.tokens import Batch, TokenizedPrompt, pad, safe_width
 
 Embeddings = Float[Tensor, "row token size"]
 AnswerLogits = Float[Tensor, "row answer"]
-"""One logit for each token of the vocabulary, or for each class, in fp32."""
+"""One logit for each token of the vocabulary, or for each class, in fp32 (fp64 for fp64 models)."""
 
 
 class Reader(ABC):
@@ -53,6 +54,27 @@ class Reader(ABC):
             past: keys and values of the batch's first columns, which are not read again; only for
                 causal models.
         """
+
+    def logits_behind(
+        self,
+        batch: Batch,
+        rows: Int[Tensor, " copy"],
+        tokens: Int[Tensor, "copy new"],
+        *,
+        embeddings: Embeddings | None = None,
+        past: Cache | None = None,
+    ) -> Float[Tensor, "copy new vocabulary"]:
+        """The next-token logits after each of some tokens that follow prompts, in fp32.
+
+        Args:
+            batch: the prompts.
+            rows: for each row of tokens, the row of its prompt in the batch, or in `embeddings`.
+            tokens: the tokens that follow; what fills a row up comes after its own tokens.
+            embeddings: input embeddings of the prompts instead of the batch's tokens.
+            past: the keys and values of the whole prompts, for each row of tokens; without them,
+                the prompts are read again.
+        """
+        raise TypeError(f"a {self.model.kind.name} continues no prompt")
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
         """The tokens, or classes, at these indices into the answer logits.
@@ -123,7 +145,38 @@ class CausalReader(Reader):
             use_cache=past is not None,
             logits_to_keep=torch.arange(-count, 0) if drops else count,
         )
-        return logits[:, -count:].float()
+        return logits[:, -count:].to(torch.promote_types(logits.dtype, torch.float32))
+
+    def logits_behind(
+        self,
+        batch: Batch,
+        rows: Int[Tensor, " copy"],
+        tokens: Int[Tensor, "copy new"],
+        *,
+        embeddings: Embeddings | None = None,
+        past: Cache | None = None,
+    ) -> Float[Tensor, "copy new vocabulary"]:
+        """The logits at the position of each token; see `Reader.logits_behind`."""
+        own = rows if len(batch.token_ids) > 1 else torch.zeros_like(rows)
+        width, count = batch.token_ids.shape[1], tokens.shape[1]
+        filled = safe_width(width + count, tokens.device) - width
+        tokens = nn.functional.pad(tokens, (0, filled - count))
+        following = torch.arange(1, filled + 1, device=tokens.device)
+        positions = batch.position_ids[own]
+        longer = replace(
+            batch,
+            token_ids=torch.cat([batch.token_ids[own], tokens], 1),
+            attention_mask=torch.cat([batch.attention_mask[own], torch.ones_like(tokens)], 1),
+            position_ids=torch.cat([positions, positions[:, -1:] + following], 1),
+        )
+        if embeddings is not None and past is None:
+            before = self.embed(batch.token_ids[:, : width - embeddings.shape[1]])
+            read = (before[own], embeddings[rows], self.embed(tokens))
+            embeddings = torch.cat(read, 1)
+        else:
+            embeddings = None
+        logits = self.last_logits(longer, filled, embeddings=embeddings, past=past)
+        return logits[:, :count]
 
     def read_prefixes(
         self, token_ids: Int[Tensor, "family prefix"], past: Cache | None = None
@@ -195,6 +248,30 @@ class TextToTextReader(Reader):
         prefix = torch.tensor([decoder_prefix(self.model)], device=batch.token_ids.device)
         logits = self._run(batch, embeddings, decoder_input_ids=prefix, use_cache=False)
         return logits[:, -1].float()
+
+    def logits_behind(
+        self,
+        batch: Batch,
+        rows: Int[Tensor, " copy"],
+        tokens: Int[Tensor, "copy new"],
+        *,
+        embeddings: Embeddings | None = None,
+        past: Cache | None = None,
+    ) -> Float[Tensor, "copy new vocabulary"]:
+        """The logits of the decoder behind each token; see `Reader.logits_behind`."""
+        assert past is None, "an encoder reads prompts whole"
+        own = rows if len(batch.token_ids) > 1 else torch.zeros_like(rows)
+        prompts = replace(
+            batch,
+            token_ids=batch.token_ids[own],
+            attention_mask=batch.attention_mask[own],
+            position_ids=batch.position_ids[own],
+        )
+        prefix = torch.tensor([decoder_prefix(self.model)], device=tokens.device)
+        written = torch.cat([prefix.expand(len(tokens), -1), tokens], 1)
+        read = None if embeddings is None else embeddings[rows]
+        logits = self._run(prompts, read, decoder_input_ids=written, use_cache=False)
+        return logits[:, -tokens.shape[1] :].float()
 
     def _embedding(self) -> Any:
         return self.model.hf.get_encoder().get_input_embeddings()

@@ -1,12 +1,12 @@
 """The answers behind any result, for cautions: each measurement stores them in another table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cautions import Caution, ModelFacts, cautions_on
+from interp.analysis.cautions import Caution, ModelFacts, cautions_on, ordered, read_whole
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.measuring.spec import spec_named
@@ -22,7 +22,7 @@ _KEYS = ["model", "prompt_id"]
 def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
     """Everything that a careful reader would object to in a measurement, by severity."""
     own = _are_own(measured)
-    return cautions_on(
+    found = cautions_on(
         measured.table("prompts"),
         answers=given_answers(measured) if own else None,
         options=_options(measured) if own else None,
@@ -31,6 +31,27 @@ def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
         differences=_differences(measured) if own else {},
         cluster=measured.about.cluster,
     )
+    return ordered((*found, *_read_whole(measured)))
+
+
+_WITH_OPTIONS = {
+    "option_probabilities": "prompt_id",
+    "segment_effects": "prompt_id",
+    "thought_answers": "prompt_id",
+    "pairs": "pair_id",
+}
+"""Tables that say whether options were read as whole texts, and what their rows are about."""
+
+
+def _read_whole(measured: ResultTables) -> Iterator[Caution]:
+    if measured.about.parameters.get("answers") == "whole":
+        return
+    for name in [one for one in _WITH_OPTIONS if one in measured.names()][:1]:
+        try:
+            rows = measured.table(name, ["model", _WITH_OPTIONS[name], "whole"])
+        except (UserError, KeyError):  # measured before options could be read whole
+            return
+        yield from read_whole(rows.drop_duplicates(["model", _WITH_OPTIONS[name]]))
 
 
 def _methods(measured: ResultTables) -> Sequence[str]:

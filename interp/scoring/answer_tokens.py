@@ -1,19 +1,22 @@
-"""The outputs that represent each answer option: its possible first tokens, or its class."""
+"""The outputs that represent each answer option: its first tokens, whole texts, or its class."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations
 
+from interp.choices import AnswerReading, Normalization
 from interp.errors import ModelError, UserError, shortened
 from interp.models.chat_template import gap
+from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
-from interp.reading.outputs import class_names, fixed_answers
+from interp.reading.outputs import class_names, fixed_answers, target_tokens
 from interp.reading.readers import reader_of
 from interp.reading.tokens import ChatText, TokenizedPrompt
+from interp.scoring.whole_answers import Way, distinct_ways
 
 _UNNAMED = re.compile(r"LABEL_\d+")
 """transformers' default names for classes that the configuration does not name."""
@@ -31,22 +34,44 @@ class ContrastTokens:
 
     positive: tuple[int, ...]
     negative: tuple[int, ...]
+    ways: tuple[Way, ...] = ()
+    """The ways of whole texts to which numbers below zero refer (`AnswerTokens`)."""
+    whole: bool = False
+    """Whether the options are read as whole texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerTokens:
     """The model's outputs that count for each option, without repetition.
 
-    For a classifier, these are classes; for other models, first tokens, the most likely one first.
+    For a classifier, these are classes; for other models, first tokens, the most likely one first,
+    or ways of writing the whole option. A way of several tokens has a number below zero, which is
+    its column in `Predictions.columns`, counted from the end: -1 for the first of `ways`.
     """
 
     of: Mapping[str, tuple[int, ...]]
-    """The tokens of each option by its name, in the order of the options."""
+    """The tokens or ways of each option by its name, in the order of the options."""
+    ways: tuple[Way, ...] = ()
+    """The ways that are more than a token."""
+    whole: bool = False
+    """Whether options are read as whole texts rather than by their first tokens."""
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    """The number by which the log-probability of each token or way is divided; empty for none."""
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """The tokens of all options, option by option."""
         return tuple(chain.from_iterable(self.of.values()))
+
+    def spelled(self, column: int) -> tuple[int, ...]:
+        """The tokens of a token or way."""
+        return (column,) if column >= 0 else self.ways[-1 - column].tokens
+
+    def begun(self, tokens: tuple[int, ...]) -> int:
+        """The longest way that a text begins with or, if there is none, the text's first token."""
+        own = {way.tokens: -1 - place for place, way in enumerate(self.ways)}
+        begun = (own.get(tokens[:length]) for length in range(len(tokens), 0, -1))
+        return next((column for column in begun if column is not None), tokens[0])
 
     def option(self, token: int) -> str:
         """The option of a token; empty if the token belongs to no option."""
@@ -54,14 +79,32 @@ class AnswerTokens:
 
     def contrast(self, positive: str, negative: str) -> ContrastTokens:
         """The tokens of two options."""
-        return ContrastTokens(self.of[positive], self.of[negative])
+        own, other = self.of[positive], self.of[negative]
+        ways = self.ways if min((*own, *other)) < 0 else ()
+        return ContrastTokens(own, other, ways, self.whole)
 
 
 class AnswerTokenizer:
     """A cached lookup of the model's outputs that represent answer options."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(
+        self,
+        model: Model,
+        answers: AnswerReading | None = None,
+        *,
+        normalize: Normalization = "none",
+    ) -> None:
+        """Look up the answer tokens of a model.
+
+        Args:
+            model: the model.
+            answers: "first" to read options by their first tokens, or as whole texts if two begin
+                with the same token; "whole" to read all as whole texts; None to refuse options that
+                begin with the same token.
+            normalize: the length by which log-probabilities of whole texts are divided.
+        """
         self._model = model
+        self._answers, self._normalize = answers, normalize
         self._known: dict[tuple[tuple[AnswerOption, ...], tuple[str, ...], ChatText], AnswerTokens]
         self._known = {}
 
@@ -71,11 +114,13 @@ class AnswerTokenizer:
         An option is represented by the first token of each of its forms, after each possible
         opening of an answer (`openings`); a token shared by several forms counts once (Chan et al.
         2024, formulas 4 and 5). The first of an option's tokens is the most likely token for its
-        first form. A class is represented by its index among the model's outputs.
+        first form. A class is represented by its index among the model's outputs. As a whole text,
+        an option is represented by all tokens of each of its forms, after each possible opening.
 
         Raises:
-            UserError: an option has no usable first token, two options begin with the same token,
-                or the prompt's classes differ from the model's.
+            UserError: an option has no usable first token, two options begin with the same token
+                (are written with the same tokens, if they are read whole), or the prompt's classes
+                differ from the model's.
         """
         answer, chat = tokenized.prompt.answer, tokenized.chat
         if isinstance(answer, Label):
@@ -83,13 +128,86 @@ class AnswerTokenizer:
         # Tokens are computed from nothing but the key, so that no other prompt can change them.
         key = answer.options, self.openings(chat), _end(chat)
         if key not in self._known:
-            options, openings, end = key
-            tokens = AnswerTokens(
-                {option.name: self._first_tokens(option, openings, end) for option in options}
-            )
-            self._check_apart(tokenized.prompt, tokens)
-            self._known[key] = tokens
+            self._known[key] = self._found(tokenized.prompt, *key)
         return self._known[key]
+
+    def _found(
+        self,
+        prompt: Prompt,
+        options: tuple[AnswerOption, ...],
+        openings: tuple[str, ...],
+        end: ChatText,
+    ) -> AnswerTokens:
+        if self._answers == "whole" and self._model.kind is not CLASSIFIER:
+            return self._whole(prompt, options, openings, end)
+        tokens = AnswerTokens(
+            {option.name: self._first_tokens(option, openings, end) for option in options}
+        )
+        shared = _shared(tokens)
+        if shared is None:
+            return tokens
+        if self._answers is None or self._model.kind is CLASSIFIER:
+            raise self._alike(prompt, *shared)
+        return self._whole(prompt, options, openings, end)
+
+    def _whole(
+        self,
+        prompt: Prompt,
+        options: tuple[AnswerOption, ...],
+        openings: tuple[str, ...],
+        end: ChatText,
+    ) -> AnswerTokens:
+        """Every option as the ways of writing all of it."""
+        ways, same = distinct_ways(
+            way for option in options for way in self._written(option, openings, end)
+        )
+        if same is not None:
+            one, other = same
+            raise UserError(
+                f"the answers {one.option!r} and {other.option!r} of prompt {prompt.id} are "
+                f"written with the same tokens for {self._model.name}, so nothing distinguishes "
+                "them; use answers or forms that are written differently"
+            )
+        long = [way for way in ways if len(way.tokens) > 1 or way.longer]
+        place = {way.tokens: -1 - number for number, way in enumerate(long)}
+        columns = {way.tokens: place.get(way.tokens, way.tokens[0]) for way in ways}
+        sizes = {columns[way.tokens]: _length(way, self._normalize) for way in ways}
+        return AnswerTokens(
+            {
+                option.name: tuple(columns[way.tokens] for way in ways if way.option == option.name)
+                for option in options
+            },
+            tuple(long),
+            whole=True,
+            lengths={} if self._normalize == "none" else sizes,
+        )
+
+    def _written(
+        self, option: AnswerOption, openings: tuple[str, ...], end: ChatText
+    ) -> Iterator[Way]:
+        """The ways of an option; those that begin with a white-space token if it has no others."""
+        found: list[Way] = []
+        for form in option.forms:
+            if not form.strip():
+                raise self._problem(option, f"the form {form!r} encodes to nothing")
+            texts = self._texts(end, openings, form)
+            found += [Way(option.name, tokens, form.strip()) for tokens in texts if tokens]
+        if not found:
+            raise self._problem(option, "its forms encode to nothing")
+        shown = [way for way in found if self._shows(way.tokens)]
+        yield from shown or found
+
+    def _texts(
+        self, end: ChatText, openings: tuple[str, ...], form: str
+    ) -> tuple[tuple[int, ...], ...]:
+        """Tokenizations of a form after each opening, or as the target of a text-to-text model."""
+        if self._model.kind is TEXT_TO_TEXT:
+            return (target_tokens(self._model, form)[1],)
+        return tuple(dict.fromkeys(self.after(end, opening, form) for opening in openings))
+
+    def _shows(self, way: tuple[int, ...]) -> bool:
+        """Whether a way begins with a token that is more than white space."""
+        return bool(str(self._model.tokenizer.decode(list(way[:1]))).strip())
 
     def _classes(self, label: Label) -> AnswerTokens:
         named = class_names(self._model)
@@ -131,8 +249,7 @@ class AnswerTokenizer:
         self, chat: ChatText, openings: tuple[str, ...], form: str
     ) -> tuple[tuple[int, ...], ...]:
         ways = dict.fromkeys(self.after(chat, opening, form) for opening in openings)
-        decode = self._model.tokenizer.decode
-        return tuple(way for way in ways if str(decode(list(way[:1]))).strip())
+        return tuple(way for way in ways if self._shows(way))
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
         """The strings that may come between a prompt and its answer, starting with the most likely.
@@ -189,23 +306,33 @@ class AnswerTokenizer:
         added = [token.content for token in self._model.tokenizer.added_tokens_decoder.values()]
         return tuple(one for one in added if not one[-1:].isalnum())
 
-    def _check_apart(self, prompt: Prompt, tokens: AnswerTokens) -> None:
-        for one, other in combinations(tokens.of, 2):
-            shared = set(tokens.of[one]) & set(tokens.of[other])
-            if shared:
-                (token,) = reader_of(self._model).answer_names([min(shared)])
-                raise UserError(
-                    f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
-                    f"token {token!r} for {self._model.name}, so their first tokens do not "
-                    "distinguish them; use answers or forms that begin differently, such as Yes "
-                    "and No or A and B"
-                )
+    def _alike(self, prompt: Prompt, one: str, other: str, token: int) -> UserError:
+        (written,) = reader_of(self._model).answer_names([token])
+        return UserError(
+            f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
+            f"token {written!r} for {self._model.name}, so their first tokens do not "
+            "distinguish them; use answers or forms that begin differently, such as Yes "
+            "and No or A and B"
+        )
 
     def _problem(self, option: AnswerOption, what: str) -> UserError:
         return UserError(
             f"the answer {option.name!r} cannot be recognized by its first token for "
             f"{self._model.name}: {what}; add a form that begins with a unique token"
         )
+
+
+def _shared(tokens: AnswerTokens) -> tuple[str, str, int] | None:
+    """Two options that have a token in common, and the token."""
+    for one, other in combinations(tokens.of, 2):
+        shared = set(tokens.of[one]) & set(tokens.of[other])
+        if shared:
+            return one, other, min(shared)
+    return None
+
+
+def _length(way: Way, normalize: Normalization) -> int:
+    return len(way.tokens) if normalize == "token" else len(way.text.encode())
 
 
 def _end(chat: ChatText) -> ChatText:

@@ -2,8 +2,9 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -14,15 +15,28 @@ from transformers.cache_utils import Cache
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.readers import reader_of
-from interp.reading.tokens import Batch
-from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.whole_answers import Behind, cache_for, longest_row, read_behind
 from interp.tables import TIE, Row
 
 AnswerRows: TypeAlias = dict[str, list[Row]]
 """One prompt's rows in each table."""
 
+LookUp: TypeAlias = Callable[[TokenizedPrompt], AnswerTokens]
+"""The answer tokens of a prompt, as an `AnswerTokenizer` finds them."""
+
 NOT_FINITE = "non-finite"
 """The error recorded for a prompt whose scores are infinite or NaN."""
+
+
+class Written(NamedTuple):
+    """An answer that a model writes if it always takes the most probable token."""
+
+    option: str
+    """The option that the text begins with; empty if none."""
+    column: int
+    """Its token or way (`AnswerTokens`); its first token if the text begins with no option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,46 @@ class Predictions:
     """
     answers: tuple[AnswerTokens, ...]
     """The answer tokens of each prompt."""
+    behind: Behind | None = None
+    """What was read behind the prompts, if a prompt's answers are whole texts."""
+
+    @property
+    def columns(self) -> Float[Tensor, "batch column"]:
+        """The logits and then those of the ways of whole texts, for the last column -1.
+
+        Logits share their normalizer: a column minus the log-sum-exp of `logits` is the
+        log-probability of a token or way.
+        """
+        if self.behind is None:
+            return self.logits
+        return torch.cat([self.logits, self.behind.ways.to(self.logits.dtype)], 1)
+
+    def detached(self) -> "Predictions":
+        """The predictions without a gradient."""
+        behind = self.behind and replace(self.behind, ways=self.behind.ways.detach())
+        return replace(self, logits=self.logits.detach(), behind=behind)
+
+    def written(self) -> list[list[Written]]:
+        """What each prompt's answer begins with; several if the most probable tokens are tied."""
+        ties = self.ties()
+        return [
+            [one for token in ties.get(index, [best]) for one in self._goes_on(index, (token,))]
+            for index, best in enumerate(self.token_ids.tolist())
+        ]
+
+    def _goes_on(self, index: int, tokens: tuple[int, ...]) -> list[Written]:
+        """The answers that begin with these tokens."""
+        answers = self.answers[index]
+        if not answers.whole:
+            return [Written(answers.option(tokens[0]), tokens[0])]
+        steps = {} if self.behind is None else self.behind.steps[index]
+        after = [path for path in steps if path[:-1] == tokens]
+        likely = [path for path in after if steps[path]]
+        found = [one for path in likely for one in self._goes_on(index, path)]
+        if self.behind is None or len(likely) < self.behind.tied[index].get(tokens, 1):
+            column = answers.begun(tokens)
+            found.append(Written(answers.option(column), column))
+        return found
 
     def ties(self) -> dict[int, list[int]]:
         """The most probable tokens of each prompt that has several, by its index."""
@@ -52,7 +106,7 @@ class Predictions:
 def predict(
     model: Model,
     batch: Batch,
-    answer_tokens: AnswerTokenizer,
+    answer_tokens: LookUp,
     *,
     embeddings: Float[Tensor, "batch token size"] | None = None,
     past: Cache | None = None,
@@ -71,8 +125,55 @@ def predict(
             lack unique tokens.
     """
     answers = tuple(answer_tokens(prompt) for prompt in batch.prompts)
+    return read_prompts(model, batch, answers, embeddings=embeddings, past=past).predictions()
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPass:
+    """A pass over prompts, behind which their whole answers are still to be read."""
+
+    model: Model
+    batch: Batch
+    answers: tuple[AnswerTokens, ...]
+    logits: Float[Tensor, "batch vocabulary"]
+    embeddings: Float[Tensor, "batch token size"] | None
+    past: Cache | None
+
+    def predictions(self) -> Predictions:
+        """The predictions, after a pass over the tokens of whole answers if there are any."""
+        ways = [own.ways for own in self.answers]
+        if not any(ways):
+            return Predictions(self.logits, self.answers)
+        behind = read_behind(
+            self.model,
+            self.batch,
+            ways,
+            self.logits,
+            embeddings=self.embeddings,
+            past=self.past,
+        )
+        return Predictions(self.logits, self.answers, behind)
+
+
+def read_prompts(
+    model: Model,
+    batch: Batch,
+    answers: Sequence[AnswerTokens],
+    *,
+    embeddings: Float[Tensor, "batch token size"] | None = None,
+    past: Cache | None = None,
+) -> PromptPass:
+    """The forward pass over prompts; see `predict`.
+
+    `answers` are those of each prompt or, for a single prompt, of each row of the embeddings. A
+    `past` behind which whole answers are read must keep what the pass adds (`gathered`).
+    """
+    following = max(longest_row(own.ways) for own in answers)
+    room = cache_for(model, batch.token_ids.shape[1] + following) if following else None
+    past = room if past is None else past
     logits = reader_of(model).answer_logits(batch, embeddings=embeddings, past=past)
-    return Predictions(logits, answers)
+    kept = None if room is None else past
+    return PromptPass(model, batch, tuple(answers), logits, embeddings, kept)
 
 
 def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:
@@ -88,7 +189,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
     predicted = predictions.token_ids.tolist()
     names = reader_of(model).answer_names(predicted)
     numbers = _numbers(predictions, predicted)
-    ties = predictions.ties()
+    written = predictions.written()
     tables: list[AnswerRows] = []
     for index, (tokenized, tokens) in enumerate(
         zip(batch.prompts, predictions.answers, strict=True)
@@ -97,7 +198,7 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
         if not finite[index]:
             tables.append(answer_error(model, prompt, NOT_FINITE))
             continue
-        given = {tokens.option(token) for token in ties.get(index, predicted[index : index + 1])}
+        given = {one.option for one in written[index]}
         scored, tied = prompt.answer.scored_by_next_token, len(given) > 1
         answer = TIE if tied else given.pop()
         key: Row = {"model": model.name, "prompt_id": prompt.id}
@@ -116,7 +217,8 @@ def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[
                 "option": name,
                 "probability": probability,
                 "relative_probability": share,
-                "token_ids": list(own),
+                "token_ids": [*chain.from_iterable(map(tokens.spelled, own))],
+                "whole": tokens.whole,
             }
             for (name, own), probability, share in zip(
                 tokens.of.items(), numbers[index].options, numbers[index].shares, strict=True
@@ -142,7 +244,7 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     answers = [tokens.tokens for tokens in predictions.answers]
     asked = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]
-    logits = token_logits(predictions.logits, asked)
+    logits = token_logits(predictions.columns, asked)
     layouts: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, tokens in enumerate(predictions.answers):
         layouts[tuple(map(len, tokens.of.values()))].append(index)
@@ -154,13 +256,28 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
         shares: Sequence[list[float] | list[None]] = [[None]] * len(indices)
         if len(sizes) > 1:
             parts = torch.split(own[:, 1:], list(sizes), dim=1)
-            shares = option_shares(torch.stack([part.logsumexp(1) for part in parts], 1))
+            totals = torch.stack([part.logsumexp(1) for part in parts], 1)
+            lengths = [_lengths(predictions.answers[index], logits[index][1:]) for index in indices]
+            if any(lengths):
+                totals = (totals - normalizers[indices, None]) / torch.tensor(lengths)
+            shares = option_shares(totals)
         by_option = torch.stack(options, 1).tolist()
         for index, *numbers in zip(
             indices, probabilities[:, 0].tolist(), by_option, shares, strict=True
         ):
             found[index] = _Numbers(*numbers)
     return [found[index] for index in range(len(logits))]
+
+
+def _lengths(answers: AnswerTokens, values: Float[Tensor, " _token"]) -> list[int]:
+    """The length of each option's most probable way; none if log-probabilities are not divided."""
+    if not answers.lengths:
+        return []
+    parts = torch.split(values, [*map(len, answers.of.values())])
+    return [
+        answers.lengths[own[int(part.argmax())]]
+        for own, part in zip(answers.of.values(), parts, strict=True)
+    ]
 
 
 def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
@@ -187,8 +304,9 @@ def token_logits(
 ) -> list[Float[Tensor, " _token"]]:
     """Logits of the given tokens for each prompt, in fp64 on the CPU.
 
-    Only these logits are copied from the device, for all prompts at once, because a GPU would
-    otherwise wait for each prompt, and a row of 128,256 logits in fp64 takes a megabyte.
+    Columns below zero are counted from the end. Only these logits are copied from the device, for
+    all prompts at once, because a GPU would otherwise wait for each prompt, and a row of 128,256
+    logits in fp64 takes a megabyte.
     """
     lengths = [len(own) for own in tokens]
     rows = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))

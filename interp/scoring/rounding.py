@@ -54,7 +54,8 @@ def _sizes(model: Model, prompt: Prompt) -> list[float]:
     """The absolute logits of a prompt's answer options; none if it cannot be read."""
     try:
         read = tokenize(model, [prompt])
-        tokens = list(AnswerTokenizer(model)(read[0]).tokens)
+        answers = AnswerTokenizer(model, "first")(read[0])
+        tokens = [answers.spelled(column)[0] for column in answers.tokens]
         with model.measuring():
             logits = reader_of(model).answer_logits(pad(model, read))[0]
     except (UserError, RuntimeError):  # reported when the prompt is measured

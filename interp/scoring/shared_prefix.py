@@ -16,7 +16,7 @@ from torch.nn import functional
 from transformers.cache_utils import Cache
 
 from interp.console import passed
-from interp.models.cache import KeyValues, gathered, holds_key_values_alone, is_long, joined
+from interp.models.cache import KeyValues, gathered, joined, readable_in_parts
 from interp.models.model import Model
 from interp.reading.budget import TokenBudget, unless_memory_ends
 from interp.reading.readers import CausalReader
@@ -30,8 +30,7 @@ from interp.reading.shared_batches import (
     shared_tokens,
 )
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, safe_width
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import Predictions, predict
+from interp.scoring.answers import LookUp, Predictions, predict, read_prompts
 
 _Result = TypeVar("_Result")
 
@@ -60,7 +59,7 @@ class LastPrefixes:
 
 
 def predict_batch(
-    model: Model, batch: Batch, answer_tokens: AnswerTokenizer, last: LastPrefixes | None = None
+    model: Model, batch: Batch, answer_tokens: LookUp, last: LastPrefixes | None = None
 ) -> Iterator[tuple[Batch, Predictions]]:
     """Yield a batch's prompts in order as plain batches, each with the predictions for its answers.
 
@@ -76,8 +75,10 @@ def predict_batch(
     last.tokens, last.states, last.places = _tokens_of(batch.prefixes), states, places
     for part in batch.parts:
         prompts = _prompts_of(batch, part)
-        past = gathered(states, _source(batch, part, places))
-        yield prompts, predict(model, prompts, answer_tokens, past=past)
+        answers = [answer_tokens(prompt) for prompt in prompts.prompts]
+        follows = any(own.ways for own in answers)
+        past = gathered(states, _source(batch, part, places), kept=follows)
+        yield prompts, read_prompts(model, prompts, answers, past=past).predictions()
 
 
 def _tokens_of(prefixes: Prefixes) -> list[Tokens]:
@@ -124,9 +125,12 @@ class Start:
     states: KeyValues
     source: Int[Tensor, "row column"]
 
-    def past(self, rows: int) -> Cache:
-        """A new cache of these columns, for the batch or for `rows` copies of its only prompt."""
-        return gathered(self.states, self.source.expand(rows, -1))
+    def past(self, rows: int, *, kept: bool = False) -> Cache:
+        """A new cache of these columns, for the batch or for `rows` copies of its only prompt.
+
+        `kept` is whether it also keeps what a pass adds, because other tokens follow.
+        """
+        return gathered(self.states, self.source.expand(rows, -1), kept=kept)
 
 
 @torch.no_grad()
@@ -150,16 +154,6 @@ def read_start(model: Model, batch: Batch, columns: int) -> Start:
     # Padding columns, which the attention mask hides, refer to the first token.
     source = torch.tensor(rows, device=device)[:, None] * width + batch.position_ids[:, :columns]
     return Start(CausalReader(model).read_prefixes(padded), source)
-
-
-def readable_in_parts(model: Model, tokens: int) -> bool:
-    """Whether reading prompts of up to this length in two steps leaves the logits unchanged.
-
-    This requires that the second step needs only the keys and values of the first, and that the
-    rotary frequencies are those of short prompts (`interp.models.cache`).
-    """
-    takes_parts = model.takes_positions and "past_key_values" in model.forward_arguments
-    return takes_parts and holds_key_values_alone(model) and not is_long(model, tokens)
 
 
 def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
@@ -197,7 +191,7 @@ def answer_batches(
 def read_all(
     model: Model,
     prompts: Sequence[TokenizedPrompt],
-    answer_tokens: AnswerTokenizer,
+    answer_tokens: LookUp,
     budget: TokenBudget,
     *,
     read: Callable[[Predictions], Sequence[_Result]],

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 import interp
 from interp.measurements.specs import Evaluate
 from interp.measuring.core import bind
+from interp.models.cache import readable_in_parts
 from interp.reading import shared_batches as layout
 from interp.reading.budget import TokenBudget
 from interp.reading.shared_batches import SharedBatch, shared_batches
 from interp.reading.tokens import ChatText, TokenizedPrompt, batches, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
-from interp.scoring.shared_prefix import predict_batch, read_all, readable_in_parts
+from interp.scoring.shared_prefix import predict_batch, read_all
 from interp_experiments.rulebreakers.instances import generate
 from interp_experiments.rulebreakers.prompts import prompt_set
 from tests.support.answers import with_options

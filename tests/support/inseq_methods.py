@@ -19,6 +19,8 @@ from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.method import TokenScores
 from interp.attribution.targets import Attributed, values_of
 from interp.models.model import Model
+from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answers import Predictions
 
 
 class _ExactIds(HuggingfaceDecoderOnlyModel):
@@ -109,7 +111,8 @@ class _Inseq:
 def _difference(attributed: Attributed) -> Any:
     def difference(args: Any) -> torch.Tensor:
         logits: torch.Tensor = args.forward_output.logits[:, -1]
-        return values_of(logits, [attributed] * len(logits))
+        answers = (AnswerTokens({}),) * len(logits)
+        return values_of(Predictions(logits, answers), [attributed] * len(logits))
 
     return difference
 

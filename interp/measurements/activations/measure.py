@@ -26,7 +26,7 @@ from interp.patching.checks import check_sums
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, tokens_of
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_error, answer_tables, predict
+from interp.scoring.answers import answer_error, answer_tables, read_prompts
 from interp.tables import Row
 
 SiteKey = tuple[str, int]
@@ -64,7 +64,7 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
         for layer in (layers_with(model, site) if spec.layers is None else spec.layers)
     ]
     locations = {key: locate(model, *key) for key in keys}
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, spec.answers)
     # A single prompt suffices to verify the sites.
     unchecked = model.architecture.causal
 
@@ -76,7 +76,9 @@ def activations(model: Model, spec: Activations, *, batch_tokens: int | None = N
                 check_sums(model, batch.prompts[0], spec.sites)
                 unchecked = False
             with vectors_at(locations, batch, places) as vectors:
-                predictions = predict(model, batch, answer_tokens)
+                answers = [answer_tokens(prompt) for prompt in batch.prompts]
+                prompt_pass = read_prompts(model, batch, answers)
+            predictions = prompt_pass.predictions()
         starts = np.cumsum([0, *map(len, places)])
         rows: list[PromptRows] = []
         for index, tables in enumerate(answer_tables(model, batch, predictions)):

@@ -35,7 +35,7 @@ class AnswerMeasurement(Measurement):
 
 def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers: probabilities of the options, prediction, correctness."""
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, spec.answers, normalize=spec.normalize)
 
     @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:
@@ -56,7 +56,7 @@ def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = Non
     Soft accuracy is the correct option's share of the total probability of all options, or null if
     the prompt offers no choice (Wang and Shi 2025, Section 4.1 and formula 5).
     """
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, spec.answers)
 
     @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:

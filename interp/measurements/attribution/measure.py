@@ -27,7 +27,11 @@ def attribution(model: Model, spec: Attribute, *, batch_tokens: int | None = Non
         UserError: a method does not support the model.
     """
     attributor = Attributor(
-        model, methods=spec.methods, target=spec.target, batch_tokens=batch_tokens
+        model,
+        methods=spec.methods,
+        target=spec.target,
+        answers=spec.answers,
+        batch_tokens=batch_tokens,
     )
 
     def measure_batch(batch: Batch) -> list[PromptRows]:

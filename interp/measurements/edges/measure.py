@@ -22,7 +22,7 @@ from interp.models.unembedding import ExactLogits
 from interp.patching.cells import PatchedMetrics, PatchingPair
 from interp.patching.checks import check_passes
 from interp.patching.pairs import contrast_of, is_checked
-from interp.patching.passes import answers_alone, read_whole
+from interp.patching.passes import answers_alone, answers_behind, read_whole
 from interp.patching.tables import pair_row
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
@@ -89,7 +89,12 @@ class _Pairs:
         self._rows = rows
         self._directions = directions
         self._logits = ExactLogits(model)
-        self._answer_tokens = AnswerTokenizer(model)
+        # A circuit's streams are not those of any pass, so nothing can be read behind them, and
+        # attention from behind is not part of the weights that softmax computes exactly.
+        reading = None
+        if isinstance(spec, Edges) and "softmax" not in spec.methods:
+            reading = answers_behind(model, spec.answers)
+        self._answer_tokens = AnswerTokenizer(model, reading)
         self._checked = False
 
     def __call__(self, batch: Batch) -> list[PromptRows]:

@@ -37,12 +37,12 @@ from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
 Logits = Mapping[str, float]
-"""The logit of each answer option: the log-sum-exp of its tokens' logits."""
+"""The logit of each answer option: the log-sum-exp of those of its tokens or whole texts."""
 
 
 def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> Measurement:
     """Measure the effects of each segment, and of each pair of segments, on the answer."""
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, spec.answers)
     budget = token_budget(model, batch_tokens)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
@@ -57,12 +57,13 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
         for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
             read = dict(zip(texts, logits, strict=False))
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
+            whole = answer_tokens(tokenized).whole
             tables: PromptRows = {"segment_effects": [], "coalition_values": []}
             for game in own:
                 answers = _compared(game.prompt, read[game.prompt.content])
                 values = _values(game, read, answers)
                 effects = _effect_rows(game, values, answers, spec.donors)
-                tables["segment_effects"] += [{**key, **row} for row in effects]
+                tables["segment_effects"] += [{**key, **row, "whole": whole} for row in effects]
                 tables["coalition_values"] += [
                     {**key, **row} for row in _coalition_rows(game, values)
                 ]
@@ -109,7 +110,7 @@ def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:
 def option_logits(predictions: Predictions) -> list[Logits]:
     """The logit of each option of each prompt, in fp64."""
     tokens = [tokens for answers in predictions.answers for tokens in answers.of.values()]
-    values = token_logits(predictions.logits, [answers.tokens for answers in predictions.answers])
+    values = token_logits(predictions.columns, [answers.tokens for answers in predictions.answers])
     starts = np.cumsum([0, *map(len, tokens[:-1])])
     with np.errstate(invalid="ignore"):  # non-finite values are reported as errors later
         logits = iter(np.logaddexp.reduceat(torch.cat(values).numpy(), starts).tolist())

@@ -17,7 +17,7 @@ from interp.patching.checks import check_causal, check_passes, check_patterns, c
 from interp.patching.estimates import Estimator
 from interp.patching.exact import ExactRows, native_grid
 from interp.patching.pairs import contrast_of, is_checked
-from interp.patching.passes import read_whole
+from interp.patching.passes import answers_behind, read_whole
 from interp.patching.sets import patch_nested
 from interp.patching.tables import pair_row, patch_rows, set_rows
 from interp.plugins import BACKENDS, load_plugin
@@ -101,7 +101,8 @@ class _Patching:
         self._estimator = (
             None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
         )
-        self._answer_tokens = AnswerTokenizer(model)
+        reading = None if spec.backend != NATIVE else answers_behind(model, spec.answers)
+        self._answer_tokens = AnswerTokenizer(model, reading)
         self._absent = "" if spec.layers else "; ".join(_absent_sites(model, spec.sites))
         self._checks = _checks(spec) if model.architecture.causal else []
 

@@ -38,7 +38,7 @@ def thought_effects(
     """Measure how thoughts affect answers, for a model that thinks."""
     budget = token_budget(model, batch_tokens)
     direct = replace(model, chat=replace(model.chat, thinking="off"), thoughts={})
-    read, read_direct = _Reader(model, budget), _Reader(direct, budget)
+    read, read_direct = _Reader(model, spec, budget), _Reader(direct, spec, budget)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         prompts = [tokenized.prompt for tokenized in batch.prompts]
@@ -49,10 +49,16 @@ def thought_effects(
             plain = [replace(prompt, segments={}, roles={}) for prompt in prompts]
             answers = read_direct([[prompt] for prompt in plain])
             found = read([list(own.texts(model)) for own in studied])
-        return [
-            _rows(model, own, logits, *at_once.values())
-            for own, logits, at_once in zip(studied, found, answers, strict=True)
-        ]
+            rows = [
+                _rows(model, own, logits, *at_once.values())
+                for own, logits, at_once in zip(studied, found, answers, strict=True)
+            ]
+        for prompt, tables in zip(plain, rows, strict=True):
+            whole = read_direct.reads_whole(prompt)
+            tables["thought_answers"] = [
+                {**row, "whole": whole} for row in tables["thought_answers"]
+            ]
+        return rows
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         row: Row = {"model": model.name, "prompt_id": prompt.id, "error": error}
@@ -87,9 +93,13 @@ def _key(prompt: Prompt) -> Key:
 class _Reader:
     """Computes the options' logits after texts; a prompt's identical texts are run only once."""
 
-    def __init__(self, model: Model, budget: TokenBudget) -> None:
+    def __init__(self, model: Model, spec: Thoughts, budget: TokenBudget) -> None:
         self._model, self._budget = model, budget
-        self._answer_tokens = AnswerTokenizer(model)
+        self._answer_tokens = AnswerTokenizer(model, spec.answers)
+
+    def reads_whole(self, prompt: Prompt) -> bool:
+        """Whether the options of a prompt are read as whole texts."""
+        return self._answer_tokens(tokenize(self._model, [prompt])[0]).whole
 
     def __call__(self, texts: Sequence[Iterable[Prompt]]) -> list[dict[Key, Logits]]:
         """The logits after each text of each prompt."""
