@@ -231,7 +231,7 @@ class PromptSet(Sequence[Prompt]):
         cells, groups, units = dict[Combination, int](), dict[str, int](), dict[Combination, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Combination] = []
-        for pair_id, factors in self._outlines():
+        for pair_id, factors in self.outlines():
             cell = tuple(factors[name] for name in self.strata)
             cell_of.append(cells.setdefault(cell, len(cells)))
             group_of.append(groups.setdefault(pair_id, len(groups)))
@@ -244,7 +244,8 @@ class PromptSet(Sequence[Prompt]):
         parts = Parts.of(group_of), Parts.of(unit_of)
         return Design(list(cells), cell_of, *parts, clusters, self.turns)
 
-    def _outlines(self) -> Iterator[Outline]:
+    def outlines(self) -> Iterator[Outline]:
+        """The outline of each prompt, in order."""
         if self.outline is not None:
             return map(self.outline, self.numbers)
         return (Outline(prompt.pair_id, prompt.factors) for prompt in self)
