@@ -30,7 +30,7 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import UserError, one_line, shortened
 from interp.models.families.settings import SWITCHES
 from interp.models.loading import ChatFormat
-from interp.prompts.gap import gap
+from interp.prompts.plain_text import paragraphs
 from interp.prompts.thought import Span
 
 
@@ -171,8 +171,7 @@ def chat_frame(
                 f"{tokenizer.name_or_path} has no chat template, without which a system prompt "
                 "cannot be written; omit the system prompt"
             )
-        # Paragraphs: the system message, then each question with its answer.
-        parts = [said + (gap(said) if role == "user" else "\n\n") for role, said in turns]
+        parts = paragraphs(turns)
         starts = accumulate(map(len, parts), initial=0)
         spans = tuple((at, at + len(said)) for at, (_, said) in zip(starts, turns, strict=False))
         return ChatFrame("".join(parts), "", "", templated=False, turns=spans)

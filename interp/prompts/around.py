@@ -1,86 +1,118 @@
 """What is written around prompts: an instruction, demonstrations, and the answer's beginning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from interp.errors import UserError, shortened
+from interp.errors import UserError, described, shortened
 from interp.prompts.answers import Choice, Label
-from interp.prompts.gap import gap
-from interp.prompts.prompt import INSTRUCTION, Demonstration, Messages, Prompt
+from interp.prompts.plain_text import gap
+from interp.prompts.prompt import INSTRUCTION, Demonstration, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.shots import Draw
+from interp.prompts.systems import dependence_factor
 from interp.prompts.thought import Span
+from interp.texts import MOST_SHOTS
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What is written around each prompt of a set."""
+def with_messages(
+    prompts: Sequence[Prompt],
+    *,
+    shots: int = 0,
+    shots_seed: int = 0,
+    system_prompt: str | None = None,
+    instruction: str | None = None,
+    answer_prefix: str | None = None,
+    pool: Sequence[Prompt] | None = None,
+    cluster: str | None = None,
+) -> PromptSet:
+    """The prompts with messages around them, which are segments of their own.
 
-    shots: int = 0
-    """Number of demonstrations."""
-    shots_seed: int = 0
-    """Seed of their draw and order."""
-    instruction: str | None = None
-    """First line of each prompt, also of each demonstration."""
-    answer_prefix: str | None = None
-    """Beginning of the answer, also of the answer of each demonstration."""
+    Demonstrations are other prompts, each written as the prompt itself, with its correct answer
+    (`interp.prompts.shots` says which are drawn). Both sides of a pair get the same ones.
 
-    def given(self) -> dict[str, str]:
-        """The texts and numbers that were asked for, by name."""
-        named = {"instruction": self.instruction, "answer_prefix": self.answer_prefix}
-        found = {name: text for name, text in named.items() if text is not None}
-        drawn = {"shots": str(self.shots), "shots_seed": str(self.shots_seed)}
-        return (drawn if self.shots else {}) | found
+    Args:
+        prompts: the prompts, as from `interp.load_prompts` or `interp.read_pairs`.
+        shots: number of demonstrations before each prompt: segments shot1, shot2 ...
+        shots_seed: seed of their draw and order.
+        system_prompt: the system message (segment system_prompt).
+        instruction: a first line of each prompt and of each demonstration (segment instruction).
+        answer_prefix: the beginning of the answer, after which it is read, and of the
+            demonstrations' answers (segment answer_prefix).
+        pool: the prompts from which demonstrations are drawn; by default, `prompts`. If these are a
+            part of a larger set, the whole set makes the draw independent of the part.
+        cluster: the factor that groups dependent prompts; by default, that of the prompts' system.
 
-    def put(self, prompts: PromptSet, pool: PromptSet, cluster: str | None = None) -> PromptSet:
-        """The prompts with everything around them.
+    Raises:
+        UserError: there are too few clusters to draw from, a correct answer cannot be written, or a
+            prompt already has messages of this kind.
+    """
+    asked = PromptSet.of(prompts)
+    if not isinstance(shots, int) or not 0 <= shots <= MOST_SHOTS:
+        raise UserError(f"shots is {described(shots)}; expected a whole number to {MOST_SHOTS}")
+    for name, text in (("instruction", instruction), ("system_prompt", system_prompt)):
+        if text is not None and (not isinstance(text, str) or not text.strip()):
+            raise UserError(f"{name} is {described(text)}; expected a text that is not empty")
+    around = _Around(
+        asked,
+        {"system": system_prompt, "answer_prefix": answer_prefix},
+        instruction,
+        None
+        if not shots
+        else Draw(
+            shots,
+            shots_seed,
+            asked,
+            asked if pool is None else PromptSet.of(pool),
+            cluster or dependence_factor(asked.system),
+        ),
+    )
+    drawn = {"shots": shots, "shots_seed": shots_seed} if shots else {}
+    texts = {
+        "system_prompt": system_prompt,
+        "instruction": instruction,
+        "answer_prefix": answer_prefix,
+    }
+    given = drawn | {name: text for name, text in texts.items() if text is not None}
+    about = {name: str(what) for name, what in given.items()}
+    for number in asked.numbers[:1]:
+        around.built(number)  # report at once what cannot be written
+    return replace(asked, build=around.built, description={**asked.description, **about})
 
-        Args:
-            prompts: the prompts.
-            pool: the prompts from which demonstrations are drawn, such as the whole set of which
-                `prompts` is a part, so that a prompt's demonstrations do not depend on a limit.
-            cluster: the factor that groups dependent prompts (`System.cluster`).
 
-        Raises:
-            UserError: there are too few clusters to draw from, or a prompt has an instruction,
-                demonstrations or an answer prefix of its own.
-        """
-        if not self.given():
-            return prompts
-        drawn = Draw(self.shots, self.shots_seed, prompts, pool, cluster) if self.shots else None
+@dataclass(frozen=True)
+class _Around:
+    """Builds prompts with messages around them."""
 
-        def built(number: int) -> Prompt:
-            prompt = prompts.build(number)
-            messages = self._begun(prompt)
-            if drawn is not None:
-                if messages.demonstrations:
-                    raise UserError(
-                        f"prompt {shortened(prompt.id, 60)!r} has demonstrations of its own; omit "
-                        "the shots"
-                    )
-                others = drawn.of(prompt)
-                shown = tuple(self._demonstration(one, messages.answer_prefix) for one in others)
-                messages = replace(messages, demonstrations=shown)
-            return replace(self._instructed(prompt), messages=messages)
+    prompts: PromptSet
+    messages: Mapping[str, str | None]
+    """The messages that all prompts get, by the name of the field of `Messages`."""
+    instruction: str | None
+    draw: Draw | None
 
-        around = replace(prompts, build=built, description={**prompts.description, **self.given()})
-        for number in prompts.numbers[:1]:
-            built(number)  # report what cannot be written at once
-        return around
-
-    def _begun(self, prompt: Prompt) -> Messages:
+    def built(self, number: int) -> Prompt:
+        """The prompt with this number."""
+        prompt = self.prompts.build(number)
         own = prompt.messages
-        if self.answer_prefix is None:
-            return own
-        if own.answer_prefix:
+        given = {name: text for name, text in self.messages.items() if text is not None}
+        if taken := [name for name in given if getattr(own, name)]:
             raise UserError(
-                f"prompt {shortened(prompt.id, 60)!r} has its own answer prefix, "
-                f"{shortened(own.answer_prefix, 60)!r}; omit the one for all prompts"
+                f"prompt {shortened(prompt.id, 60)!r} has its own {taken[0].replace('_', ' ')}, "
+                f"{shortened(getattr(own, taken[0]), 60)!r}; omit the one for all prompts"
             )
-        return replace(own, answer_prefix=self.answer_prefix)
+        messages = replace(own, **given)
+        if self.draw is not None:
+            if own.demonstrations:
+                raise UserError(
+                    f"prompt {shortened(prompt.id, 60)!r} has demonstrations of its own; omit the "
+                    "shots"
+                )
+            prefix = messages.answer_prefix
+            shown = tuple(self._demonstration(one, prefix) for one in self.draw.of(prompt))
+            messages = replace(messages, demonstrations=shown)
+        return replace(self._instructed(prompt), messages=messages)
 
     def _instructed(self, prompt: Prompt) -> Prompt:
-        """The prompt with the instruction as its first line, a segment of its own."""
+        """The prompt with the instruction as its first line."""
         if self.instruction is None:
             return prompt
         if INSTRUCTION in prompt.segments or INSTRUCTION in prompt.roles:
@@ -98,7 +130,6 @@ class Around:
         )
 
     def _demonstration(self, other: Prompt, prefix: str) -> Demonstration:
-        """A prompt with its correct answer, both written as for the prompt that is asked."""
         answer = prefix + gap(prefix) + _correct(other)
         return Demonstration(self._instructed(other).text, answer, other.id)
 

@@ -97,6 +97,20 @@ class Messages:
             for turn in (("user", shown.question), ("assistant", shown.answer))
         )
 
+    def record(self) -> dict[str, object]:
+        """The messages that there are, as the prompts table gives them."""
+        shown = [
+            {"question": one.question, "answer": one.answer}
+            | ({"prompt_id": one.source} if one.source else {})
+            for one in self.demonstrations
+        ]
+        given = {
+            SYSTEM_PROMPT: self.system,
+            "demonstrations": shown,
+            ANSWER_PREFIX: self.answer_prefix,
+        }
+        return {name: what for name, what in given.items() if what}
+
     def segments(self, turns: Sequence[Span]) -> dict[str, Span]:
         """The span of each segment before the prompt: system_prompt, shot1, shot2 ...
 

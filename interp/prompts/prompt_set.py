@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from interp.console import counted
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
-from interp.prompts.prompt import Combination, DonorSource, Prompt
+from interp.prompts.prompt import ALONE, Combination, DonorSource, Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from interp.prompts.design import Design
 
-TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
-"""Columns that the prompts table has for every system."""
+TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight", "messages"})
+"""Columns of the prompts table that are no factors."""
 
 
 class Outline(NamedTuple):
@@ -147,7 +147,8 @@ class PromptSet(Sequence[Prompt]):
             digest.update(prompt_record(prompt).encode())
             if isinstance(prompt.answer, FreeText):
                 modules.add(prompt.answer.parse.__module__)
-            layout = (*prompt.factors, *prompt.segments)
+            around = () if prompt.messages == ALONE else ("messages",)
+            layout = (*prompt.factors, *prompt.segments, *around)
             if layout not in layouts:
                 layouts.add(layout)
                 columns = {**columns, **_row(prompt, 1.0), **columns}
@@ -279,6 +280,8 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     }
     for name, (start, end) in prompt.segments.items():
         row[f"{name}_start"], row[f"{name}_end"] = start, end
+    if prompt.messages != ALONE:
+        row["messages"] = json.dumps(prompt.messages.record(), ensure_ascii=False)
     return row
 
 

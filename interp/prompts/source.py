@@ -104,10 +104,15 @@ class PromptSource(Options):
             prompts: the prompts to ask.
             whole: the prompts that they were drawn from, and demonstrations are.
         """
-        from interp.prompts.around import Around
-
-        asked = Around(self.shots, self.shots_seed, self.instruction, self.answer_prefix)
-        if not asked.given():
+        if not self.written:
             return prompts
-        system = self._system()
-        return asked.put(prompts, whole, system.cluster or system.unit)
+        from interp.prompts.around import with_messages
+
+        return with_messages(prompts, pool=whole, **self.written)
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The options that ask for something around the prompts, with their values."""
+        drawn = {"shots": self.shots, "shots_seed": self.shots_seed} if self.shots else {}
+        texts = {"instruction": self.instruction, "answer_prefix": self.answer_prefix}
+        return drawn | {name: text for name, text in texts.items() if text is not None}

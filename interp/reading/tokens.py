@@ -14,7 +14,7 @@ from interp.models.cache import is_long
 from interp.models.chat_template import write
 from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
-from interp.prompts.gap import gap
+from interp.prompts.plain_text import gap
 from interp.prompts.prompt import ALONE, ANSWER_PREFIX, Prompt
 from interp.prompts.thought import Span, Thought
 

@@ -9,7 +9,7 @@ from itertools import chain, combinations
 from interp.errors import ModelError, UserError, shortened
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
-from interp.prompts.gap import gap
+from interp.prompts.plain_text import gap
 from interp.prompts.prompt import Prompt
 from interp.reading.outputs import class_names, fixed_answers
 from interp.reading.readers import reader_of

@@ -1,11 +1,23 @@
-"""The white space between a text and the word that follows it."""
+"""Messages as plain text, and the white space between a text and the word that follows it."""
 
 import unicodedata
+from collections.abc import Iterable
 
 _EITHER_WAY = frozenset("\"'`*$")
 """Marks that serve as both opening and closing marks: quotation marks and the marks around
 emphasis, code and formulas.
 """
+
+
+def paragraphs(turns: Iterable[tuple[str, str]]) -> list[str]:
+    """What models without a chat template read for each turn before a prompt.
+
+    The system message is a paragraph, and so is each question with its answer.
+
+    Args:
+        turns: role (system, user or assistant) and content of each.
+    """
+    return [said + (gap(said) if role == "user" else "\n\n") for role, said in turns]
 
 
 def gap(text: str) -> str:
