@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from interp.prompts.answers import Completion as Completion
     from interp.prompts.answers import FreeText as FreeText
     from interp.prompts.answers import Label as Label
+    from interp.prompts.around import with_messages as with_messages
     from interp.prompts.own.facts import read_facts as read_facts
     from interp.prompts.own.pairs import read_pairs as read_pairs
     from interp.prompts.prompt import Demonstration as Demonstration

@@ -71,7 +71,7 @@ def run(
             time.
         prompts: prompts from `load_prompts`, or any sequence of prompts; allowed only for a
             measurement. By default, prompts are loaded according to the options of `PromptSource`:
-            system, data, limit, seed, template.
+            system, data, limit, seed, template, shots, shots_seed, instruction, answer_prefix.
         options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
             (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), named like the
             flags. With `out`, results are written to a run folder, and repeating the call resumes

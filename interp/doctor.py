@@ -190,6 +190,7 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
     written = "by the chat template" if first.chat.templated else "without a chat template"
     yield Finding("first prompt", f"{len(first)} tokens, written {written}: {ends}")
+    yield Finding("as the model reads it", repr(first.chat.text))
     yield from _thinking(model)
     yield from _beginning(model, first)
     yield from _special(model)

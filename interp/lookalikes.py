@@ -19,6 +19,9 @@ _UNDRAWN = re.compile(
 )
 """Characters that show nothing, beside those of Unicode's categories Cf and Cc."""
 
+UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Control characters other than tabs and line breaks, halves of characters, and noncharacters."""
+
 _DRAWN_ALIKE = str.maketrans(
     "\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0423"
     "\u0430\u0435\u0455\u0456\u0458\u043e\u0440\u0441\u0445\u0443"

@@ -567,6 +567,12 @@ PROMPTS = table(
         "where the segment ends: the first character after it",
         "characters, from 0",
     ),
+    column(
+        "messages",
+        TEXT,
+        "messages around the text, as JSON: system_prompt, demonstrations (each with question, "
+        "answer and, if it was drawn, prompt_id) and answer_prefix; no column if there are none",
+    ),
 )
 """The table of prompts that every run writes, next to its measurements."""
 

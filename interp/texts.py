@@ -8,6 +8,7 @@ from pathlib import Path
 
 from interp.choices import DTYPE_ALIASES, DTYPES
 from interp.errors import shortened, unknown
+from interp.lookalikes import UNREADABLE, is_blank
 from interp.plugins import SYSTEMS, plugins
 
 MOST_PAIRS = 10**9
@@ -15,6 +16,9 @@ MOST_PAIRS = 10**9
 
 LARGEST_SEED = 2**32 - 1
 """The largest seed that all of our random number generators accept."""
+
+MOST_SHOTS = 64
+"""The largest number of demonstrations; tables and figures have a segment for each."""
 
 MOST_WORKERS = MOST_THREADS = 1024
 
@@ -102,6 +106,15 @@ def template(text: str) -> tuple[str, ...]:
     if not text.strip():
         raise ValueError("a template is empty; expected one such as {premise1}\\n{question}")
     return (text.replace("\\n", "\n"),)
+
+
+def passage(text: str) -> str:
+    r"""A text for the model, in which "\n" stands for a line break (hard to type in shells)."""
+    if is_blank(text):
+        raise ValueError("got an empty text; expected some words, or omit the option")
+    if unreadable := UNREADABLE.search(text):
+        raise ValueError(f"got the character {unreadable[0]!r}, which no text should hold")
+    return text.replace("\\n", "\n")
 
 
 def number(text: str) -> float:

@@ -22,13 +22,22 @@ class OfFacts(Spec):
     """A measurement of all facts underlying a system's prompts, in the order of the data."""
 
     group = "probe"
-    unused = ("limit", "seed")
+    unused = ("limit", "seed", "shots", "shots_seed", "instruction", "answer_prefix")
     schemas = "interp_probes.tables:SCHEMAS"
 
     def prompts_of(self, source: "PromptSource") -> "PromptSet":
-        """The facts as prompts."""
+        """The facts as prompts.
+
+        Raises:
+            UserError: the system has no facts, or something is to be written around them.
+        """
         from interp.prompts.systems import load_facts
 
+        if source.written:
+            raise UserError(
+                f"facts are asked as they are; omit {', '.join(source.written)}, or put messages "
+                "around them in Python (interp.with_messages)"
+            )
         return load_facts(source.system, data=source.data)
 
     def arranged(self, prompts: Prompts) -> Prompts:

@@ -49,7 +49,8 @@ class LogicalFormsStudy(Study):
         stages = []
         for name, (chosen, some) in zip(STAGES, limits.items(), strict=True):
             prompts = chosen.prompts(seed=source.seed, data=source.data)
-            stages.append(Stage(name, prompts.spread(some, source.seed), SoftScore()))
+            asked = source.around(prompts.spread(some, source.seed), prompts)
+            stages.append(Stage(name, asked, SoftScore()))
         return stages
 
     def report(self, folder: "StudyFolder") -> "Report":

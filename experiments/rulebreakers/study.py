@@ -37,12 +37,13 @@ class RulebreakersStudy(Study):
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, knowledge, residual streams, and examples."""
-        from interp.prompts.systems import load_facts, load_prompts
+        from interp.prompts.systems import find_system, load_facts
         from interp_experiments.rulebreakers.attribution_sections import EXAMPLE_PAIRS
 
         seed, data = source.seed, source.data
-        pairs = source.pairs(self.default_limit)
-        prompts = load_prompts("rulebreakers", limit=pairs, seed=seed, data=data)
+        whole = find_system("rulebreakers").prompts(seed=seed, data=data)
+        prompts = source.drawn(whole, self.default_limit)
+        prompts.check()
         facts = _about(prompts, load_facts("rulebreakers", data=data))
         probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
         examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)

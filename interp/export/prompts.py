@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from importlib.metadata import version
 from inspect import cleandoc
@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from interp.console import counted
 from interp.errors import UserError
 from interp.prompts.answers import Choice
+from interp.prompts.plain_text import gap, paragraphs
 from interp.prompts.prompt import ALONE, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import installed_system
@@ -31,33 +32,82 @@ def task_name(system: str) -> str:
 
 
 def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of lm-evaluation-harness, by name."""
+    """The files of a task of lm-evaluation-harness, by name.
+
+    Messages around a prompt become part of its text, as models without a chat template read them.
+    """
     name = task_name(prompts.system)
-    return _shared(prompts) | {
+    return _shared(prompts, _as_text) | {
         f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts),
         f"{name}_task.py": _filled("lm_eval_task.py.jinja", prompts),
     }
 
 
 def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of Inspect, by name."""
+    """The files of a task of Inspect, by name; messages before a prompt remain messages."""
     name = task_name(prompts.system)
-    return _shared(prompts) | {f"{name}.py": _filled("inspect.py.jinja", prompts)}
+    return _shared(prompts, _as_messages) | {f"{name}.py": _filled("inspect.py.jinja", prompts)}
 
 
-def prompt_lines(prompts: PromptSet) -> str:
+def _alone(prompt: Prompt) -> Mapping[str, object]:
+    """No fields.
+
+    Raises:
+        UserError: there are messages around the prompt.
+    """
+    if prompt.messages != ALONE:
+        raise UserError(
+            f"prompt {prompt.id} has messages around it, which data sets do not hold; use prompts "
+            "without messages"
+        )
+    return {}
+
+
+def _as_text(prompt: Prompt) -> Mapping[str, object]:
+    """The text with the messages around it."""
+    messages = prompt.messages
+    text = "".join(paragraphs(messages.turns)) + prompt.text
+    prefix = messages.answer_prefix
+    return {"text": text + gap(text) + prefix if prefix else text}
+
+
+def _as_messages(prompt: Prompt) -> Mapping[str, object]:
+    """The messages up to the prompt, if there are others before it.
+
+    Raises:
+        UserError: the answer has a beginning, which the other library cannot continue.
+    """
+    messages = prompt.messages
+    if messages.answer_prefix:
+        raise UserError(
+            f"prompt {prompt.id} has an answer prefix, which Inspect's models do not continue; "
+            "omit it, or put it at the end of the prompt"
+        )
+    if messages == ALONE:
+        return {}
+    turns = (*messages.turns, ("user", prompt.text))
+    return {"messages": [{"role": role, "content": content} for role, content in turns]}
+
+
+def prompt_lines(
+    prompts: PromptSet, around: Callable[[Prompt], Mapping[str, object]] = _alone
+) -> str:
     """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
 
     A factor with the name of another field is omitted.
+
+    Args:
+        prompts: the prompts.
+        around: the fields that a prompt has for the messages around it.
     """
-    rows = (_row(prompt, prompts.weight(prompt)) for prompt in prompts)
+    rows = ({**_row(prompt, prompts.weight(prompt)), **around(prompt)} for prompt in prompts)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
-def _shared(prompts: PromptSet) -> dict[str, str]:
+def _shared(prompts: PromptSet, around: Callable[[Prompt], Mapping[str, object]]) -> dict[str, str]:
     name = task_name(prompts.system)
     answers = resources.files("interp.export").joinpath("answers.py").read_text(encoding="utf-8")
-    return {f"{name}.jsonl": prompt_lines(prompts), f"{name}_answers.py": answers}
+    return {f"{name}.jsonl": prompt_lines(prompts, around), f"{name}_answers.py": answers}
 
 
 def _row(prompt: Prompt, weight: float) -> dict[str, object]:
@@ -66,11 +116,6 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
         raise UserError(
             f"prompt {prompt.id} requires {answer.needs}, which exported tasks cannot judge; use "
             "prompts that offer a choice"
-        )
-    if prompt.messages != ALONE:
-        raise UserError(
-            f"prompt {prompt.id} has messages around it, which exported tasks do not support; "
-            "use prompts without messages"
         )
     fields = {
         "prompt_id": prompt.id,

@@ -15,12 +15,12 @@ import re
 import resource
 import signal
 import threading
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from transformers import PreTrainedTokenizerBase
 from interp.errors import UserError, one_line, shortened
 from interp.models.families.settings import SWITCHES
 from interp.models.loading import ChatFormat
+from interp.prompts.plain_text import paragraphs
+from interp.prompts.thought import Span
 
 
 @contextmanager
@@ -105,11 +107,6 @@ MARKER = "Where is message 5d41402a?"
 ANSWER = "Yes"
 _DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
-_EITHER_WAY = frozenset("\"'`*$")
-"""Marks that serve as both opening and closing marks: quotation marks and the marks around
-emphasis, code and formulas.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class ChatFrame:
@@ -125,6 +122,13 @@ class ChatFrame:
     direct: str = ""
     """Text added after `after` to suppress a thought if the template has no switch for this: an
     empty thought, or the opening of the answer channel."""
+    turns: tuple[Span, ...] = ()
+    """Where `before` has the content of the system prompt, if one was asked for, and of each
+    earlier turn."""
+
+    def record(self) -> dict[str, str | bool]:
+        """The texts, for records and hashes; prompts have the turns."""
+        return {name: text for name, text in asdict(self).items() if name != "turns"}
 
 
 PLAIN = ChatFrame("", "", "", templated=False)
@@ -158,7 +162,7 @@ def chat_frame(
     Without a template, the frame consists only of the earlier turns, in plain text.
 
     Raises:
-        UserError: the template fails; changes, loses or repeats the message; writes a different
+        UserError: the template fails; changes, loses or repeats a message; writes a different
             frame each time; or omits a turn or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
@@ -167,9 +171,10 @@ def chat_frame(
                 f"{tokenizer.name_or_path} has no chat template, without which a system prompt "
                 "cannot be written; omit the system prompt"
             )
-        # Paragraphs: the system message, then each question with its answer.
-        text = "".join(said + (gap(said) if role == "user" else "\n\n") for role, said in turns)
-        return ChatFrame(text, "", "", templated=False)
+        parts = paragraphs(turns)
+        starts = accumulate(map(len, parts), initial=0)
+        spans = tuple((at, at + len(said)) for at, (_, said) in zip(starts, turns, strict=False))
+        return ChatFrame("".join(parts), "", "", templated=False, turns=spans)
     template = f"the chat template of {tokenizer.name_or_path}"
     asked = [*turns, ("user", MARKER)]
     texts = {write(tokenizer, chat, asked) for _ in range(RENDERINGS)}
@@ -195,32 +200,47 @@ def chat_frame(
                 f"{content!r:.60}; omit this message"
             )
     opening = answer_opening(tokenizer, chat, asked, text)
-    return ChatFrame(before, rest[0], opening if opening.isspace() else "", templated=True)
+    opening = opening if opening.isspace() else ""
+    spans = _turn_spans(tokenizer, chat, turns, before)
+    return ChatFrame(before, rest[0], opening, templated=True, turns=spans)
 
 
-def gap(text: str) -> str:
-    """The separator that ordinary writing puts between a string and the next word.
+def _turn_spans(
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, turns: Sequence[Turn], before: str
+) -> tuple[Span, ...]:
+    """Where the text before the message has the content of each earlier turn.
 
-    It is a space, except after white space, an opening bracket or quotation mark, or Chinese or
-    Japanese script, where it is empty.
+    The template writes marks in place of the contents. A search for the contents themselves could
+    find them inside each other, or in the template's own words.
     """
-    return " " if _is_set_off(text) else ""
-
-
-def _is_set_off(text: str) -> bool:
-    if not text or text[-1].isspace():
-        return False
-    last, kind = text[-1], unicodedata.category(text[-1])
-    if last in _EITHER_WAY or kind in ("Pi", "Pf"):
-        before = text.rstrip(last)
-        if before.endswith((f"{last}:", f"{last}=")):  # {"answer":"
-            return False
-        if before.endswith((":", "=")):  # closing in "**Answer:**", opening in <a href="
-            return before.rpartition("\n")[2].count(text[len(before) :]) % 2 == 1
-        return _is_set_off(before)
-    wide = unicodedata.east_asian_width(last) in ("W", "F") and (kind == "Lo" or kind[0] == "P")
-    korean = unicodedata.name(last, "").startswith("HANGUL")
-    return kind != "Ps" and (korean or not wide)
+    said = [content for _, content in turns]
+    marks = [f"Turn 4f1d2a{number:06}." for number in range(len(turns) + 1)]
+    marked = [(role, mark) for (role, _), mark in zip(turns, marks, strict=False)]
+    if chat.system and chat.system.strip():
+        said, marks = [chat.system, *said], [marks[-1], *marks[:-1]]
+        chat = replace(chat, system=marks[0])
+    else:
+        marks = marks[:-1]
+    if not said:
+        return ()
+    text = write(tokenizer, chat, [*marked, ("user", MARKER)]).partition(MARKER)[0]
+    lead, *pieces = re.split(f"({'|'.join(marks)})", text)
+    at, spans = len(lead), dict[str, Span]()
+    for mark, rest in zip(pieces[::2], pieces[1::2], strict=True):
+        content = said[marks.index(mark)]
+        # Many templates remove white space at the ends of a message.
+        found = [one for one in (content, content.strip()) if before.startswith(one + rest, at)]
+        if not found or mark in spans:
+            break
+        spans[mark] = (at, at + len(found[0]))
+        at += len(found[0] + rest)
+    if len(spans) < len(marks) or at < len(before) or not before.startswith(lead):
+        raise UserError(
+            f"the chat template of {tokenizer.name_or_path} changes or repeats a message before "
+            "the prompt, so it cannot be located as a segment; expected every message verbatim, "
+            "once"
+        )
+    return tuple(spans[mark] for mark in marks)
 
 
 def answer_opening(

@@ -61,7 +61,7 @@ class AnswerOption:
                     f"the name or a form of the option {self.name!r} is {shortened(repr(text))}; "
                     "expected a string that is not empty"
                 )
-            _check_visible("option", text)
+            check_visible("option", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class FreeText:
     def __post_init__(self) -> None:
         _check_texts("accepted answers", self.accepted)
         for text in self.accepted:
-            _check_visible("accepted answer", text)
+            check_visible("accepted answer", text)
         if not callable(self.parse) or not hasattr(self.parse, "__qualname__"):
             raise UserError(
                 f"the parser is {described(self.parse)}; expected a named function from a string "
@@ -233,7 +233,7 @@ class Completion:
     def __post_init__(self) -> None:
         _check_texts("expected names", self.expected)
         for text in self.expected:
-            _check_visible("expected name", text)
+            check_visible("expected name", text)
         if self.excluded != ():
             _check_texts("excluded names", self.excluded)
 
@@ -297,7 +297,7 @@ def _check_texts(what: str, texts: object) -> None:
         raise UserError(f"the {what} are {described(texts)}; expected a tuple of non-empty strings")
 
 
-def _check_visible(what: str, text: str) -> None:
+def check_visible(what: str, text: str) -> None:
     """Raise a UserError if a text has characters that nobody sees but tokenizers read."""
     if problem := unseen(text):
         raise UserError(

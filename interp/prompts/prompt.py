@@ -1,11 +1,11 @@
 """One prompt: its text and parts, the messages around it, its donors, and the requested answer."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from interp.errors import UserError, described, shortened
-from interp.prompts.answers import Answer
+from interp.prompts.answers import Answer, check_visible
 from interp.prompts.thought import Span, Thought
 
 DonorKind = Literal["instance", "counterpart"]
@@ -14,6 +14,9 @@ DonorKind = Literal["instance", "counterpart"]
 
 Combination = tuple[Hashable, ...]
 """A combination of values, one for each of several factors."""
+
+SYSTEM_PROMPT, INSTRUCTION, ANSWER_PREFIX = "system_prompt", "instruction", "answer_prefix"
+"""Names of the segments that may stand around the parts of a prompt's own text."""
 
 DONORS = 8
 """Default number of a prompt's donors from other instances."""
@@ -49,6 +52,8 @@ class Demonstration:
 
     question: str
     answer: str
+    source: str = ""
+    """Id of the prompt from which it was drawn; empty if it was written by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class Messages:
     """The messages around a prompt's text, which is the user's last message.
 
     Raises:
-        UserError: a message is empty, or the prefix begins or ends with white space.
+        UserError: a message is empty, or the prefix begins or ends with white space or has
+            characters that nobody sees.
     """
 
     system: str | None = None
@@ -79,6 +85,7 @@ class Messages:
                 f"the answer prefix is {shortened(repr(prefix))}; expected a string without "
                 "white space at its ends, since the answer adds it"
             )
+        check_visible("answer prefix", prefix)
 
     @property
     def turns(self) -> tuple[tuple[str, str], ...]:
@@ -89,6 +96,36 @@ class Messages:
             for shown in self.demonstrations
             for turn in (("user", shown.question), ("assistant", shown.answer))
         )
+
+    def record(self) -> dict[str, object]:
+        """The messages that there are, as the prompts table gives them."""
+        shown = [
+            {"question": one.question, "answer": one.answer}
+            | ({"prompt_id": one.source} if one.source else {})
+            for one in self.demonstrations
+        ]
+        given = {
+            SYSTEM_PROMPT: self.system,
+            "demonstrations": shown,
+            ANSWER_PREFIX: self.answer_prefix,
+        }
+        return {name: what for name, what in given.items() if what}
+
+    def segments(self, turns: Sequence[Span]) -> dict[str, Span]:
+        """The span of each segment before the prompt: system_prompt, shot1, shot2 ...
+
+        A demonstration reaches from its question to the end of its answer, and contains what the
+        chat template writes between the two.
+
+        Args:
+            turns: the span of each turn before the prompt, beginning with the system message, of
+                this prompt or for all prompts, if there is one.
+        """
+        shown = list(turns[len(turns) - 2 * len(self.demonstrations) :])
+        system = turns[: len(turns) - len(shown)]
+        both = zip(shown[::2], shown[1::2], strict=True)
+        found = {f"shot{n}": (asked[0], said[1]) for n, (asked, said) in enumerate(both, start=1)}
+        return {SYSTEM_PROMPT: system[0], **found} if system else found
 
 
 ALONE = Messages()

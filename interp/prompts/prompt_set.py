@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from interp.console import counted
 from interp.errors import UserError, shortened
 from interp.prompts.answers import FreeText
-from interp.prompts.prompt import Combination, DonorSource, Prompt
+from interp.prompts.prompt import ALONE, Combination, DonorSource, Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from interp.prompts.design import Design
 
-TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight"})
-"""Columns that the prompts table has for every system."""
+TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight", "messages"})
+"""Columns of the prompts table that are no factors."""
 
 
 class Outline(NamedTuple):
@@ -147,7 +147,8 @@ class PromptSet(Sequence[Prompt]):
             digest.update(prompt_record(prompt).encode())
             if isinstance(prompt.answer, FreeText):
                 modules.add(prompt.answer.parse.__module__)
-            layout = (*prompt.factors, *prompt.segments)
+            around = () if prompt.messages == ALONE else ("messages",)
+            layout = (*prompt.factors, *prompt.segments, *around)
             if layout not in layouts:
                 layouts.add(layout)
                 columns = {**columns, **_row(prompt, 1.0), **columns}
@@ -231,7 +232,7 @@ class PromptSet(Sequence[Prompt]):
         cells, groups, units = dict[Combination, int](), dict[str, int](), dict[Combination, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Combination] = []
-        for pair_id, factors in self._outlines():
+        for pair_id, factors in self.outlines():
             cell = tuple(factors[name] for name in self.strata)
             cell_of.append(cells.setdefault(cell, len(cells)))
             group_of.append(groups.setdefault(pair_id, len(groups)))
@@ -244,7 +245,8 @@ class PromptSet(Sequence[Prompt]):
         parts = Parts.of(group_of), Parts.of(unit_of)
         return Design(list(cells), cell_of, *parts, clusters, self.turns)
 
-    def _outlines(self) -> Iterator[Outline]:
+    def outlines(self) -> Iterator[Outline]:
+        """The outline of each prompt, in order."""
         if self.outline is not None:
             return map(self.outline, self.numbers)
         return (Outline(prompt.pair_id, prompt.factors) for prompt in self)
@@ -278,6 +280,8 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     }
     for name, (start, end) in prompt.segments.items():
         row[f"{name}_start"], row[f"{name}_end"] = start, end
+    if prompt.messages != ALONE:
+        row["messages"] = json.dumps(prompt.messages.record(), ensure_ascii=False)
     return row
 
 

@@ -38,6 +38,17 @@ class PromptSource(Options):
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
     """phrasings of your own pairs, such as "{premise1} {premise2}\\n{question}", instead of one
     segment per line; each phrasing turns every row into a prompt"""
+    shots: Annotated[int, Field(ge=0, le=texts.MOST_SHOTS)] = 0
+    """demonstrations before each prompt: N other prompts with their correct answers, from other
+    clusters and without its entities, balanced over sides and answers, the same for both sides of a
+    pair"""
+    shots_seed: Seed = 0
+    """seed of the draw and of the order of the demonstrations"""
+    instruction: Annotated[str | None, FromText(texts.passage, "TEXT")] = None
+    """a first line for each prompt, also for each demonstration"""
+    answer_prefix: Annotated[str | None, FromText(texts.passage, "TEXT")] = None
+    """beginning of the answer, such as "Answer:", after which it is read; also that of the
+    demonstrations' answers"""
 
     @model_validator(mode="before")
     @classmethod
@@ -52,17 +63,20 @@ class PromptSource(Options):
         return given
 
     @model_validator(mode="after")
-    def _check_template(self) -> "PromptSource":
+    def _check_together(self) -> "PromptSource":
         if self.template and self.system != OWN_PAIRS:
             raise UserError(
                 f"a template composes your own pairs (--system {OWN_PAIRS}); the prompts of "
                 f"{self.system} already have phrasings"
             )
+        if self.shots_seed and not self.shots:
+            raise UserError("got a seed of shots, but no shots; name their number with --shots N")
         return self
 
     def load(self) -> "PromptSet":
-        """The prompts, drawn and checked."""
-        return self._system().load(limit=self.limit, seed=self.seed, data=self.data)
+        """The prompts, drawn and checked, with what is written around them."""
+        prompts = self._system().load(limit=self.limit, seed=self.seed, data=self.data)
+        return self.around(prompts, self.whole() if self.shots else prompts)
 
     def whole(self) -> "PromptSet":
         """All prompts to draw from, not yet checked."""
@@ -79,6 +93,26 @@ class PromptSource(Options):
         return None if self.limit == "all" else self.limit or default
 
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
-        """The prompts of as many pairs as the limit allows, spread evenly."""
+        """The prompts of as many pairs as the limit allows, spread evenly (see `around`)."""
         pairs = self.pairs(default)
-        return prompts if pairs is None else prompts.spread(pairs, self.seed)
+        return self.around(prompts if pairs is None else prompts.spread(pairs, self.seed), prompts)
+
+    def around(self, prompts: "PromptSet", whole: "PromptSet") -> "PromptSet":
+        """The prompts with the instruction, demonstrations and answer prefix that are asked for.
+
+        Args:
+            prompts: the prompts to ask.
+            whole: the prompts that they were drawn from, and demonstrations are.
+        """
+        if not self.written:
+            return prompts
+        from interp.prompts.around import with_messages
+
+        return with_messages(prompts, pool=whole, **self.written)
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The options that ask for something around the prompts, with their values."""
+        drawn = {"shots": self.shots, "shots_seed": self.shots_seed} if self.shots else {}
+        texts = {"instruction": self.instruction, "answer_prefix": self.answer_prefix}
+        return drawn | {name: text for name, text in texts.items() if text is not None}

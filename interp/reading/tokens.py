@@ -11,10 +11,11 @@ from torch import Tensor
 from interp.choices import ALL, LAST, POOLED, RESERVED, TEMPLATE
 from interp.errors import UserError, shortened
 from interp.models.cache import is_long
-from interp.models.chat_template import gap, write
+from interp.models.chat_template import write
 from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
-from interp.prompts.prompt import ALONE, Prompt
+from interp.prompts.plain_text import gap
+from interp.prompts.prompt import ALONE, ANSWER_PREFIX, Prompt
 from interp.prompts.thought import Span, Thought
 
 
@@ -31,6 +32,9 @@ class ChatText:
     """White space that the template writes between the text and the answer; usually empty."""
     thought_start: int = 0
     """Position in `text` at which the prompt's thought starts or would start."""
+    around: Mapping[str, Span] = field(default_factory=dict, hash=False)
+    """Spans in `text` of the segments outside the prompt's own text: system_prompt, shot1, shot2
+    ..., answer_prefix (`Messages.segments`)."""
 
 
 def write_chat(prompt: Prompt, model: Model) -> ChatText:
@@ -61,16 +65,18 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
             )
     text += frame.direct
     start, opening, thought_start = len(frame.before), frame.answer_opening, len(text)
+    around = messages.segments(frame.turns)
     if prompt.thought is not None:
         _check_thought(prompt, model)
         text, opening = text + prompt.thought.written, ""
     elif model.chat.thinks:  # up to the beginning of the thought
-        return ChatText(text, start, frame.templated, thought_start=thought_start)
+        return ChatText(text, start, frame.templated, thought_start=thought_start, around=around)
     if messages.answer_prefix:
         if not frame.templated:
             opening = gap(text)
         text, opening = text + opening + messages.answer_prefix, ""
-    return ChatText(text, start, frame.templated, opening, thought_start)
+        around[ANSWER_PREFIX] = len(text) - len(messages.answer_prefix), len(text)
+    return ChatText(text, start, frame.templated, opening, thought_start, around)
 
 
 def _check_thought(prompt: Prompt, model: Model) -> None:
@@ -113,7 +119,8 @@ class TokenizedPrompt:
     chat: ChatText
     token_ids: tuple[int, ...]
     segments: Mapping[str, Span]
-    """Half-open ranges of tokens, one for each segment of the prompt."""
+    """Half-open ranges of tokens, one for each segment of the prompt and of the messages around it.
+    """
     roles: Mapping[str, Span] = field(default_factory=dict)
     """Half-open ranges of tokens, one for each role of the prompt."""
     pooled: bool = False
@@ -199,12 +206,11 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
             prompt,
             chat,
             _without_added_end(ids, added) if model.kind is CAUSAL else tuple(ids),
-            _spans(prompt, chat, _placed(chat, prompt.segments, said.segments), offsets),
-            _spans(prompt, chat, _placed(chat, prompt.roles, said.roles), offsets),
+            _spans(prompt, chat, _placed_segments(prompt, chat), offsets),
+            _spans(prompt, chat, _placed_roles(prompt, chat), offsets),
             pooled=model.kind is CLASSIFIER,
         )
         for prompt, chat, ids, added, offsets in zip(prompts, chats, *columns, strict=True)
-        for said in [prompt.thought or _NOTHING]
     ]
 
 
@@ -217,6 +223,22 @@ def _without_added_end(ids: Sequence[int], added: Sequence[int]) -> tuple[int, .
 
 
 _NOTHING = Thought("", (), "")
+
+
+def _placed_segments(prompt: Prompt, chat: ChatText) -> dict[str, Span]:
+    """The span of each segment in the chat text, in the order of the text."""
+    own = _placed(chat, prompt.segments, (prompt.thought or _NOTHING).segments)
+    if taken := chat.around.keys() & (own.keys() | prompt.roles.keys()):
+        raise UserError(
+            f"prompt {prompt.id} has a segment or role {min(taken)!r}, the name of a message "
+            "around it; give it another name"
+        )
+    before = {name: span for name, span in chat.around.items() if span[0] < chat.message_start}
+    return {**before, **own, **chat.around}
+
+
+def _placed_roles(prompt: Prompt, chat: ChatText) -> dict[str, Span]:
+    return _placed(chat, prompt.roles, (prompt.thought or _NOTHING).roles)
 
 
 def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -> dict[str, Span]:
@@ -370,9 +392,8 @@ def _check_apart(prompt: TokenizedPrompt, spans: Mapping[str, Span], name: str) 
 
     A segment that consists of others, such as a segment with a single role, is none the less whole.
     """
-    own = prompt.prompt
-    said = own.thought or _NOTHING
-    placed = _placed(prompt.chat, {**own.segments, **own.roles}, {**said.segments, **said.roles})
+    own, chat = prompt.prompt, prompt.chat
+    placed = _placed_segments(own, chat) | _placed_roles(own, chat)
     (start, end), (first, last) = spans[name], placed[name]
     for other in spans:
         shares = spans[other][0] < end and start < spans[other][1]

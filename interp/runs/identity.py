@@ -160,7 +160,7 @@ def model_record(
             "chat": {
                 **asdict(model.chat),
                 "options": dict(model.chat.options),
-                **asdict(model.chat_frame),
+                **model.chat_frame.record(),
             },
             "own_system_prompt": model.own_system_prompt,
             "attention_layers": list(model.attention_layers),

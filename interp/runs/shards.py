@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,7 +78,7 @@ def cut(
         model.dtype,
         model.quantization,
         model.attn_implementation,
-        asdict(model.chat_frame),
+        model.chat_frame.record(),
         model.chat.thinking,
         spec.name,
         spec.identity(),

@@ -8,10 +8,10 @@ from itertools import chain, combinations
 
 from interp.choices import AnswerReading, Normalization
 from interp.errors import ModelError, UserError, shortened
-from interp.models.chat_template import gap
 from interp.models.kinds import CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Label
+from interp.prompts.plain_text import gap
 from interp.prompts.prompt import Prompt
 from interp.reading.outputs import class_names, fixed_answers, target_tokens
 from interp.reading.readers import reader_of

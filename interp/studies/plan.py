@@ -37,6 +37,7 @@ class StudyPlan(Plan):
         chosen: dict[str, object] = {"limit": pairs, "seed": source.seed, "data": source.data}
         if source.template:
             chosen["template"] = list(source.template)
+        chosen |= source.written
         return cls(
             folder=folder,
             stages={folder / stage.name: stage for stage in study.stages(source)},

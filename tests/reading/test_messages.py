@@ -79,8 +79,8 @@ def test_segments_are_found_where_a_demonstration_quotes_the_prompt(template, pr
     quoted = Messages(demonstrations=(Demonstration(prompt.text, "Yes"),))
     model = in_style(template=template)
     (alone,), (tokenized,) = (tokenize(model, [p]) for p in (prompt, behind(prompt, quoted)))
-    for name, (start, end) in tokenized.segments.items():
-        own = slice(*alone.segments[name])
+    for name, span in alone.segments.items():
+        own, (start, end) = slice(*span), tokenized.segments[name]
         assert tokenized.token_ids[start:end] == alone.token_ids[own]
         assert start > len(tokenized) // 2
 

@@ -9,7 +9,14 @@ from interp.choices import RESERVED
 from interp.errors import UserError, nearest, shortened
 from interp.lookalikes import as_seen, is_blank, lookalike
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt import (
+    ANSWER_PREFIX,
+    SYSTEM_PROMPT,
+    Demonstration,
+    Messages,
+    Prompt,
+    compose,
+)
 from interp.prompts.prompt_set import TAKEN
 from interp.prompts.thought import Span
 
@@ -48,6 +55,10 @@ FORMS = "//"
 """What separates the forms of an option; a single slash does so only between forms that differ in
 their capitals alone, since it is a part of options such as n/a, 1/2 and and/or."""
 
+ANSWERED = "_answer"
+"""Ending of the column with the answer of a demonstration."""
+
+_SHOT = re.compile(r"shot[1-9][0-9]{0,3}")
 _NAME = r"[A-Za-z][A-Za-z0-9_]*"
 _SEGMENT = re.compile(rf"<({_NAME})>(.*?)</\1>", re.DOTALL)
 _MARK = re.compile(rf"</?{_NAME}>")
@@ -69,6 +80,9 @@ class Layout:
     """The factor of each column that is not part of the prompt."""
     templates: tuple[str, ...]
     """Templates that compose segments, one per phrasing; if empty, each segment is one line."""
+    around: tuple[str, ...] = ()
+    """Columns of the messages around the text: system_prompt, shot1, shot1_answer ...,
+    answer_prefix."""
 
     @classmethod
     def of(cls, columns: Sequence[str], templates: Sequence[str] = ()) -> "Layout":
@@ -92,8 +106,11 @@ class Layout:
                     "a template composes the columns of segments, but the table has a column "
                     f"{TEXT}; omit the template or the column"
                 )
-            return cls((), factors_of(others), ())
+            around = _around(others)
+            return cls((), factors_of([n for n in others if n not in around]), (), around)
         named = _named(templates, others)
+        around = _around([name for name in others if name not in named])
+        others = [name for name in others if name not in around]
         plain = [name for name in others if not name.startswith(FACTOR)]
         segments = [name for name in others if name in named] if templates else plain
         _check_segments(segments)
@@ -101,7 +118,7 @@ class Layout:
             _check_known(segments)
         chosen = set(segments)
         rest = [name for name in others if name not in chosen]
-        return cls(tuple(segments), factors_of(rest), tuple(templates))
+        return cls(tuple(segments), factors_of(rest), tuple(templates), around)
 
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
@@ -114,6 +131,7 @@ class Layout:
         # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
+        messages = self._messages(cells)
         several = len(self.templates) > 1
         for number, (text, segments) in enumerate(self._texts(cells), start=1):
             pair_id = f"{cells[PAIR]}/{number}" if several else cells[PAIR]
@@ -125,7 +143,17 @@ class Layout:
                 pair_id=pair_id,
                 side=cells["side"],
                 factors=factors | {PHRASING: str(number)} if several else factors,
+                messages=messages,
             )
+
+    def _messages(self, cells: Cells) -> Messages:
+        own = {name: cells[name].strip() for name in self.around}
+        shown = [name for name in self.around if _SHOT.fullmatch(name)]
+        return Messages(
+            own.get(SYSTEM_PROMPT),
+            tuple(Demonstration(own[name], own[name + ANSWERED]) for name in shown),
+            own.get(ANSWER_PREFIX, ""),
+        )
 
     def _texts(self, cells: Cells) -> Iterator[tuple[str, dict[str, Span]]]:
         if not self.segments:
@@ -137,6 +165,24 @@ class Layout:
             for name in self.segments:
                 parts += [(None, "\n"), (name, cells[name])]
             yield compose(parts[1:])
+
+
+def _around(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of messages around the text; demonstrations in the order of their numbers.
+
+    Raises:
+        UserError: demonstrations are not numbered from 1, or one lacks its question or answer.
+    """
+    shots = [name for name in columns if _SHOT.fullmatch(name.removesuffix(ANSWERED))]
+    count = max((int(name.removesuffix(ANSWERED)[4:]) for name in shots), default=0)
+    numbered = range(1, min(count, len(shots)) + 1)
+    expected = [f"shot{n}{end}" for n in numbered for end in ("", ANSWERED)]
+    if missing := [name for name in expected if name not in shots]:
+        raise UserError(
+            f"the column {missing[0]} is missing beside {shortened(', '.join(shots), 60)}; "
+            f"demonstrations are columns shot1 and shot1{ANSWERED}, shot2 and shot2{ANSWERED}, ..."
+        )
+    return (*expected, *(name for name in columns if name in (SYSTEM_PROMPT, ANSWER_PREFIX)))
 
 
 def check_names(columns: Sequence[str], known: Sequence[str]) -> None:

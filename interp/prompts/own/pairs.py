@@ -21,7 +21,7 @@ from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
 from interp.prompts.own.table import Source, described, table_of, text_of
-from interp.prompts.prompt import Donor, Prompt
+from interp.prompts.prompt import Donor, Messages, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
 
@@ -65,6 +65,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
             name; "Yes|No" if there is no such column.
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
             All other columns are factors.
+        system_prompt, answer_prefix, shot1 and shot1_answer, shot2 and shot2_answer, ...: the
+            system message, the beginning of the answer, and demonstrations.
 
     Instead of `text`, each segment may have its own column, such as premise1, premise2 and question
     (the page "Your own pairs" lists their names). Segments are written one per line in the order of
@@ -203,8 +205,9 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
     for pair_id, members in groups.items():
         name = shortened(pair_id, 60)
         own: dict[str, str] = {}
-        texts: dict[str, str] = {}
+        texts: dict[tuple[str, Messages], str] = {}
         for where, prompt in members:
+            read = (prompt.text, prompt.messages)
             side = shortened(prompt.side, 60)
             if prompt.side in own:
                 yield where, f"pair {name} has the side {side} twice, first in {own[prompt.side]}"
@@ -215,10 +218,10 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
                     f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
                     f"{counted(len(groups), 'pair')}; expected {usual}",
                 )
-            elif prompt.text in texts:
-                yield where, f"pair {name} has the same text twice, first in {texts[prompt.text]}"
+            elif read in texts:
+                yield where, f"pair {name} has the same text twice, first in {texts[read]}"
             own.setdefault(prompt.side, where)
-            texts.setdefault(prompt.text, where)
+            texts.setdefault(read, where)
         missing = [side for side in sides if side not in own]
         # A row that names no pair may be the missing one.
         known = not faulty & {"", members[0][1].factors[PAIR]}

@@ -14,15 +14,12 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import UserError, kind_of, shortened
-from interp.lookalikes import is_blank
+from interp.lookalikes import UNREADABLE, is_blank
 from interp.prompts.columns import check_unique
 from interp.prompts.files import Row, check_cell, read_rows
 
 Source = str | Path | pd.DataFrame
 """A file, a folder or hub name (`interp.prompts.files`), or a data frame."""
-
-_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""Control characters other than tabs and line breaks, halves of characters, and noncharacters."""
 
 _NO_VALUE = frozenset(
     "nan NaN <NA> NaT #N/A #NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM!".split()  # noqa: SIM905
@@ -147,7 +144,7 @@ def _plain(cell: Any) -> object:
 
 
 def _check_readable(name: str, text: str) -> None:
-    if found := _UNREADABLE.search(text):
+    if found := UNREADABLE.search(text):
         raise UserError(
             f"{name} holds the character {found[0]!r} at position {found.start() + 1} "
             f"({shortened(text, 60)!r}), which no text should hold; remove it"

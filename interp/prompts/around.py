@@ -1,0 +1,152 @@
+"""What is written around prompts: an instruction, demonstrations, and the answer's beginning."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from interp.errors import UserError, described, shortened
+from interp.prompts.answers import Choice, Label
+from interp.prompts.plain_text import gap
+from interp.prompts.prompt import INSTRUCTION, Demonstration, Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.shots import Draw
+from interp.prompts.systems import dependence_factor
+from interp.prompts.thought import Span
+from interp.texts import MOST_SHOTS
+
+
+def with_messages(
+    prompts: Sequence[Prompt],
+    *,
+    shots: int = 0,
+    shots_seed: int = 0,
+    system_prompt: str | None = None,
+    instruction: str | None = None,
+    answer_prefix: str | None = None,
+    pool: Sequence[Prompt] | None = None,
+    cluster: str | None = None,
+) -> PromptSet:
+    """The prompts with messages around them, which are segments of their own.
+
+    Demonstrations are other prompts, each written as the prompt itself, with its correct answer
+    (`interp.prompts.shots` says which are drawn). Both sides of a pair get the same ones.
+
+    Args:
+        prompts: the prompts, as from `interp.load_prompts` or `interp.read_pairs`.
+        shots: number of demonstrations before each prompt: segments shot1, shot2 ...
+        shots_seed: seed of their draw and order.
+        system_prompt: the system message (segment system_prompt).
+        instruction: a first line of each prompt and of each demonstration (segment instruction).
+        answer_prefix: the beginning of the answer, after which it is read, and of the
+            demonstrations' answers (segment answer_prefix).
+        pool: the prompts from which demonstrations are drawn; by default, `prompts`. If these are a
+            part of a larger set, the whole set makes the draw independent of the part.
+        cluster: the factor that groups dependent prompts; by default, that of the prompts' system.
+
+    Raises:
+        UserError: there are too few clusters to draw from, a correct answer cannot be written, or a
+            prompt already has messages of this kind.
+    """
+    asked = PromptSet.of(prompts)
+    if not isinstance(shots, int) or not 0 <= shots <= MOST_SHOTS:
+        raise UserError(f"shots is {described(shots)}; expected a whole number to {MOST_SHOTS}")
+    for name, text in (("instruction", instruction), ("system_prompt", system_prompt)):
+        if text is not None and (not isinstance(text, str) or not text.strip()):
+            raise UserError(f"{name} is {described(text)}; expected a text that is not empty")
+    around = _Around(
+        asked,
+        {"system": system_prompt, "answer_prefix": answer_prefix},
+        instruction,
+        None
+        if not shots
+        else Draw(
+            shots,
+            shots_seed,
+            asked,
+            asked if pool is None else PromptSet.of(pool),
+            cluster or dependence_factor(asked.system),
+        ),
+    )
+    drawn = {"shots": shots, "shots_seed": shots_seed} if shots else {}
+    texts = {
+        "system_prompt": system_prompt,
+        "instruction": instruction,
+        "answer_prefix": answer_prefix,
+    }
+    given = drawn | {name: text for name, text in texts.items() if text is not None}
+    about = {name: str(what) for name, what in given.items()}
+    for number in asked.numbers[:1]:
+        around.built(number)  # report at once what cannot be written
+    return replace(asked, build=around.built, description={**asked.description, **about})
+
+
+@dataclass(frozen=True)
+class _Around:
+    """Builds prompts with messages around them."""
+
+    prompts: PromptSet
+    messages: Mapping[str, str | None]
+    """The messages that all prompts get, by the name of the field of `Messages`."""
+    instruction: str | None
+    draw: Draw | None
+
+    def built(self, number: int) -> Prompt:
+        """The prompt with this number."""
+        prompt = self.prompts.build(number)
+        own = prompt.messages
+        given = {name: text for name, text in self.messages.items() if text is not None}
+        if taken := [name for name in given if getattr(own, name)]:
+            raise UserError(
+                f"prompt {shortened(prompt.id, 60)!r} has its own {taken[0].replace('_', ' ')}, "
+                f"{shortened(getattr(own, taken[0]), 60)!r}; omit the one for all prompts"
+            )
+        messages = replace(own, **given)
+        if self.draw is not None:
+            if own.demonstrations:
+                raise UserError(
+                    f"prompt {shortened(prompt.id, 60)!r} has demonstrations of its own; omit the "
+                    "shots"
+                )
+            prefix = messages.answer_prefix
+            shown = tuple(self._demonstration(one, prefix) for one in self.draw.of(prompt))
+            messages = replace(messages, demonstrations=shown)
+        return replace(self._instructed(prompt), messages=messages)
+
+    def _instructed(self, prompt: Prompt) -> Prompt:
+        """The prompt with the instruction as its first line."""
+        if self.instruction is None:
+            return prompt
+        if INSTRUCTION in prompt.segments or INSTRUCTION in prompt.roles:
+            raise UserError(
+                f"prompt {shortened(prompt.id, 60)!r} has an instruction of its own (a segment "
+                f"{INSTRUCTION}); omit the one for all prompts"
+            )
+        own = {INSTRUCTION: (0, len(self.instruction))}
+        shift = len(self.instruction) + 1
+        return replace(
+            prompt,
+            text=f"{self.instruction}\n{prompt.text}",
+            segments=own | _shifted(prompt.segments, shift),
+            roles=_shifted(prompt.roles, shift),
+        )
+
+    def _demonstration(self, other: Prompt, prefix: str) -> Demonstration:
+        answer = prefix + gap(prefix) + _correct(other)
+        return Demonstration(self._instructed(other).text, answer, other.id)
+
+
+def _shifted(spans: Mapping[str, Span], shift: int) -> dict[str, Span]:
+    return {name: (start + shift, end + shift) for name, (start, end) in spans.items()}
+
+
+def _correct(prompt: Prompt) -> str:
+    """The correct answer in the form in which a model is to write it."""
+    answer = prompt.answer
+    if isinstance(answer, Choice):
+        return next(own.forms[0] for own in answer.options if own.name == answer.gold)
+    if isinstance(answer, Label) or not answer.judge(answer.gold).correct:
+        raise UserError(
+            f"the correct answer to prompt {shortened(prompt.id, 60)!r}, "
+            f"{shortened(answer.gold, 60)!r}, cannot be written as a demonstration, since a model "
+            "that wrote it would not be judged right; omit the shots"
+        )
+    return answer.gold
