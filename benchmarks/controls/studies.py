@@ -25,8 +25,7 @@ from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
 from benchmarks.controls.shares import of_shares
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
-from interp.statistics import clusters, contrasts
-from interp_experiments import discrimination
+from interp.statistics import clusters, contrasts, discrimination
 from interp_experiments.rulebreakers import entity_tables
 from interp_probes.linear import probes as linear
 

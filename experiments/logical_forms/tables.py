@@ -8,10 +8,10 @@ from jaxtyping import Float
 from scipy.special import logit
 
 from interp.models.organisms import organism_card, organism_names
+from interp.statistics.discrimination import discrimination_table
 from interp.statistics.proportions import proportions
 from interp.statistics.resampling import bootstrap_sums
 from interp.statistics.summaries import percentile_interval
-from interp_experiments.discrimination import discrimination_table
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.results import (
@@ -195,7 +195,7 @@ def affirmation(results: Results) -> pd.DataFrame:
 def detection(results: Results) -> pd.DataFrame:
     """How well models distinguish valid from invalid arguments, by model and modality.
 
-    The fields of `interp_experiments.discrimination.Discrimination`: AUROC of the share of Yes; d'
+    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
     and c of the greedy answers, which count as not Yes if they are neither Yes nor No. c, which is
     above 0 for an inclination to No, is called criterion here, because bias means the inclination
     to Yes.

@@ -18,7 +18,7 @@ from interp.statistics.classical import welch_table
 from interp.statistics.clusters import ClusterContrast, ClusterMean, cluster_mean_table
 from interp.statistics.contrasts import contrast_table
 from interp.statistics.decisions import SIGNIFICANT, holm
-from interp_experiments.discrimination import concordance, discrimination_table
+from interp.statistics.discrimination import concordance, discrimination_table
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 from interp_experiments.rulebreakers.system import NAMED
@@ -247,7 +247,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     whose non-rulebreaker has the higher relative probability of the positive answer, tested
     against one half; p is at most 0.05 if and only if the interval excludes one half
     (`interp.statistics.clusters`). Then come paired_accuracy with its interval, and the columns of
-    `interp_experiments.discrimination`: AUROC of the relative probability, d' and bias of the
+    `interp.statistics.discrimination`: AUROC of the relative probability, d' and bias of the
     answers, and the paired accuracies that the rates of positive answers would predict.
 
     Concordance and AUROC use every prompt and do not depend on a threshold between Yes and No.

@@ -92,6 +92,26 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     return _found(rows, usual, place=None, within=True) if is_constant(rows, usual) else None
 
 
+def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
+    """The answers of a model that reads nothing but the options, as often correct as possible.
+
+    For prompts with the same options, it is the most frequent correct answer. If options differ by
+    prompt, it is the option at the most frequent place of the correct answer; None if the correct
+    answer is always there, which is then the way in which the options are listed.
+
+    Args:
+        prompts: one row per prompt: prompt_id, gold, and options (a tuple of their names).
+    """
+    rows = prompts.assign(answer=prompts["gold"])
+    if rows.empty:
+        return None
+    return (
+        _most_frequent(rows, ["options"])
+        if _shared(rows, ["options"])
+        else _at_usual_place(rows)[0]
+    )
+
+
 def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
     """The phrasings whose answers hardly depend on the prompt, unlike the others', with the answer.
 

@@ -54,7 +54,8 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     assert main(["evaluate", "--limit", "4", "--device", "cpu", "--out", str(folder)]) == 0
     report = Scores.of(RunFolder.read(folder)).report()
     results, prompts = report.sections
-    assert [item.name for item in results.items] == ["accuracy_table"]
+    names = ["accuracy_table", "accuracy_by_reading", "told_apart"]
+    assert [item.name for item in results.items] == names
     (accuracy,) = results.items[0].frame["paired_accuracy"]
     assert "8 prompts, 1 model." in report.glance.asked
     assert "4 clusters (entity_b) count like 2.3" in report.glance.asked
@@ -62,6 +63,9 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     check_first_screen(report, (folder / "report.html").read_text())
     numbers = report.glance.items[0].frame.set_index("number")["value"]
     own = results.items[0].frame.iloc[0]
+    free = results.items[1].frame.iloc[0]
+    assert free["paired_accuracy"] == pytest.approx(own["paired_accuracy"])
+    assert free["rulebreaker_accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
     assert numbers["paired accuracy"] == pytest.approx(accuracy)
     assert numbers["rulebreaker accuracy"] == pytest.approx(own["rulebreaker_accuracy"])
     assert report.glance.sentences[0].startswith(f"Paired accuracy is {accuracy:.2f} [")

@@ -7,7 +7,7 @@ from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 
 from interp.statistics.clusters import cluster_mean
-from interp_experiments.discrimination import concordance, discrimination, discrimination_table
+from interp.statistics.discrimination import concordance, discrimination, discrimination_table
 
 
 def found(trials):
@@ -113,7 +113,7 @@ def test_concordance_counts_a_tie_as_a_half():
 
 def test_intervals_hold_the_truth_and_concordance_finds_nothing_where_nothing_is(monkeypatch):
     monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
-    monkeypatch.setattr("interp_experiments.discrimination.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.discrimination.RESAMPLES", 199)
     rng, studies = np.random.default_rng(6), 250
     area, sensitivity, discoveries = [], [], []
     for _ in range(studies):

@@ -7,6 +7,7 @@ between them. These measures separate the two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from scipy.special import expit, logit, ndtri, stdtrit
 
 from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
 from interp.statistics.resampling import ROUNDING, bootstrap_sums
-from interp.statistics.summaries import UPPER, percentile_interval, table_by
+from interp.statistics.summaries import UPPER, grouped, percentile_interval, table_by
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,9 @@ class Discrimination:
     """How distinct positive and negative prompts are; undefined values are NaN, with a note."""
 
     auroc: float = NAN
-    """The probability that a positive prompt has a higher score than a negative one, ties counting
-    half: the area under the receiver operating characteristic (Hanley and McNeil, 1982)."""
+    """The probability that a positive prompt has a higher score than a negative one (`auroc`)."""
     auroc_low: float = NAN
-    """Lower end of its 95% interval, computed on the logit scale with Obuchowski's variance for
-    clustered data (1997, Biometrics 53)."""
+    """Lower end of its 95% interval."""
     auroc_high: float = NAN
     d_prime: float = NAN
     """z(yes on positive) - z(yes on negative): sensitivity, in standard deviations (Green and
@@ -75,7 +74,7 @@ def discrimination(
     if is_positive.all() or not is_positive.any():
         side = "negative" if is_positive.any() else "positive"
         return Discrimination(clusters=clusters, note=f"undefined: no {side} prompts")
-    area, low, high, note = _auroc(trials, score, is_positive, cluster, weight)
+    area = auroc(trials, score=score, positive=positive, cluster=cluster, weight=weight)
     sums = _sums(trials, yes, is_positive, cluster, weight)
     d_prime, bias, negative_rate, positive_rate = _signal(sums.sum(axis=0)[None, :])[0].tolist()
     ends = [(NAN, NAN)] * 2
@@ -84,9 +83,9 @@ def discrimination(
         ends = [percentile_interval(column) for column in resampled[:, :2].T]
     rate = (negative_rate + positive_rate) / 2
     return Discrimination(
-        auroc=area,
-        auroc_low=low,
-        auroc_high=high,
+        auroc=area.area,
+        auroc_low=area.low,
+        auroc_high=area.high,
         d_prime=d_prime,
         d_prime_low=ends[0][0],
         d_prime_high=ends[0][1],
@@ -98,7 +97,7 @@ def discrimination(
         chance_yes_rate=rate * (1 - rate),
         independent_sides=positive_rate * (1 - negative_rate),
         clusters=clusters,
-        note=note,
+        note=area.note,
     )
 
 
@@ -129,28 +128,84 @@ def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Seri
     return ordered.where(difference.notna())
 
 
-def _auroc(
-    trials: pd.DataFrame, score: str, is_positive: np.ndarray, cluster: str, weight: str
-) -> tuple[float, float, float, str]:
-    """The area, its interval, and a note if there is no interval."""
+class Area(NamedTuple):
+    """An area under the receiver operating characteristic, with its 95% interval."""
+
+    area: float
+    low: float
+    high: float
+    clusters: int
+    note: str
+    """Why the area or its interval is undefined; otherwise empty."""
+
+
+def auroc(
+    trials: pd.DataFrame,
+    *,
+    score: str,
+    positive: str,
+    cluster: str,
+    weight: str,
+    within: Sequence[str] = (),
+) -> Area:
+    """The probability that a positive trial has a higher score than a negative one.
+
+    Ties count half (Hanley and McNeil, 1982). The interval is computed on the logit scale with
+    Obuchowski's variance for clustered data (1997, Biometrics 53). If trials are compared only
+    `within` strata, such as phrasings, the area is the mean of the strata's areas, weighted by the
+    weights of their trials; a stratum with trials of one kind only is left out.
+
+    Args:
+        trials: one row per trial.
+        score: the column of the score.
+        positive: the boolean column that is true for positive trials.
+        cluster: the column of the clusters of trials.
+        weight: the column of the trials' weights.
+        within: the columns whose combinations of values are the strata.
+    """
+    strata = [
+        rows
+        for _, rows in grouped(trials, within)
+        if rows[positive].any() and not rows[positive].all()
+    ]
+    if not strata:
+        return Area(NAN, NAN, NAN, 0, "undefined: no trials of both kinds to compare")
+    total = float(sum(rows[weight].sum() for rows in strata))
+    area, parts = 0.0, []
+    for rows in strata:
+        own, won, weights = _won(rows, score, rows[positive].to_numpy(dtype=bool), weight)
+        share = float(rows[weight].sum()) / total
+        area += share * own
+        deviations = share * (won - own) * weights
+        clusters = rows[cluster].to_numpy()
+        parts.append(pd.DataFrame({"own": deviations, "away": won - own, "cluster": clusters}))
+    found = pd.concat(parts, ignore_index=True)
+    deviations = found["own"].groupby(found["cluster"].to_numpy()).sum()
+    if len(deviations) < FEWEST:
+        return Area(area, NAN, NAN, len(deviations), too_few(len(deviations)))
+    if np.ptp(found["away"]) < ROUNDING:
+        reason = "the sides are all alike, or perfectly separated"
+        note = f"AUROC's interval undefined: {reason}"
+        return Area(round(area, 12), NAN, NAN, len(deviations), note)
+    slope = area * (1 - area)
+    error = standard_error(deviations.to_numpy(), 1.0) / slope
+    half = float(stdtrit(len(deviations) - 1, UPPER)) * error
+    center = float(logit(area))
+    ends = float(expit(center - half)), float(expit(center + half))
+    return Area(area, *ends, len(deviations), "")
+
+
+def _won(
+    trials: pd.DataFrame, score: str, is_positive: np.ndarray, weight: str
+) -> tuple[float, Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """The area, each trial's share of won comparisons, and weights that sum to 1 on each side."""
     values, weights = (trials[name].to_numpy(dtype=float) for name in (score, weight))
     weights = np.where(is_positive, weights / weights[is_positive].sum(), weights)
     weights = np.where(~is_positive, weights / weights[~is_positive].sum(), weights)
     won = np.empty(len(values))
     won[is_positive] = _below(values[is_positive], values[~is_positive], weights[~is_positive])
     won[~is_positive] = 1 - _below(values[~is_positive], values[is_positive], weights[is_positive])
-    area = float(weights[is_positive] @ won[is_positive])
-    deviations = pd.Series((won - area) * weights).groupby(trials[cluster].to_numpy()).sum()
-    if len(deviations) < FEWEST:
-        return area, NAN, NAN, too_few(len(deviations))
-    if np.ptp(won) < ROUNDING:
-        reason = "the sides are all alike, or perfectly separated"
-        return round(2 * area) / 2, NAN, NAN, f"AUROC's interval undefined: {reason}"
-    slope = area * (1 - area)
-    error = standard_error(deviations.to_numpy(), 1.0) / slope
-    half = float(stdtrit(len(deviations) - 1, UPPER)) * error
-    center = float(logit(area))
-    return area, float(expit(center - half)), float(expit(center + half)), ""
+    return float(weights[is_positive] @ won[is_positive]), won, weights
 
 
 def _below(

@@ -1,0 +1,319 @@
+"""How often each reading of the answers is correct, beside baselines that read no prompt."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.constant import best_constant
+from interp.analysis.readings import (
+    FORCED,
+    FREE,
+    MEDIAN,
+    forced_choice,
+    free_choice,
+    logs,
+    median_choice,
+    scored_options,
+)
+from interp.statistics.clusters import ClusterMean, cluster_mean
+from interp.statistics.decisions import SIGNIFICANT, UNTESTED, holm
+from interp.statistics.discrimination import auroc, concordance
+from interp.statistics.proportions import proportions
+
+CHANCE, CONSTANT = "chance", "constant answer"
+"""Baselines: each option is equally probable; the most frequent correct answer to such options."""
+
+NO_MODEL = "(no model)"
+"""What tables name in place of a model in the rows of baselines."""
+
+ABOVE, BELOW, EQUAL = "above", "below", "not different"
+"""Verdicts on an accuracy, compared with the better baseline; or `UNTESTED`."""
+
+FEW_SIDES = 3
+"""If there are more sides than this, only the accuracies over prompts and groups are given."""
+
+_PAIRED = "paired"
+
+
+class Sample:
+    """The prompts that offer a choice, with their baselines and the units of statistics."""
+
+    def __init__(
+        self, prompts: pd.DataFrame, options: pd.DataFrame, cluster: str | None = None
+    ) -> None:
+        """Create the sample.
+
+        Args:
+            prompts: the prompts table.
+            options: rows of the option_probabilities table, for any number of models.
+            cluster: the factor whose values group dependent prompts, if any.
+        """
+        alike = cluster is not None and prompts.groupby("pair_id")[cluster].nunique().max() <= 1
+        self.cluster = cluster if alike else None
+        several = options.dropna(subset="relative_probability")
+        names = several.drop_duplicates(["prompt_id", "option"]).groupby("prompt_id", sort=False)
+        self.prompts = prompts.merge(
+            names["option"].agg(tuple).rename("options"), left_on="prompt_id", right_index=True
+        ).assign(unit=lambda own: own[self.unit])
+        sides = self.prompts["side"].unique()
+        self.sides = tuple(map(str, sides)) if 1 < len(sides) <= FEW_SIDES else ()
+
+    @property
+    def unit(self) -> str:
+        """The column of the units: the cluster or, without any, the pair."""
+        return self.cluster or "pair_id"
+
+    @cached_property
+    def baselines(self) -> Mapping[str, pd.Series]:
+        """The probability of a correct answer to each prompt, by baseline; the better one last."""
+        by_prompt = self.prompts.set_index("prompt_id")
+        found = {CHANCE: 1 / by_prompt["options"].map(len)}
+        constant = best_constant(self.prompts)
+        if constant is not None:
+            right = (constant == self.prompts["gold"]).astype(float).to_numpy()
+            found[CONSTANT] = pd.Series(right, by_prompt.index)
+        weights = by_prompt["weight"].to_numpy(dtype=float)
+        # Of equal ones, chance is the better one.
+        order = sorted(
+            found,
+            key=lambda name: (np.average(found[name], weights=weights).round(9), name == CHANCE),
+        )
+        return {name: found[name] for name in order}
+
+    @property
+    def better(self) -> str:
+        """The name of the better baseline."""
+        return list(self.baselines)[-1]
+
+
+def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
+    """One row per model and reading, then one per baseline.
+
+    Columns are model and reading; accuracy (over prompts), low, high; paired_accuracy (the share of
+    pairs, or groups, whose members are all correct), paired_low, paired_high; {side}_accuracy with
+    its interval, if there are two or three sides; outside (share of prompts whose reply is outside
+    the options) and tied (share of prompts with several equally probable answers); p and p_holm, of
+    a mean difference of 0 between the accuracy and the better baseline; compared (that
+    baseline), verdict, prompts (judged), pairs, clusters and note. Intervals are those of
+    `interp.statistics.proportions`, p that of `cluster_mean` with the same clusters (pairs if there
+    are no clusters); p_holm is corrected over all rows of the table (Holm, 1979).
+
+    Args:
+        sample: the prompts.
+        readings: for each model and reading, credit, tied and, if known, outside, by prompt_id.
+    """
+    rows = [
+        {"model": model, "reading": reading, **_row(sample, own), **_test(sample, own)}
+        for (model, reading), own in readings.items()
+    ]
+    table = holm(pd.DataFrame(rows), family="readings").drop(columns=["family", "family_size"])
+    table = table.assign(
+        verdict=[*map(_verdict, table["p_holm"], table["over"])], compared=sample.better
+    )
+    ends = [name for name in table if str(name).endswith(("low", "high"))]
+    baselines = [  # known, so they have no intervals
+        {"model": NO_MODEL, "reading": name, **_row(sample, own.to_frame("credit"))}
+        | dict.fromkeys(ends, np.nan)
+        for name, own in reversed([*sample.baselines.items()])
+    ]
+    table = pd.concat([table, pd.DataFrame(baselines)], ignore_index=True)
+    sides = [f"{side}_{name}" for side in sample.sides for name in ("accuracy", "low", "high")]
+    first = ["accuracy", "low", "high", "paired_accuracy", "paired_low", "paired_high", *sides]
+    last = ["outside", "tied", "p", "p_holm", "compared", "verdict", "prompts", "pairs", "clusters"]
+    table = table.reindex(columns=["model", "reading", *first, *last, "note"])
+    return table.fillna({"compared": "", "verdict": "", "note": ""})
+
+
+def readings_of(
+    sample: Sample, answers: pd.DataFrame, options: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """The readings of one model that need nothing but its answers and options.
+
+    Args:
+        sample: the prompts.
+        answers: the model's rows of the answers table.
+        options: its rows of the option_probabilities table.
+    """
+    scored = scored_options(options, sample.prompts, unit=sample.unit)
+    asked = answers[answers["prompt_id"].isin(sample.prompts["prompt_id"])]
+    return {
+        FREE: free_choice(asked),
+        FORCED: forced_choice(scored),
+        MEDIAN: median_choice(scored),
+    }
+
+
+def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
+    """How well one model's probabilities tell apart prompts with different correct answers.
+
+    Only prompts with the same phrasing are compared. A bias to one option changes nothing.
+
+    Args:
+        sample: the prompts.
+        options: the model's rows of the option_probabilities table.
+
+    Returns:
+        auroc, auroc_low, auroc_high: the probability that an option's log-odds are higher on a
+        prompt to which it is the correct answer than on one to which it is not, as a mean over
+        phrasings and options (with two options, both have the same). concordance, low, high: the
+        share of pairs of which the log-odds of the two correct answers differ in the right
+        direction between the prompts; in a group, the mean over all pairs of members with different
+        correct answers. p, of a concordance of one half; pairs, clusters and note. Intervals and p
+        are clustered (`interp.statistics.discrimination.auroc`, `cluster_mean`).
+    """
+    scored = scored_options(options, sample.prompts, unit=sample.unit)
+    area = auroc(
+        scored,
+        score="log_odds",
+        positive="right",
+        cluster="unit",
+        weight="weight",
+        within=["phrasing", "option"],
+    )
+    order = pair_order(scored)
+    found = cluster_mean(
+        order.assign(over=order["order"] - 0.5), value="over", cluster="unit", weight="weight"
+    )
+    # The bootstrap's ends may lie beyond the possible values.
+    share, low, high = np.clip(np.array([found.mean, found.low, found.high]) + 0.5, 0.0, 1.0)
+    return {
+        "auroc": area.area,
+        "auroc_low": area.low,
+        "auroc_high": area.high,
+        "concordance": share,
+        "low": low,
+        "high": high,
+        "p": found.p,
+        "pairs": found.trials,
+        "clusters": found.clusters,
+        "note": "; ".join(dict.fromkeys(filter(None, [area.note, found.note]))),
+    }
+
+
+def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
+    """For each pair or group, whether its probabilities are in the right order: 1, 0, or between.
+
+    Two members with the same phrasing and different correct answers, a and b, are in order if the
+    log-odds of a against b are higher where a is correct (`concordance`).
+
+    Args:
+        scored: the rows of `scored_options`.
+
+    Returns:
+        One row per group with such members: pair_id, unit, weight and order (the mean over them).
+    """
+    columns = ["pair_id", "phrasing", "prompt_id", "gold", "unit", "weight"]
+    members = scored.drop_duplicates("prompt_id")[columns].reset_index(drop=True)
+    members["place"] = members.index
+    two = members.merge(members, on=["pair_id", "phrasing"], suffixes=("", "_other"))
+    two = two[(two["place"] < two["place_other"]) & (two["gold"] != two["gold_other"])]
+    share = scored.set_index(["prompt_id", "option"])["relative_probability"].astype(float)
+    log_share = logs(share)
+
+    def odds(prompt: str) -> pd.Series:
+        """The log-odds of the first correct answer against the other, on one of two prompts."""
+        first, second = (
+            log_share.reindex(pd.MultiIndex.from_frame(two[[prompt, gold]])).to_numpy()
+            for gold in ("gold", "gold_other")
+        )
+        return pd.Series(first - second, two.index)
+
+    two = two.assign(order=concordance(odds("prompt_id"), odds("prompt_id_other")))
+    by_group = two.dropna(subset="order").groupby("pair_id", sort=False)
+    return by_group.agg(
+        unit=("unit", "first"), weight=("weight", "first"), order=("order", "mean")
+    ).reset_index()
+
+
+def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
+    """The accuracies of one reading, with their intervals, and its counts."""
+    asked = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(own["credit"]))
+    judged = asked[asked["credit"].notna()]
+    if judged.empty:
+        return {"prompts": 0, "pairs": 0, "clusters": 0, "note": _UNJUDGED}
+    known = own[own.index.isin(judged["prompt_id"])]
+    whole = judged[~judged["pair_id"].isin(asked.loc[asked["credit"].isna(), "pair_id"])]
+    by_pair = whole.groupby("pair_id", sort=False)
+    pairs = by_pair.agg(
+        credit=("credit", "prod"), weight=("weight", "first"), unit=("unit", "first")
+    )
+    over_prompts = _share(judged, "unit")
+    found: dict[str, object] = {
+        "accuracy": over_prompts["share"],
+        "low": over_prompts["low"],
+        "high": over_prompts["high"],
+        "outside": known["outside"].mean() if "outside" in known else np.nan,
+        "tied": known["tied"].mean() if "tied" in known else np.nan,
+        "prompts": len(judged),
+        "pairs": len(pairs),
+        "clusters": judged["unit"].nunique(),
+        "note": over_prompts["note"],
+    }
+    of_groups = {_PAIRED: pairs, **{side: judged[judged["side"] == side] for side in sample.sides}}
+    for name, rows in of_groups.items():
+        if len(rows):
+            share = _share(rows, "unit" if sample.cluster else None)
+            found |= {f"{name}_{column}": share[given] for column, given in _COLUMNS.items()}
+    return found
+
+
+_UNJUDGED = "no prompt was judged"
+
+_COLUMNS = {"accuracy": "share", "low": "low", "high": "high"}
+
+
+def _share(rows: pd.DataFrame, cluster: str | None) -> pd.Series:
+    by = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
+    return by.iloc[0]
+
+
+def _test(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
+    """The mean difference between a reading and the better baseline, and its p."""
+    rows = sample.prompts[["prompt_id", "unit", "weight"]]
+    baseline = sample.baselines[sample.better]
+    over = rows["prompt_id"].map(own["credit"] - baseline)
+    found: ClusterMean = cluster_mean(
+        rows.assign(over=over), value="over", cluster="unit", weight="weight"
+    )
+    return {"over": found.mean, "p": found.p}
+
+
+def told_apart(rows: Mapping[str, Mapping[str, object]]) -> pd.DataFrame:
+    """The rows of `side_row` by model, with p_holm, corrected over the models."""
+    table = pd.DataFrame([{"model": model, **row} for model, row in rows.items()])
+    return holm(table, family="concordance").drop(columns=["family", "family_size"])
+
+
+def in_words(table: pd.DataFrame) -> str:
+    """A sentence for each reading: for how many models it differs from the better baseline.
+
+    Args:
+        table: the table from `reading_table`.
+    """
+    told = []
+    for reading, rows in table[table["verdict"] != ""].groupby("reading", sort=False):
+        verdicts, compared = rows["verdict"], rows["compared"].iloc[0]
+        tested = verdicts[verdicts != UNTESTED]
+        counts = {name: int((tested == name).sum()) for name in (ABOVE, BELOW)}
+        if tested.empty:
+            said = UNTESTED
+        elif len(tested) == 1:
+            (only,) = tested
+            said = f"no difference from {compared} shown" if only == EQUAL else f"{only} {compared}"
+        else:
+            said = (
+                f"above {compared} for {counts[ABOVE]} of {len(tested)} models, below for "
+                f"{counts[BELOW]}"
+            )
+        told.append(f"{reading}: {said}")
+    return "; ".join(told)
+
+
+def _verdict(p: float, over: float) -> str:
+    if np.isnan(p):
+        return UNTESTED
+    if p >= SIGNIFICANT:
+        return EQUAL
+    return ABOVE if over > 0 else BELOW

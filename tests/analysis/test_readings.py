@@ -1,0 +1,275 @@
+"""Readings of answers, checked by hand, by scikit-learn and by brute force."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, roc_auc_score
+
+from interp.analysis.constant import ALIKE
+from interp.analysis.reading_tables import (
+    ABOVE,
+    CHANCE,
+    CONSTANT,
+    EQUAL,
+    FORCED,
+    FREE,
+    MEDIAN,
+    NO_MODEL,
+    Sample,
+    in_words,
+    pair_order,
+    reading_table,
+    readings_of,
+    side_row,
+)
+from interp.analysis.readings import (
+    content_free_choice,
+    forced_choice,
+    free_choice,
+    left_out_medians,
+    median_choice,
+    scored_options,
+)
+from interp.tables import TIE
+
+MODEL = "m"
+
+
+def data(shares, golds, *, names=("A", "B", "C"), phrasing=None, sides=2, outside=0.5):
+    """Prompts in groups of `sides`, their answers, and options with these shares of half of 1."""
+    shares, ids = np.asarray(shares, dtype=float), [f"p{n}" for n in range(len(golds))]
+    places = np.arange(len(golds))
+    prompts = pd.DataFrame(
+        {
+            "prompt_id": ids,
+            "pair_id": [f"g{n}" for n in places // sides],
+            "side": [f"s{n}" for n in places % sides],
+            "gold": golds,
+            "weight": 1.0,
+            "phrasing": "p" if phrasing is None else phrasing,
+        }
+    )
+    answer = [names[n] for n in shares.argmax(axis=1)]
+    answers = pd.DataFrame({"model": MODEL, "prompt_id": ids, "answer": answer, "error": ""})
+    answers["correct"] = (answers["answer"] == prompts["gold"]).astype(object)
+    rows = [
+        {
+            "model": MODEL,
+            "prompt_id": prompt,
+            "option": name,
+            "probability": outside * share,
+            "relative_probability": share,
+        }
+        for prompt, row in zip(ids, shares, strict=True)
+        for name, share in zip(names, row, strict=False)
+    ]
+    return prompts, answers, pd.DataFrame(rows)
+
+
+def random_data(seed, *, options, groups, shift=1.0, phrasings=1):
+    """Groups with one member for each correct option; a model that prefers the first option."""
+    rng, count = np.random.default_rng(seed), options * groups
+    golds = np.tile(np.arange(options), groups)
+    logits = rng.normal(size=(count, options)) + np.arange(options)[::-1]
+    logits[np.arange(count), golds] += shift
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    names = tuple("ABCD"[:options])
+    phrasing = np.repeat(rng.integers(0, phrasings, groups).astype(str), options)
+    return data(shares, [names[g] for g in golds], names=names, phrasing=phrasing, sides=options), (
+        golds,
+        shares,
+    )
+
+
+def test_a_forced_choice_ignores_what_the_model_would_write():
+    prompts, answers, options = data([[0.9, 0.1], [0.4, 0.6]], ["A", "B"])
+    answers = answers.assign(answer="", correct=False)  # another token is more probable
+    readings = readings_of(Sample(prompts, options), answers, options)
+    assert readings[FREE]["outside"].tolist() == [True, True]
+    assert readings[FREE]["credit"].tolist() == [0, 0]
+    assert readings[FORCED]["credit"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("options", [2, 3, 4])
+def test_forced_accuracy_is_that_of_scikit_learn(options):
+    (prompts, _, rows), (golds, shares) = random_data(0, options=options, groups=20)
+    credit = forced_choice(scored_options(rows, prompts))["credit"]
+    assert credit.mean() == pytest.approx(accuracy_score(golds, shares.argmax(axis=1)))
+
+
+def test_tied_options_share_the_point():
+    prompts, _, options = data([[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [1 / 3] * 3], ["A", "C", "B"])
+    found = forced_choice(scored_options(options, prompts))
+    assert found["credit"].tolist() == pytest.approx([1 / 2, 0, 1 / 3])
+    assert found["tied"].all()
+
+
+def test_options_too_improbable_to_be_stored_are_compared_by_their_shares():
+    prompts, _, options = data([[0.9, 0.1]], ["A"], outside=0.0, sides=1)
+    assert forced_choice(scored_options(options, prompts))["credit"].tolist() == [1]
+
+
+def test_ties_and_unjudged_prompts_in_the_free_reading():
+    _, answers, _ = data([[0.5, 0.5]] * 3, ["A"] * 3)
+    answers = answers.assign(answer=[TIE, "A", "A"], correct=[False, True, None])
+    found = free_choice(answers)
+    assert found["tied"].tolist() == [True, False]
+    assert found["credit"].tolist() == [0, 1]
+
+
+@given(
+    st.lists(st.floats(-4, 4).map(lambda x: round(x, 1)), min_size=1, max_size=24),
+    st.integers(1, 6),
+    st.randoms(use_true_random=False),
+)
+def test_left_out_medians_by_brute_force(values, clusters, random):
+    own = np.array([random.randrange(clusters) for _ in values])
+    given_values = np.array(values)
+    expected = [
+        np.median(given_values[own != c]) if (own != c).sum() >= ALIKE else np.nan for c in own
+    ]
+    np.testing.assert_allclose(left_out_medians(given_values, own), expected)
+
+
+def test_medians_uncover_what_a_bias_hides():
+    """A model that always says A, but is surer where A is correct."""
+    odds = np.tile([4.0, 2.0], 12)
+    shares = np.column_stack([1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))])
+    prompts, answers, options = data(shares, ["A", "B"] * 12)
+    sample = Sample(prompts, options)
+    table = reading_table(
+        sample, {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
+    ).set_index("reading")
+    assert table.loc[[FREE, FORCED, MEDIAN], "accuracy"].tolist() == [0.5, 0.5, 1.0]
+    assert table.loc[[FREE, MEDIAN], "paired_accuracy"].tolist() == [0.0, 1.0]
+    assert table.loc[[FREE, MEDIAN], "verdict"].tolist() == [EQUAL, ABOVE]
+    assert table.loc[[CHANCE, CONSTANT], "accuracy"].tolist() == [0.5, 0.5]
+    assert table.loc[[CHANCE, CONSTANT], "paired_accuracy"].tolist() == [0.25, 0.0]
+    assert side_row(sample, options)["concordance"] == 1.0
+
+
+def test_a_model_that_reads_nothing_gets_half_of_the_points_after_calibration():
+    prompts, _, options = data([[0.1, 0.9]] * 12, ["A", "B"] * 6)
+    found = median_choice(scored_options(options, prompts))
+    assert found["credit"].eq(0.5).all()
+    assert found["tied"].all()
+
+
+def test_phrasings_have_their_own_medians():
+    odds = np.array([3.0, 2.0, -2.0, -3.0] * 6)
+    shares = np.column_stack([1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))])
+    phrasing = ["x", "x", "y", "y"] * 6
+    prompts, _, options = data(shares, ["A", "B"] * 12, phrasing=phrasing)
+    assert median_choice(scored_options(options, prompts))["credit"].eq(1).all()
+    without = scored_options(options, prompts.drop(columns="phrasing"))
+    assert median_choice(without)["credit"].mean() == 0.5
+
+
+def test_a_prompt_without_others_of_its_phrasing_is_not_calibrated():
+    prompts, answers, options = data([[0.1, 0.9]] * 4, ["A", "B"] * 2, phrasing=[*"aabb"])
+    scored = scored_options(options, prompts)
+    assert median_choice(scored)["credit"].isna().all()
+    sample = Sample(prompts, options)
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
+    row = reading_table(sample, readings).set_index("reading").loc[MEDIAN]
+    assert row["prompts"] == 0
+    assert row["note"]
+
+
+def test_content_free_calibration_divides_shares_by_those_without_content():
+    prompts, _, options = data([[0.8, 0.15, 0.05]] * 2, ["B", "C"])
+    scored = scored_options(options, prompts)
+    prior = pd.Series([0.9, 0.1, 0.05] * 2, scored.index)  # ratios 0.89, 1.5 and 1
+    assert content_free_choice(scored, prior)["credit"].tolist() == [1, 0]
+    assert content_free_choice(scored, prior.where(prior > 0.2))["credit"].isna().all()
+
+
+@pytest.mark.parametrize("options", [2, 3, 4])
+def test_the_area_is_the_mean_of_scikit_learns_over_options(options):
+    (prompts, _, rows), (golds, shares) = random_data(1, options=options, groups=30)
+    found = side_row(Sample(prompts, rows), rows)
+    each = [roc_auc_score(golds == place, shares[:, place]) for place in range(options)]
+    assert found["auroc"] == pytest.approx(np.mean(each))
+    assert found["auroc_low"] < found["auroc"] < found["auroc_high"]
+
+
+def test_areas_and_pairs_are_compared_within_phrasings():
+    (prompts, _, rows), (golds, shares) = random_data(2, options=2, groups=40, phrasings=3)
+    found = side_row(Sample(prompts, rows), rows)
+    own = prompts["phrasing"].to_numpy()
+    sizes = prompts["phrasing"].value_counts(normalize=True)
+    area = sum(
+        size * roc_auc_score(golds[own == name] == 0, shares[own == name, 0])
+        for name, size in sizes.items()
+    )
+    assert found["auroc"] == pytest.approx(area)
+    # Members of a group that differ in phrasing are not compared.
+    apart = prompts.assign(phrasing=prompts["side"])
+    assert pair_order(scored_options(rows, apart)).empty
+
+
+@pytest.mark.parametrize("options", [2, 3])
+def test_concordance_by_hand(options):
+    (prompts, _, rows), (golds, shares) = random_data(3, options=options, groups=15)
+    order = pair_order(scored_options(rows, prompts))["order"]
+    expected = []
+    for group in range(15):
+        members = range(group * options, (group + 1) * options)
+        expected.append(
+            np.mean(
+                [
+                    np.log(shares[i, golds[i]] / shares[i, golds[j]])
+                    > np.log(shares[j, golds[i]] / shares[j, golds[j]])
+                    for i, j in itertools.combinations(members, 2)
+                ]
+            )
+        )
+    assert order.tolist() == pytest.approx(expected)
+
+
+def test_a_constant_answer_is_the_better_baseline_where_answers_are_unbalanced():
+    prompts, answers, options = data([[0.2, 0.8]] * 20, ["A", "B", "B", "B"] * 5)
+    sample = Sample(prompts, options)
+    assert sample.better == CONSTANT
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
+    table = reading_table(sample, readings).set_index("reading")
+    assert table.loc[[FREE, CONSTANT], "accuracy"].tolist() == [0.75, 0.75]
+    assert table.at[FREE, "verdict"] == EQUAL  # although it is far above 0.5
+    assert table.at[CHANCE, "accuracy"] == 0.5
+    assert f"no difference from {CONSTANT}" in in_words(table.reset_index())
+
+
+def test_options_that_are_always_listed_with_the_correct_one_first_have_no_constant_answer():
+    names = [(f"x{n}", f"y{n}") for n in range(8)]
+    parts = [data([[0.3, 0.7]], [own[0]], names=own, sides=1) for own in names]
+    frames = [pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True)]
+    ids = [f"p{n}" for n in range(8)]
+    prompts = frames[0].assign(prompt_id=ids, pair_id=ids)
+    options = frames[2].assign(prompt_id=np.repeat(ids, 2))
+    assert list(Sample(prompts, options).baselines) == [CHANCE]
+
+
+def test_chance_depends_on_the_number_of_options():
+    two, three = data([[0.5, 0.5]] * 6, ["A", "B"] * 3), data([[0.4, 0.3, 0.3]] * 6, [*"ABCABC"])
+    prompts = pd.concat(
+        [two[0], three[0].assign(prompt_id=lambda t: "q" + t["prompt_id"])], ignore_index=True
+    )
+    options = pd.concat(
+        [two[2], three[2].assign(prompt_id=lambda t: "q" + t["prompt_id"])], ignore_index=True
+    )
+    assert Sample(prompts, options).baselines[CHANCE].mean() == pytest.approx(5 / 12)
+
+
+def test_no_interval_stands_beside_a_baseline():
+    (prompts, answers, rows), _ = random_data(4, options=2, groups=12)
+    sample = Sample(prompts, rows)
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, rows).items()}
+    table = reading_table(sample, readings)
+    of_none = table["model"] == NO_MODEL
+    assert table.loc[of_none, ["low", "high", "s0_low", "p"]].isna().all(axis=None)
+    assert table.loc[~of_none, ["low", "high", "s0_low", "p"]].notna().all(axis=None)
+    assert (table["low"].dropna() <= table["accuracy"][~of_none]).all()
