@@ -23,7 +23,7 @@ from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
 from interp.models.families.settings import attends_by_own_mask
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.models.sites import hooked, layer_count, layers_with, locate, watched
+from interp.models.sites import attention_by, hooked, layer_count, layers_with, locate, watched
 
 Row = Float[Tensor, "batch token"]
 """Attention from one token to each token of the prompt, averaged over the heads of one layer."""
@@ -57,7 +57,9 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
             "weights cannot be read; omit the method (--methods input_gradient)"
         )
     rows: list[Row] = []
-    if model.attn_implementation != "eager":
+    if model.computes_attention_alone:
+        record = _recorded_own
+    elif model.attn_implementation != "eager":
         record = _recorded_fused
     else:
         own = model.kind is CAUSAL and model.is_mapped
@@ -94,12 +96,20 @@ def _recorded_outputs(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     def record(module: nn.Module, inputs: Any, output: Any) -> None:
         # Layers without attention return None.
         given = [weights for weights in getattr(output, name, None) or () if weights is not None]
-        rows.extend(weights[:, :, at].detach().float().mean(1) for weights in given)
+        # What RWKV returns under this name are no weights of tokens.
+        maps = [weights for weights in given if weights.dim() == 4]
+        rows.extend(weights[:, :, at].detach().float().mean(1) for weights in maps)
 
     with hooked(
         model.hf.register_forward_pre_hook(ask, with_kwargs=True),
         model.hf.register_forward_hook(record),
     ):
+        yield
+
+
+@contextmanager
+def _recorded_own(model: Model, rows: list[Row], at: int) -> Iterator[None]:
+    with attention_by(model, "eager"), _recorded_outputs(model, rows, at):
         yield
 
 

@@ -9,7 +9,12 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
-from interp.models.families.settings import keeps_indexer_keys, reads_padding, short_length
+from interp.models.families.settings import (
+    keeps_indexer_keys,
+    reads_padding,
+    short_length,
+    skips_layers,
+)
 from interp.models.model import Model
 
 KeyValues = list[tuple[Tensor, Tensor]]
@@ -90,7 +95,8 @@ def holds_key_values_alone(model: Model) -> bool:
     if model.kind.reads_ahead or model.is_recurrent or reads_padding(model.hf.config):
         return False
     config = model.text_config
-    if not hasattr(config, "num_hidden_layers"):  # a model of several parts, such as BLT
+    several_parts = not hasattr(config, "num_hidden_layers")  # such as BLT
+    if several_parts or skips_layers(config):
         return False
     layers = DynamicCache(config=config).layers
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers)

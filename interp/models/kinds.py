@@ -77,4 +77,12 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
             f"{', '.join(architectures)} has no head and cannot answer; expected a causal "
             "language model, a sequence classifier or a text-to-text model"
         )
-    return TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL
+    kind = TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL
+    maps = AutoModelForImageTextToText._model_mapping, AutoModelForSeq2SeqLM._model_mapping
+    of_images, of_text = (type(config) in own for own in maps)
+    if kind is TEXT_TO_TEXT and of_images and not of_text:
+        raise UserError(
+            f"{', '.join(architectures) or config.model_type} writes about an image that its "
+            "encoder reads, so a text alone has no answer; expected a model of text"
+        )
+    return kind

@@ -61,6 +61,8 @@ class Layer:
     such stream."""
     heads: AttentionHeads | None = None
     """None if no attention with heads is known in this layer."""
+    runs: bool = True
+    """Whether it runs on a text alone; if not, the stream passes it unchanged."""
     kept: float = 1.0
     """The factor of the layer's input in the stream after the mixer."""
     adds_up: bool = True

@@ -7,7 +7,7 @@ output at a token depends on the stream at earlier tokens, and the MLP's otherwi
 of modules say is used only for heads, queries, keys and values.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -63,24 +63,36 @@ def measured_anatomy(
     Raises:
         RuntimeError: gradients cannot be computed through the model.
     """
-    runs = runs_of(hf)
+    runs, repeated = runs_of(hf)
     config = hf.config.get_text_config()
-    chain = _chain(hf, runs, config.num_hidden_layers)
+    chain = _chain(hf, runs, repeated, config.num_hidden_layers)
     if chain is None:
         return None
     embedded = runs.get(hf.get_input_embeddings())
     size = None if embedded is None or embedded.returned is None else embedded.returned.shape[-1]
     inside = {module for layer in chain for module in layer.modules()}
-    last = runs[chain[-1]].returned
+    running = [layer for layer in chain if layer in runs]
+    last = runs[running[-1]].returned
     norms = [run for run in runs.values() if run.module not in inside and run.is_norm]
     if last is not None and size is not None and _count(last.shape, size) > 1:
         norms = []  # a norm of parallel streams is not what the head reads
     norm = next((run.module for run in norms if _same(run.read, last)), None)
     known = (1.0, names.residual_scale(config))
-    layers = [heads_of(_Tracer(runs, layer, known, size).layer()) for layer in chain]
-    layers = [_with_separate_heads(runs, layer) for layer in layers]
-    chained = all(runs[layer].alone for layer in chain)
+    layers = [
+        _with_separate_heads(runs, heads_of(_Tracer(runs, layer, known, size).layer()))
+        if layer in runs
+        else _passed_by(layer)
+        for layer in chain
+    ]
+    chained = all(runs[layer].alone for layer in running)
     return Anatomy(layers, norm, names, measured=True, chained=chained)
+
+
+def _passed_by(layer: nn.Module) -> Layer:
+    """A layer that a text alone does not enter."""
+    reason = "it does not run on a text alone, such as a layer that reads images"
+    lacks = dict.fromkeys((*_SUMMED, *OF_HEADS), reason)
+    return Layer(layer, (), (), runs=False, adds_up=False, lacks=lacks)
 
 
 def _with_separate_heads(runs: Mapping[nn.Module, Run], layer: Layer) -> Layer:
@@ -124,10 +136,14 @@ def _reads_by(attention: Run, projections: Sequence[Run | None], output: Stream)
 
 
 def _chain(
-    hf: PreTrainedModel, runs: Mapping[nn.Module, Run], expected: int
+    hf: PreTrainedModel,
+    runs: Mapping[nn.Module, Run],
+    repeated: Container[nn.Module],
+    expected: int,
 ) -> Sequence[nn.Module] | None:
     """The layers: modules in a list, each of which reads what the one before it returned.
 
+    Some of them may not run, such as those that read images.
     If several lists are such chains, it is one with the configuration's number of layers, or the
     longest one.
     """
@@ -140,7 +156,9 @@ def _chain(
             for read, returned in ends
         )
         linked = all(_same(read, before) for (_, before), (read, _) in pairwise(ends))
-        if len(layers) == len(ends) > 1 - (expected == 1) and shaped and linked:
+        once = not any(own in repeated for own in layers)
+        least = 1 if len(layers) == expected == 1 else 2
+        if len(ends) >= least and once and shaped and linked:
             chains.append(layers)
     chains.sort(key=lambda own: (len(own) != expected, -len(own)))
     return chains[0] if chains else None

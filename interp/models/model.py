@@ -29,6 +29,7 @@ from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import anatomy_of, family_modules, listed_for
 from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
 from interp.models.families import settings
+from interp.models.families.attention import calls_registered
 from interp.models.families.modules import Architecture
 from interp.models.formats import format_of
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
@@ -207,6 +208,14 @@ class Model:
         """Implementation of attention: "sdpa", "eager", "flash_attention_2" ..."""
         return str(self.hf.config._attn_implementation)
 
+    @cached_property
+    def computes_attention_alone(self) -> bool:
+        """Whether its attention calls no registered function that can be exchanged or watched."""
+        if self.hf._supports_attention_backend or self.attn_implementation == "eager":
+            return False
+        with self.measuring():
+            return not calls_registered(self.hf, one_token(self.hf))
+
     @property
     def allows_padding(self) -> bool:
         """Whether prompts of different lengths may share a batch.
@@ -216,7 +225,8 @@ class Model:
         prompt as positions, and recurrent or convolutional layers propagate padding. In Gemma 3n,
         whose streams are scaled to one norm (AltUp), gradients of padding are not finite.
         """
-        overflows = self.dtype == "float64" and self.attn_implementation == "eager"
+        own = self.attn_implementation == "eager" or self.computes_attention_alone
+        overflows = self.dtype == "float64" and own
         counts = self.padding_side == "left" and not self.takes_positions
         scales = settings.has_several_streams(self.text_config)
         reads = settings.reads_padding(self.hf.config)
@@ -270,9 +280,10 @@ class Model:
     def _positions_before_first(self) -> int:
         """Number of unused positions at the start: RoBERTa begins at `padding_idx` + 1."""
         paddings = (
-            module.padding_idx
+            getattr(module, "padding_idx", None)
             for path, module in self.hf.named_modules()
-            if path.endswith("position_embeddings") and isinstance(module, nn.Embedding)
+            if (path.endswith("position_embeddings") and isinstance(module, nn.Embedding))
+            or hasattr(module, "create_position_ids_from_input_ids")
         )
         return max((1 + index for index in paddings if index is not None), default=0)
 

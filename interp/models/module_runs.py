@@ -45,8 +45,8 @@ class Run:
         return not [*self.module.children()] and ("norm" in kind or "ln" in kind)
 
 
-def runs_of(hf: PreTrainedModel) -> dict[nn.Module, Run]:
-    """Every module that ran once on a few tokens, with what it read and returned."""
+def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
+    """Every module that ran once on a few tokens, and the modules that ran several times."""
     found: dict[nn.Module, list[Run]] = {}
     ends = count()
 
@@ -73,7 +73,8 @@ def runs_of(hf: PreTrainedModel) -> dict[nn.Module, Run]:
             hook = module.register_forward_hook(partial(note, path), with_kwargs=True)
             stack.callback(hook.remove)
         hf(input_ids=_some_tokens(hf)[None], use_cache=False)
-    return {module: runs[0] for module, runs in found.items() if len(runs) == 1}
+    once = {module: runs[0] for module, runs in found.items() if len(runs) == 1}
+    return once, found.keys() - once.keys()
 
 
 def rebuilt(output: Any, items: Sequence[Any]) -> Any:

@@ -79,11 +79,13 @@ def locate(model: Model, site: str, layer: int) -> Location:
 def _stream(model: Model, layer: int) -> Location:
     """The residual stream that a layer reads, or the stream after the last layer."""
     layers, final_norm = model.layers, model.anatomy.final_norm
-    if layer < len(layers):
-        return Location(layers[layer].module, "input", _whole, layer)
+    running = [index for index, own in enumerate(layers) if own.runs]
+    following = next((index for index in running if index >= layer), None)
+    if following is not None:
+        return Location(layers[following].module, "input", _whole, following)
     if final_norm is None:
-        return Location(layers[-1].module, "output", _whole, layer - 1)
-    return Location(final_norm, "input", _whole, layer)
+        return Location(layers[running[-1]].module, "output", _whole, running[-1])
+    return Location(final_norm, "input", _whole, len(layers))
 
 
 def _location_of_heads(model: Model, site: str, layer: int) -> Location:

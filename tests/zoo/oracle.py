@@ -188,8 +188,8 @@ class Oracle:
         Raises:
             LookupError: the model does not return attention weights of this prompt's tokens.
         """
-        maps = self.attention_maps(ids)
-        if any(own.dim() != 4 or own.shape[-1] != len(ids) for own in maps):
+        maps = [own for own in self.attention_maps(ids) if own.shape[-2:] == (len(ids),) * 2]
+        if not maps:
             raise LookupError("the model's attention weights are not those of its tokens")
         rows = [own[0, :, -1].double().mean(0) for own in maps]
         return torch.stack([row / row.sum() for row in rows]).mean(0)
@@ -204,7 +204,8 @@ class Oracle:
         given = torch.tensor([ids])
         with self._passes.eager():
             out: Any = self._passes.hf(input_ids=given, use_cache=False, output_attentions=True)
-        maps = [m for m in getattr(out, "attentions", None) or () if isinstance(m, Tensor)]
+        given = [m for m in getattr(out, "attentions", None) or () if isinstance(m, Tensor)]
+        maps = [own for own in given if own.dim() == 4]  # RWKV returns no weights of tokens there
         if not maps:
             raise LookupError("the model returns no attention weights")
         return maps

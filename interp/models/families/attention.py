@@ -5,9 +5,35 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from interp.errors import ModelError
+
+
+def calls_registered(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> bool:
+    """Whether a pass calls the attention function that transformers registers by its name.
+
+    Most families' attention does; Falcon's computes attention by itself.
+    """
+    name, called = hf.config._attn_implementation, list[nn.Module]()
+    if name not in ALL_ATTENTION_FUNCTIONS:
+        return False
+    original: Callable[..., Any] = ALL_ATTENTION_FUNCTIONS[name]
+
+    def noted(module: nn.Module, *tensors: Any, **options: Any) -> Any:
+        called.append(module)
+        return original(module, *tensors, **options)
+
+    AttentionInterface.register(name, noted)
+    try:
+        with torch.no_grad():
+            hf(**inputs)
+    finally:
+        AttentionInterface.register(name, original)
+    return bool(called)
+
 
 Logits = Float[Tensor, "row head *query key"]
 

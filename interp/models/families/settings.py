@@ -83,6 +83,11 @@ def drops_tokens(config: "PreTrainedConfig") -> bool:
     return bool(getattr(config, "num_kv_shared_layers", 0))
 
 
+def skips_layers(config: "PreTrainedConfig") -> bool:
+    """Whether some layers run, and keep keys and values, only for images (Llama 3.2 Vision)."""
+    return bool(getattr(config, "cross_attention_layers", None))
+
+
 def keeps_states(config: "PreTrainedConfig") -> bool:
     """Whether some layers are listed as other than attention, such as convolutions (LFM2)."""
     return any("attention" not in kind for kind in _layer_types(config))
