@@ -65,8 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     few = list(prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed))
     asked = options.model or ModelChoice(place=default_organism(source.system))
     echo(f"reading and loading {asked.name or asked.place} ...")
-    found = find_model(asked.place, loading, named=asked.name)
-    model = load_found(found, loading.alone())
+    model = load_found(find_model(asked.place, loading, named=asked.name), loading.alone())
     set_threads(model, None)
     # If the model thinks, its prompts are shown with an empty thought.
     empty = marks_of(model).thought("") if model.chat.thinks else None

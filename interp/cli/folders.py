@@ -147,12 +147,12 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
     whole = counted(len(prompts), "prompt")
     refused: list[str] = []
     for chosen in models:
-        found = find_model(chosen.place, loading, named=chosen.name)
-        model = load_found(found, loading.alone())
-        if reasons := list(refusals(model, prompts)):
-            listed = "\n  ".join(dict.fromkeys(reasons[:SHOWN]))
+        located = find_model(chosen.place, loading, named=chosen.name)
+        model = load_found(located, loading.alone())
+        if found := list(refusals(model, prompts)):
+            listed = "\n  ".join(dict.fromkeys(found[:SHOWN]))
             refused.append(
-                f"{model.name} will refuse {len(reasons):,} of {whole}, the first:\n  {listed}"
+                f"{model.name} will refuse {len(found):,} of {whole}, the first:\n  {listed}"
             )
         else:
             echo(f"{model.name} will refuse none of {whole}")

@@ -235,10 +235,10 @@ class Loading(Options):
                     f"got both tensor_parallel {self.ranks} and {name} {value!r}; expected one of "
                     "them"
                 )
-        if ":" in (self.device or ""):
+        if self.device not in (None, "cpu", "cuda"):
             raise UserError(
-                f"got the device {self.device}, but tensor_parallel gives each process a device of "
-                "its own; use cuda or cpu, or omit the device"
+                f"got the device {self.device}, but tensor_parallel gives each process a GPU of "
+                "its own, or a share of the cores; use cuda or cpu, or omit the device"
             )
 
     @property

@@ -198,9 +198,10 @@ class Model:
         if self.is_sharded:
             raise UserError(
                 f"{what} needs whole layers, but {self.name} is spread over processes "
-                "(tp_plan), each of which holds only some of the heads; load it without tp_plan, "
-                "for instance with --device-map auto. Answers, input gradients, and patches of "
-                "resid_pre, resid_mid, resid_post, attn_out and mlp_out are right with tp_plan too"
+                "(tensor_parallel, or transformers' tp_plan), each of which holds only some of the "
+                "heads; load it in one process, for instance with --device-map auto. Answers, "
+                "input gradients, and patches of resid_pre, resid_mid, resid_post, attn_out and "
+                "mlp_out are right in several processes too"
             )
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from transformers import PreTrainedConfig
-from transformers.distributed import DistributedConfig
+from transformers.distributed.configuration_utils import DistributedConfig
 
 from interp.errors import UserError, one_line
 from interp.models.loading import Loading

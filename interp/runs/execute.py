@@ -245,8 +245,8 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
         if isinstance(model, Model) and model.is_sharded:
             raise UserError(
                 f"{model.name} is spread over processes (tp_plan), which would each claim shards "
-                "of one folder and wait for one another; use a call that writes no folder, such as "
-                "interp.evaluate"
+                "of one folder and wait for one another; pass the model's name and "
+                "tensor_parallel, or use a call that writes no folder, such as interp.evaluate"
             )
     runs = plan.open()
     for run in runs:

@@ -99,12 +99,13 @@ class Ranks:
                     raise
                 ending = Ending.OUT_OF_MEMORY
             # Outside the except clause, since the error keeps the batch's tensors in memory.
-            worst = max(self._endings(Step.BATCH, ending))
+            said = f"{_NO_ANSWER}; this one stopped because of: {reason}" if reason else ""
+            endings = self._endings(Step.BATCH, ending, said)
+            if Ending.REFUSED in endings and len(set(endings)) > 1:
+                raise LostRankError(_REFUSED_ALONE)
             if reason is not None:
                 raise reason
-            if worst == Ending.REFUSED:
-                raise UserError("another process that holds the model refused the prompts")
-            if worst == Ending.OUT_OF_MEMORY:
+            if Ending.OUT_OF_MEMORY in endings:
                 raise torch.OutOfMemoryError("out of memory in one of the processes")
             return rows
 
@@ -114,34 +115,33 @@ class Ranks:
         ending = Ending.OUT_OF_MEMORY if here else Ending.FINE
         return max(self._endings(Step.PASS, ending)) == Ending.OUT_OF_MEMORY
 
-    def _endings(self, step: Step, own: Ending) -> list[Ending]:
+    def _endings(self, step: Step, own: Ending, otherwise: str = "") -> list[Ending]:
         """How a step ended in each rank.
 
         Raises:
-            LostRankError: a rank does not answer, or has ended another step.
+            LostRankError: a rank does not answer, or has ended another step; `otherwise` says so.
         """
+        if own == Ending.OUT_OF_MEMORY:
+            otherwise = _MEMORY_ENDED_ALONE
         sent = torch.tensor([step, own])
         found = [torch.empty_like(sent) for _ in range(self.count)]
         patience = LONGEST if own == Ending.FINE else AFTER_FAILURE
-        with _losing(_ALONE[own]):
+        with _losing(otherwise):
             work = distributed.all_gather(found, sent, group=self.group, async_op=True)
             work.wait(patience)
         if any(int(one[0]) != step for one in found):
-            raise LostRankError(_ALONE[own] or _NO_ANSWER)
+            raise LostRankError(otherwise or _NO_ANSWER)
         return [Ending(int(one[1])) for one in found]
 
 
 _NO_ANSWER = "another process that holds a part of the model has ended or does not answer"
 
-_ALONE = {
-    Ending.FINE: "",
-    Ending.OUT_OF_MEMORY: (
-        "memory ran out in one of the processes that hold the model, but not in all; use smaller "
-        "batches (--batch-tokens), or more processes (--tensor-parallel)"
-    ),
-    Ending.REFUSED: "one of the processes that hold the model refused what the others measured",
-}
-"""What is wrong if a step ended in this way in one rank, and others do not end it."""
+_MEMORY_ENDED_ALONE = (
+    "memory ran out in one of the processes that hold the model, but not in all; use smaller "
+    "batches (--batch-tokens), or more processes (--tensor-parallel)"
+)
+
+_REFUSED_ALONE = "one of the processes that hold the model refused what the others measured"
 
 
 @contextmanager
@@ -166,7 +166,9 @@ def joined(rank: int, loading: Loading, meeting: Path) -> Iterator[Ranks]:
         UserError: there are fewer GPUs than ranks.
         LostRankError: another rank did not come or has ended.
     """
-    on_gpus = loading.device != "cpu" and torch.cuda.is_available()
+    if loading.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # transformers would take any GPU that it sees
+    on_gpus = torch.cuda.is_available()
     if on_gpus and torch.cuda.device_count() < loading.ranks:
         raise UserError(
             f"tensor_parallel {loading.ranks} needs as many GPUs, but this worker has "

@@ -168,8 +168,9 @@ def test_a_base_is_no_adapter_and_no_classifier(adapter, trained, tmp_path):
 def test_no_code_is_run_and_nothing_merged_into_fewer_bits(adapter):
     with pytest.raises(UserError, match="no code that comes with the base is run"):
         load(adapter, trust_remote_code=True)
-    with pytest.raises(UserError, match="omit quantization"):
-        load(adapter, quantization="8bit")
+    for option, value in (("quantization", "8bit"), ("tensor_parallel", 2)):
+        with pytest.raises(UserError, match=f"omit {option}"):
+            load(adapter, **{option: value})
 
 
 def without(part):

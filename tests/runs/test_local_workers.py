@@ -11,6 +11,7 @@ import pytest
 
 from interp.runs import workers
 from interp.runs.folder import RunFolder, problems
+from interp.runs.options import ExecutionOptions
 from tests.support.processes import child, ended, until
 from tests.support.runs import run_main
 
@@ -141,6 +142,22 @@ def test_workers_share_out_the_gpus(count, gpus, shares):
 def test_gpus_are_those_that_this_process_may_use(monkeypatch, visible, gpus):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert workers._gpus() == gpus
+
+
+def test_the_ranks_of_a_worker_share_its_gpus_and_cores(monkeypatch, tmp_path):
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
+    assert workers._share(0, 2, [], ranks=2) == {"OMP_NUM_THREADS": "2"}
+    monkeypatch.setattr(workers, "_gpus", lambda: list("01234"))
+    started = []
+    monkeypatch.setattr(
+        workers.subprocess, "Popen", lambda words, env, **_: started.append((words, env))
+    )
+    command = workers.WorkerCommand(tmp_path, "0123456789ab", "{}", ranks=2)
+    workers.start_local(command, ExecutionOptions(executor="local"))
+    assert [env["CUDA_VISIBLE_DEVICES"] for _, env in started] == ["0,2,4", "1,3"]
+    for words, _ in started:
+        assert words[words.index("--ranks") + 1] == "2"
 
 
 def test_workers_share_out_the_cores(monkeypatch):
