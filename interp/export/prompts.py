@@ -32,13 +32,15 @@ def task_name(system: str) -> str:
 
 
 def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of lm-evaluation-harness, by name.
+    """The files of two tasks of lm-evaluation-harness, by name.
 
-    Messages around a prompt become part of its text, as models without a chat template read them.
+    One judges the first token of a reply; the other, NAME_whole, compares whole options. Messages
+    around a prompt become part of its text, as models without a chat template read them.
     """
     name = task_name(prompts.system)
     return _shared(prompts, _as_text) | {
         f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts),
+        f"{name}_whole.yaml": _filled("lm_eval_whole.yaml.jinja", prompts),
         f"{name}_task.py": _filled("lm_eval_task.py.jinja", prompts),
     }
 
