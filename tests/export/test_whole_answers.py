@@ -16,6 +16,18 @@ PAIRS = """pair,side,gold,options,text
 """
 
 
+def test_tasks_that_judge_first_tokens_are_not_written_for_options_that_begin_alike(
+    tmp_path, capsys
+):
+    data = tmp_path / "pairs.csv"
+    data.write_text(PAIRS)
+    assert main(["export", "lm-eval", "--data", str(data), "--out", str(tmp_path / "tasks")]) == 0
+    assert (tmp_path / "tasks" / "interp_pairs_whole.yaml").exists()
+    assert not (tmp_path / "tasks" / "interp_pairs.yaml").exists()
+    assert main(["export", "inspect", "--data", str(data), "--out", str(tmp_path / "other")]) == 2
+    assert "begin with the same word" in capsys.readouterr().err
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     ("name", "template"), [(DEFAULT, False), (DEFAULT, True), ("organism/mistral", True)]
