@@ -2,10 +2,10 @@
 
     python -m benchmarks.whole_answers [--model NAME_OR_PATH] [--pairs N]
 
-Each prompt of RULEBREAKERS gets two options of up to four tokens that begin with different tokens, so
-that both ways of reading are possible. The same prompts are read by first tokens and as whole answers
-in one process, on one CPU thread, in alternation; medians are reported, with their ratio. Attribution
-is the input gradient of the difference between the options.
+Each prompt of RULEBREAKERS gets two options of up to four tokens that begin with different tokens,
+so that both ways of reading are possible. The same prompts are read by first tokens and as whole
+answers in one process, on one CPU thread, in alternation; medians are reported, with their ratio.
+Attribution is the input gradient of the difference between the options.
 """
 
 import argparse

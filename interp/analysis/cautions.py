@@ -219,7 +219,8 @@ def _asked(
     if options is None or options.empty:
         return rows.assign(options=rows["pair_id"].map(_golds(prompts)), forced="")
     keys = ["model", "prompt_id"]
-    best = options.loc[options.groupby(keys, sort=False)["probability"].idxmax()]
+    share = options["relative_probability"].fillna(options["probability"])
+    best = options.loc[share.groupby([options[key] for key in keys], sort=False).idxmax()]
     rows = rows.merge(
         best[[*keys, "option"]].rename(columns={"option": "forced"}), on=keys, how="left"
     )

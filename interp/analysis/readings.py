@@ -87,11 +87,11 @@ def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> p
 def forced_choice(scored: pd.DataFrame) -> pd.DataFrame:
     """The most probable option (`chosen_by`), whatever the most probable token is.
 
-    Shares of the options' probability decide if all probabilities are too small to be stored.
+    Shares of the options' probability decide, which are known even if all probabilities are too
+    small to be stored, and which take the lengths of whole texts into account if those are divided
+    by their length.
     """
-    probability = scored["probability"]
-    vanished = probability.groupby(scored["prompt_id"].to_numpy()).transform("max") == 0
-    return chosen_by(scored, probability.where(~vanished, scored["relative_probability"]))
+    return chosen_by(scored, logs(scored["relative_probability"]), same=SAME)
 
 
 def median_choice(scored: pd.DataFrame) -> pd.DataFrame:

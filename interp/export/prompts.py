@@ -32,21 +32,44 @@ def task_name(system: str) -> str:
 
 
 def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of lm-evaluation-harness, by name.
+    """The files of two tasks of lm-evaluation-harness, by name.
 
-    Messages around a prompt become part of its text, as models without a chat template read them.
+    One judges the first token of a reply, unless two options begin with the same word; the other,
+    NAME_whole, compares whole options. Messages
+    around a prompt become part of its text, as models without a chat template read them.
     """
     name = task_name(prompts.system)
+    first = {} if _alike(prompts) else {f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts)}
     return _shared(prompts, _as_text) | {
-        f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts),
+        **first,
+        f"{name}_whole.yaml": _filled("lm_eval_whole.yaml.jinja", prompts),
         f"{name}_task.py": _filled("lm_eval_task.py.jinja", prompts),
     }
 
 
 def inspect_task(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a task of Inspect, by name; messages before a prompt remain messages."""
+    """The files of a task of Inspect, by name; messages before a prompt remain messages.
+
+    Raises:
+        UserError: two options of a prompt begin with the same word.
+    """
+    if (alike := _alike(prompts)) is not None:
+        raise UserError(
+            f"two options of prompt {alike.id} begin with the same word, but Inspect's task judges "
+            "the first token of a reply; use interp export lm-eval, which also compares whole "
+            "options"
+        )
     name = task_name(prompts.system)
     return _shared(prompts, _as_messages) | {f"{name}.py": _filled("inspect.py.jinja", prompts)}
+
+
+def _alike(prompts: PromptSet) -> Prompt | None:
+    """The first prompt of which forms of two options begin with the same word."""
+    for prompt in prompts:
+        firsts = [{form.split()[0] for form in o.forms} for o in prompt.answer.options]
+        if len(set().union(*firsts)) < sum(map(len, firsts)):
+            return prompt
+    return None
 
 
 def _alone(prompt: Prompt) -> Mapping[str, object]:

@@ -168,7 +168,8 @@ class Attribute(ReadsAnswers, Spec):
     methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
     """attribution methods; `interp methods` lists them"""
     target: Target = "predicted"
-    """the attributed quantity. predicted: the predicted token; gold: the gold answer; contrast: the
+    """the attributed quantity. predicted: the predicted token (of whole answers, the option that
+    the predicted tokens spell); gold: the gold answer; contrast: the
     difference between the two options that the data contrasts or, without a contrast, between the
     gold answer and the most probable other option; margin: the difference that `effects` measures,
     between the model's own answer and the other contrasted option or, without a contrast, the most

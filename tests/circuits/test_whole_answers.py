@@ -35,7 +35,7 @@ def test_first_order_scores_are_the_slopes_of_exact_edges(kind):
 
 
 def written(read, head, module, args, output):
-    """A projection's output over a prompt and what follows, with one head's over the prompt read."""
+    """A projection's output over a prompt and what follows, with one head's over the prompt set."""
     patched = output.clone()
     patched[:, : read.shape[1], head] = read
     return patched
