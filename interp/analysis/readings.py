@@ -69,7 +69,9 @@ def free_choice(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> pd.DataFrame:
-    """The option with the highest score: credit, from 0 to 1, and tied, by prompt_id.
+    """The option with the highest score: credit, from 0 to 1, tied and chosen, by prompt_id.
+
+    `chosen` holds the name of the option, or of all tied ones.
 
     Args:
         scored: the rows of `scored_options`.
@@ -81,7 +83,9 @@ def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> p
     best = known & (score >= score.groupby(prompt).transform("max") - same)
     counts = best.groupby(prompt).sum()
     hits = (best & scored["right"]).groupby(prompt).sum()
-    return pd.DataFrame({"credit": hits / counts.where(counts > 0), "tied": counts > 1})
+    names = scored.loc[best].groupby("prompt_id")["option"].agg("|".join)
+    credit = hits / counts.where(counts > 0)
+    return pd.DataFrame({"credit": credit, "tied": counts > 1, "chosen": names})
 
 
 def forced_choice(scored: pd.DataFrame) -> pd.DataFrame:
