@@ -22,7 +22,7 @@ FREE, FORCED = "most probable token", "most probable option"
 MEDIAN, CONTENT_FREE = "calibrated: median", "calibrated: content-free"
 
 SAME = 1e-9
-"""Log-odds that differ by less are equal; subtracting medians rounds them."""
+"""Log-probabilities and log-odds that differ by less are equal; subtracting medians rounds them."""
 
 _TINY = 5e-324
 """The smallest positive number; smaller shares are stored as 0."""
@@ -39,16 +39,17 @@ def scored_options(
         unit: the column of the clusters of prompts.
 
     Returns:
-        One row per prompt and option: prompt_id, option, probability, relative_probability,
-        log_odds (against all other options, in logits), pair_id, side, weight, gold, phrasing (""
-        without such a column), unit (the cluster) and right (whether the option is correct).
+        One row per prompt and option: prompt_id, option, relative_probability, log_odds (against
+        all other options, in logits), pair_id, side, weight, gold, phrasing ("" without such a
+        column), unit (the cluster) and right (whether the option is correct).
     """
     kept = prompts[["prompt_id", "pair_id", "side", "weight", "gold"]].assign(
         phrasing=prompts.get("phrasing", ""), unit=prompts[unit]
     )
     rows = options.dropna(subset="relative_probability")
-    columns = ["prompt_id", "option", "probability", "relative_probability"]
-    rows = rows[columns].merge(kept, on="prompt_id", validate="many_to_one")
+    rows = rows[["prompt_id", "option", "relative_probability"]].merge(
+        kept, on="prompt_id", validate="many_to_one"
+    )
     return rows.assign(right=rows["option"] == rows["gold"], log_odds=_log_odds(rows))
 
 
@@ -91,11 +92,9 @@ def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> p
 def forced_choice(scored: pd.DataFrame) -> pd.DataFrame:
     """The most probable option (`chosen_by`), whatever the most probable token is.
 
-    Shares of the options' probability decide if all probabilities are too small to be stored.
+    Shares decide, which are normalized by length if the run asked for it.
     """
-    probability = scored["probability"]
-    vanished = probability.groupby(scored["prompt_id"].to_numpy()).transform("max") == 0
-    return chosen_by(scored, probability.where(~vanished, scored["relative_probability"]))
+    return chosen_by(scored, logs(scored["relative_probability"]), same=SAME)
 
 
 def median_choice(scored: pd.DataFrame) -> pd.DataFrame:

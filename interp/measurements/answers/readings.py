@@ -24,7 +24,7 @@ from interp.report.page import TableItem, Titled
 CHANGED = "changed_options"
 """Name of the table of changed prompts."""
 
-OPTION_COLUMNS = ["model", "prompt_id", "option", "probability", "relative_probability"]
+OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]
 """The columns of option_probabilities that the tables are made of."""
 
 _BALANCED = 0.01
