@@ -6,6 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
+from interp.measurements.answers.readings import reading_items
 from interp.report.page import Glance, Report, Section, TableItem, prompts_item
 from interp.studies.folder import StudyFolder
 
@@ -50,6 +51,42 @@ def paper_report(
         record=folder.provenance(),
         problems=(*folder.problems(), *problems),
     )
+
+
+CHOICES = "Free, forced and calibrated choices"
+"""Title of the section on readings of the answers."""
+
+
+def choice_section(
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    options: pd.DataFrame,
+    cluster: str | None,
+    *,
+    text: str = "",
+) -> Section:
+    """The accuracy of each reading of the answers, and which differ from chance.
+
+    Args:
+        answers: rows of the answers table, for any number of models.
+        prompts: the prompts table; answers to other prompts are left out.
+        options: rows of the option_probabilities table.
+        cluster: the factor whose values group dependent prompts; None for pairs.
+        text: what else to know about the prompts.
+    """
+    answers, options = (
+        rows[rows["prompt_id"].isin(prompts["prompt_id"])] for rows in (answers, options)
+    )
+    items = tuple(reading_items(answers, prompts, options, cluster))
+    about = (
+        "Does a model know more than it says? A forced choice takes the most probable of the "
+        "options, whatever the most probable token is. A calibrated choice takes the option that "
+        "gained most over its median in the same phrasing, so that a bias to one option does not "
+        "matter. Exploratory."
+    )
+    if not items:
+        about = "No prompt offers options to choose from, so there is no forced choice."
+    return Section(CHOICES, f"{about} {text}".strip(), items)
 
 
 def published_table(package: str, file: str) -> pd.DataFrame:

@@ -154,6 +154,16 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         _WHOLE,
     ),
+    "changed_options": table(
+        "One row per model, prompt, change of the prompt and option. A prompt that a change leaves "
+        "empty or as it is has no rows.",
+        *_PROMPT,
+        column("change", TEXT, "`content-free`, `without` (a segment) or `swapped` (options)"),
+        column("what", TEXT, "the text in place of the content, or the left-out segment"),
+        column("option", TEXT, "name of the answer option"),
+        column("probability", NUMBER, "as in `option_probabilities`", "probability"),
+        _share("relative_probability", "as in `option_probabilities`"),
+    ),
     "completions": table(
         "One row per model and prompt.",
         *_PROMPT,

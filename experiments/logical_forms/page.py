@@ -1,6 +1,7 @@
 """The page of the study of LogicalForms: its sections, tables and figures."""
 
-from interp.report.page import Report
+from interp.analysis.accuracy import whole_pairs
+from interp.report.page import Report, Section
 from interp.results.result import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms import tables
@@ -11,7 +12,7 @@ from interp_experiments.logical_forms.effect_sections import (
 )
 from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import first_screen
-from interp_experiments.logical_forms.results import read_results
+from interp_experiments.logical_forms.results import CLUSTER, read_results
 from interp_experiments.logical_forms.sections import (
     accuracy_section,
     affirmation_section,
@@ -21,7 +22,7 @@ from interp_experiments.logical_forms.sections import (
     perplexity_section,
     planted_sections,
 )
-from interp_experiments.scaffold import paper_report
+from interp_experiments.scaffold import choice_section, paper_report
 
 NAMES = {
     "accuracy": "soft accuracy, unless called hard",
@@ -66,6 +67,7 @@ def report_of(folder: StudyFolder) -> Report:
             valid_section(valid),
             model_section(results, model_parameters(folder.runs["questions"])),
             accuracy_section(results),
+            reading_section(folder),
             models_section(results),
             adjusted_section(results),
             perplexity_section(results, correlations),
@@ -80,3 +82,11 @@ def report_of(folder: StudyFolder) -> Report:
         paper="Wang and Shi (2025): Logical forms complement probability in understanding "
         "language model (and human) performance.",
     )
+
+
+def reading_section(folder: StudyFolder) -> Section:
+    """Forced and calibrated choices of Yes or No in the main set."""
+    run = folder.runs["questions"]
+    answers = run.table("answers")
+    prompts = whole_pairs(run.table("prompts"), answers)
+    return choice_section(answers, prompts, run.table("option_probabilities"), CLUSTER)

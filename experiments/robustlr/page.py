@@ -22,7 +22,7 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.scaffold import paper_report
+from interp_experiments.scaffold import choice_section, paper_report
 
 THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
@@ -81,6 +81,7 @@ def report_of(folder: StudyFolder) -> Report:
             contrast_section(results),
             group_section(results),
             equivalence_section(results),
+            choice_section(results.answers, results.prompts, results.options, None),
             label_section(results),
             *in_domain_sections(results),
             *proof_sections(results),

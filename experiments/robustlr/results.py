@@ -50,6 +50,8 @@ class Results:
     """The prompts table of the evaluation sets, for theories that all models answered in full."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The answers table of the evaluation sets: one row per model and instance."""
+    options: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """The option_probabilities table of the evaluation sets."""
     places: Mapping[str, str] = field(default_factory=dict)
     """Where each model was found, by name (`StudyFolder.places`)."""
     cautions: tuple[Caution, ...] = ()
@@ -79,17 +81,15 @@ def read_results(study: StudyFolder) -> Results:
     answers = begun[SETS].table("answers")
     prompts = whole_pairs(begun[SETS].table("prompts"), answers)
     measured = InFolder(begun[SETS])
-    cautions = cautions_on(
-        prompts,
-        answers=answers,
-        options=measured.table("option_probabilities"),
-        facts=measured.facts(),
-    )
+    options = measured.table("option_probabilities")
+    facts = measured.facts()
+    cautions = cautions_on(prompts, answers=answers, options=options, facts=facts)
     said = said_outside(cautions)
     notes = [
         f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"), said)
     ]
-    return Results(rows, notes, _found(begun, rows), prompts, answers, study.places(), cautions)
+    found, places = _found(begun, rows), study.places()
+    return Results(rows, notes, found, prompts, answers, options, places, cautions)
 
 
 def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

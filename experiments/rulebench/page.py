@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from interp.analysis.accuracy import whole_pairs
 from interp.measurements.attribution.segments import SUM, decisive_table
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
@@ -16,6 +17,7 @@ from interp_experiments.rulebench.prompts import (
     Setting,
 )
 from interp_experiments.rulebench.results import (
+    CHOICES,
     OUTCOMES,
     RULE,
     Results,
@@ -23,6 +25,7 @@ from interp_experiments.rulebench.results import (
     read_results,
 )
 from interp_experiments.scaffold import (
+    choice_section,
     compared_item,
     in_order,
     measured_and_published,
@@ -85,6 +88,7 @@ def report_of(folder: StudyFolder) -> Report:
             thought_section(cells),
             version_section(cells),
             behavior_section(results),
+            *choice_sections(folder),
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.places)),
         ),
@@ -210,6 +214,23 @@ def behavior_section(results: Results) -> Section:
             *_bars("figure6_failures", title, table, y="share_of_failures", hue="behavior"),
             TableItem("failures", "Kinds of failure as shares of all failures", table),
         ),
+    )
+
+
+def choice_sections(folder: StudyFolder) -> Iterator[Section]:
+    """Choices between the answers of a rule and of its changed version, if they were measured."""
+    run = folder.runs.get(CHOICES)
+    if run is None or not run.tables():
+        return
+    options, answers = (run.table(name) for name in ("option_probabilities", "answers"))
+    yield choice_section(
+        answers,
+        whole_pairs(run.table("prompts"), answers),
+        options,
+        RULE,
+        text="All other numbers are of generated texts. Here, each question is asked with few "
+        "rules, in both versions; the options are the answers by the rule and by its changed "
+        "version.",
     )
 
 

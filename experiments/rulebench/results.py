@@ -39,6 +39,9 @@ STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (T
 ATTRIBUTION = "attribution"
 """The stage of attributions, with few rules and direct answers."""
 
+CHOICES = "choices"
+"""The stage in which both answers of a question with changed rules are offered, with few rules."""
+
 SETTING = ("set", "rules", "form", "shots", "thought", "version")
 """The factors that make up a question's setting."""
 

@@ -8,11 +8,11 @@ from pydantic import Field
 
 from interp import texts
 from interp.attribution.registry import CHEAP_METHODS
-from interp.measurements.specs import Attribute, Generate
+from interp.measurements.specs import Attribute, Evaluate, Generate
 from interp.measuring.spec import Spec, Stage
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
-from interp_experiments.rulebench.items import Quantity
+from interp_experiments.rulebench.items import Quantity, RuleSet
 from interp_experiments.rulebench.layout import read_sets
 from interp_experiments.rulebench.prompts import (
     COUNTERFACTUAL,
@@ -21,6 +21,7 @@ from interp_experiments.rulebench.prompts import (
     QUANTITIES,
     RULES,
     THOUGHT,
+    VERSIONS,
     Setting,
 )
 
@@ -53,10 +54,13 @@ class RuleBenchStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Texts under each setting (direct, with demonstrations, with thought), and attributions.
 
+        If a set has rules with changed conclusions, the answers of both versions of a rule are also
+        offered as a choice, which is read from probabilities.
+
         Raises:
             UserError: the data cannot be read or have broken items.
         """
-        from interp_experiments.rulebench.results import ATTRIBUTION, STAGES
+        from interp_experiments.rulebench.results import ATTRIBUTION, CHOICES, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
 
         broken: Literal["stop", "skip"] = "skip" if self.skip_broken else "stop"
@@ -65,9 +69,11 @@ class RuleBenchStudy(Study):
         else:
             sets = read_sets(Path(source.data), name=self.set_name, broken=broken)
 
-        def stage(name: str, settings: Sequence[Setting], spec: Spec) -> Stage:
+        def stage(
+            name: str, settings: Sequence[Setting], spec: Spec, asked: Sequence[RuleSet] = sets
+        ) -> Stage:
             system = RuleBench(f"rulebench {name}", tuple(settings), kinship_set)
-            prompts = system.prompts_of(sets, seed=source.seed, data=source.data)
+            prompts = system.prompts_of(asked, seed=source.seed, data=source.data)
             return Stage(name, source.drawn(prompts, self.default_limit), spec)
 
         every = dict.fromkeys((*RULES, *FORMS, *THOUGHT, *COUNTERFACTUAL))
@@ -80,6 +86,9 @@ class RuleBenchStudy(Study):
                 stages.append(stage(name, own, Generate(max_new_tokens=tokens)))
         if self.attribution and FEW in settings:
             stages.append(stage(ATTRIBUTION, [FEW], Attribute(methods=CHEAP_METHODS)))
+        both = [own for own in sets if own.factual is not None and own.counterfactual is not None]
+        if both and FEW in settings:
+            stages.append(stage(CHOICES, VERSIONS, Evaluate(), both))
         return tuple(stages)
 
     def report(self, folder: "StudyFolder") -> "Report":

@@ -23,7 +23,8 @@ from interp_experiments.rulebreakers.answer_tables import (
 )
 from interp_experiments.rulebreakers.entity_tables import entities, extremes, names_within
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.results import CLUSTER, Results
+from interp_experiments.scaffold import choice_section
 
 WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 """Caption on the whiskers in figures of accuracy."""
@@ -113,6 +114,11 @@ def accuracy_section(results: Results) -> Section:
             TableItem("accuracy_by_verb", "Accuracy by verb", accuracy(results, "verb")),
         ),
     )
+
+
+def reading_section(results: Results) -> Section:
+    """Forced and calibrated choices beside the answers."""
+    return choice_section(results.answers, results.prompts, results.options, CLUSTER)
 
 
 def sensitivity_section(results: Results) -> Section:

@@ -8,6 +8,7 @@ from interp_experiments.rulebreakers.answer_sections import (
     contrast_section,
     entity_section,
     phrasing_section,
+    reading_section,
     sample_section,
     sensitivity_section,
 )
@@ -52,6 +53,7 @@ def report_of(folder: StudyFolder) -> Report:
             finding_section(results),
             sample_section(results, model_parameters(folder.runs["answers"])),
             accuracy_section(results),
+            reading_section(results),
             sensitivity_section(results),
             contrast_section(results),
             knowledge_section(results),

@@ -1,6 +1,6 @@
 """How often each reading of the answers is correct, beside baselines that read no prompt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -8,9 +8,11 @@ import pandas as pd
 
 from interp.analysis.constant import best_constant
 from interp.analysis.readings import (
+    CONTENT_FREE,
     FORCED,
     FREE,
     MEDIAN,
+    content_free_choice,
     forced_choice,
     free_choice,
     logs,
@@ -24,6 +26,9 @@ from interp.statistics.proportions import proportions
 
 CHANCE, CONSTANT = "chance", "constant answer"
 """Baselines: each option is equally probable; the most frequent correct answer to such options."""
+
+SWAPPED, WITHOUT = "swapped options", "without "
+"""Names of forced choices after changed prompts; the second is followed by the segment's name."""
 
 NO_MODEL = "(no model)"
 """What tables name in place of a model in the rows of baselines."""
@@ -108,7 +113,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
         {"model": model, "reading": reading, **_row(sample, own), **_test(sample, own)}
         for (model, reading), own in readings.items()
     ]
-    table = holm(pd.DataFrame(rows), family="readings").drop(columns=["family", "family_size"])
+    table = corrected(rows)
     table = table.assign(
         verdict=[*map(_verdict, table["p_holm"], table["over"])], compared=sample.better
     )
@@ -127,21 +132,78 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
 
 
 def readings_of(
-    sample: Sample, answers: pd.DataFrame, options: pd.DataFrame
+    sample: Sample,
+    answers: pd.DataFrame,
+    options: pd.DataFrame,
+    changed: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """The readings of one model that need nothing but its answers and options.
+    """The readings of one model, and the forced choices after changed prompts.
 
     Args:
         sample: the prompts.
         answers: the model's rows of the answers table.
         options: its rows of the option_probabilities table.
+        changed: its rows of the changed_options table, if changed prompts were measured.
     """
     scored = scored_options(options, sample.prompts, unit=sample.unit)
     asked = answers[answers["prompt_id"].isin(sample.prompts["prompt_id"])]
-    return {
+    found = {
         FREE: free_choice(asked),
         FORCED: forced_choice(scored),
         MEDIAN: median_choice(scored),
+    }
+    if changed is None:
+        return found
+    free = changed[changed["change"] == "content-free"]
+    if len(free):
+        keys = ["prompt_id", "option"]
+        prior = free.groupby(keys)["relative_probability"].mean().rename("prior")
+        found[CONTENT_FREE] = content_free_choice(
+            scored, scored.join(prior, on=keys)["prior"].set_axis(scored.index)
+        )
+    others = changed[changed["change"] != "content-free"]
+    for (kind, what), rows in others.groupby(["change", "what"], sort=False):
+        name = SWAPPED if kind == "swapped" else f"{WITHOUT}{what}"
+        found[name] = forced_choice(scored_options(rows, sample.prompts, unit=sample.unit))
+    return found
+
+
+def change_row(
+    sample: Sample, readings: Mapping[str, pd.DataFrame], changed: str
+) -> dict[str, object]:
+    """What a change of prompts does to one model's forced choices.
+
+    Args:
+        sample: the prompts.
+        readings: the readings from `readings_of`.
+        changed: the name of the reading of the changed prompts.
+
+    Returns:
+        difference, low, high and p: the mean difference in accuracy, changed minus unchanged
+        (`cluster_mean`); changed, changed_low, changed_high: the share of prompts whose choice
+        differs (`proportions`); prompts, clusters and note.
+    """
+    both = readings[FORCED].join(readings[changed].add_suffix("_changed"), how="inner")
+    rows = sample.prompts[["prompt_id", "unit", "weight"]].merge(
+        both, left_on="prompt_id", right_index=True
+    )
+    rows = rows.assign(
+        over=rows["credit_changed"] - rows["credit"],
+        credit=(rows["chosen"] != rows["chosen_changed"]).astype(float),
+    )
+    found = cluster_mean(rows, value="over", cluster="unit", weight="weight")
+    share = _share(rows, "unit")
+    return {
+        "difference": found.mean,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+        "changed": share["share"],
+        "changed_low": share["low"],
+        "changed_high": share["high"],
+        "prompts": found.trials,
+        "clusters": found.clusters,
+        "note": found.note,
     }
 
 
@@ -280,10 +342,9 @@ def _test(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     return {"over": found.mean, "p": found.p}
 
 
-def told_apart(rows: Mapping[str, Mapping[str, object]]) -> pd.DataFrame:
-    """The rows of `side_row` by model, with p_holm, corrected over the models."""
-    table = pd.DataFrame([{"model": model, **row} for model, row in rows.items()])
-    return holm(table, family="concordance").drop(columns=["family", "family_size"])
+def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+    """Rows with p as a table with p_holm, corrected over all of them."""
+    return holm(pd.DataFrame(rows), family="rows").drop(columns=["family", "family_size"])
 
 
 def in_words(table: pd.DataFrame) -> str:

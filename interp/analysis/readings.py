@@ -22,7 +22,7 @@ FREE, FORCED = "most probable token", "most probable option"
 MEDIAN, CONTENT_FREE = "calibrated: median", "calibrated: content-free"
 
 SAME = 1e-9
-"""Log-odds that differ by less are equal; subtracting medians rounds them."""
+"""Log-probabilities and log-odds that differ by less are equal; subtracting medians rounds them."""
 
 _TINY = 5e-324
 """The smallest positive number; smaller shares are stored as 0."""
@@ -39,16 +39,17 @@ def scored_options(
         unit: the column of the clusters of prompts.
 
     Returns:
-        One row per prompt and option: prompt_id, option, probability, relative_probability,
-        log_odds (against all other options, in logits), pair_id, side, weight, gold, phrasing (""
-        without such a column), unit (the cluster) and right (whether the option is correct).
+        One row per prompt and option: prompt_id, option, relative_probability, log_odds (against
+        all other options, in logits), pair_id, side, weight, gold, phrasing ("" without such a
+        column), unit (the cluster) and right (whether the option is correct).
     """
     kept = prompts[["prompt_id", "pair_id", "side", "weight", "gold"]].assign(
         phrasing=prompts.get("phrasing", ""), unit=prompts[unit]
     )
     rows = options.dropna(subset="relative_probability")
-    columns = ["prompt_id", "option", "probability", "relative_probability"]
-    rows = rows[columns].merge(kept, on="prompt_id", validate="many_to_one")
+    rows = rows[["prompt_id", "option", "relative_probability"]].merge(
+        kept, on="prompt_id", validate="many_to_one"
+    )
     return rows.assign(right=rows["option"] == rows["gold"], log_odds=_log_odds(rows))
 
 
@@ -69,7 +70,9 @@ def free_choice(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> pd.DataFrame:
-    """The option with the highest score: credit, from 0 to 1, and tied, by prompt_id.
+    """The option with the highest score: credit, from 0 to 1, tied and chosen, by prompt_id.
+
+    `chosen` holds the name of the option, or of all tied ones.
 
     Args:
         scored: the rows of `scored_options`.
@@ -81,7 +84,9 @@ def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> p
     best = known & (score >= score.groupby(prompt).transform("max") - same)
     counts = best.groupby(prompt).sum()
     hits = (best & scored["right"]).groupby(prompt).sum()
-    return pd.DataFrame({"credit": hits / counts.where(counts > 0), "tied": counts > 1})
+    names = scored.loc[best].groupby("prompt_id")["option"].agg("|".join)
+    credit = hits / counts.where(counts > 0)
+    return pd.DataFrame({"credit": credit, "tied": counts > 1, "chosen": names})
 
 
 def forced_choice(scored: pd.DataFrame) -> pd.DataFrame:

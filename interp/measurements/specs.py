@@ -64,22 +64,34 @@ class ReadsAnswers(Options):
 
 
 class Evaluate(ReadsAnswers, Spec):
-    """Answers: probabilities of the options, prediction, correctness."""
+    """Answers: probabilities of the options, prediction, correctness.
+
+    Changed prompts are measured beside the prompts, as baselines for their answers.
+    """
 
     name = "evaluate"
     help = "score answers and print the accuracies"
     examples = (
         "evaluate --model organism/llama-deep --limit 960",
         "evaluate --limit all --executor local --workers 4 --out runs/all",
+        "evaluate --model org/model --content-free --without-segments --swap-options",
     )
     written = "written to {folder}/accuracy_table.csv"
     measures = "interp.measurements.answers.evaluation:evaluation"
-    fills = ("answers", "option_probabilities")
+    fills = ("answers", "option_probabilities", "changed_options")
+    optional: ClassVar[Mapping[str, str]] = {"changed_options": "changes_prompts"}
     result = "interp.measurements.answers.show:Scores"
 
     normalize: Normalization = "none"
     """with --answers whole: compare options by their log-probability divided by their number of
     tokens, or of bytes of UTF-8 as in lm-eval's acc_bytes (default: not divided, as in its acc)"""
+    content_free: bool = False
+    """also measure prompts whose content is replaced by N/A, by nothing and by [MASK], and show the
+    accuracy of choices that are calibrated by them"""
+    without_segments: bool = False
+    """also measure each prompt without each of its segments"""
+    swap_options: bool = False
+    """also measure each prompt whose text lists its options with this list in reverse order"""
 
     @model_validator(mode="after")
     def _check_normalize(self) -> "Evaluate":
@@ -89,6 +101,40 @@ class Evaluate(ReadsAnswers, Spec):
                 "whole, or omit normalize"
             )
         return self
+
+    @property
+    def changes_prompts(self) -> bool:
+        """Whether changed prompts are measured."""
+        return self.content_free or self.without_segments or self.swap_options
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts, with a donor, which tells the content, if content is replaced.
+
+        Raises:
+            UserError: no prompt can be changed as requested.
+        """
+        if not self.changes_prompts:
+            return prompts
+        from interp.prompts.changes import swapped_options
+        from interp.prompts.mixing import with_donors
+
+        arranged = with_donors(prompts, count=1) if self.content_free else prompts
+        if self.content_free and not any(prompt.donors for prompt in arranged):
+            raise UserError(
+                "the prompts have no donors, which tell their content from their template; "
+                "expected prompts of a system with donors, or two or more of your own pairs"
+            )
+        if self.without_segments and not any(prompt.segments for prompt in prompts):
+            raise UserError(
+                "the prompts have no segment that could be left out; mark some in the text, as "
+                "<premise1>It rains.</premise1>, or give each a column"
+            )
+        if self.swap_options and not any(map(list, map(swapped_options, prompts))):
+            raise UserError(
+                "no prompt lists its options in its text, so their order cannot be swapped; "
+                'expected a list such as "Answer Yes or No."'
+            )
+        return cast("Prompts", arranged)
 
 
 class SoftScore(ReadsAnswers, Spec):

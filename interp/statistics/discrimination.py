@@ -173,17 +173,19 @@ def auroc(
     total = float(sum(rows[weight].sum() for rows in strata))
     area, parts = 0.0, []
     for rows in strata:
-        own, won, weights = _won(rows, score, rows[positive].to_numpy(dtype=bool), weight)
+        is_positive = rows[positive].to_numpy(dtype=bool)
+        won, weights = _won(rows, score, is_positive, weight)
         share = float(rows[weight].sum()) / total
-        area += share * own
-        deviations = share * (won - own) * weights
-        clusters = rows[cluster].to_numpy()
-        parts.append(pd.DataFrame({"own": deviations, "away": won - own, "cluster": clusters}))
+        area += share * float(weights[is_positive] @ won[is_positive])
+        own = {"won": won, "weight": share * weights, "cluster": rows[cluster].to_numpy()}
+        parts.append(pd.DataFrame(own))
     found = pd.concat(parts, ignore_index=True)
+    # Deviations from the whole area, since a stratum of one pair never deviates from its own.
+    found["own"] = (found["won"] - area) * found["weight"]
     deviations = found["own"].groupby(found["cluster"].to_numpy()).sum()
     if len(deviations) < FEWEST:
         return Area(area, NAN, NAN, len(deviations), too_few(len(deviations)))
-    if np.ptp(found["away"]) < ROUNDING:
+    if np.ptp(found["won"]) < ROUNDING:
         reason = "the sides are all alike, or perfectly separated"
         note = f"AUROC's interval undefined: {reason}"
         return Area(round(area, 12), NAN, NAN, len(deviations), note)
@@ -197,15 +199,15 @@ def auroc(
 
 def _won(
     trials: pd.DataFrame, score: str, is_positive: np.ndarray, weight: str
-) -> tuple[float, Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """The area, each trial's share of won comparisons, and weights that sum to 1 on each side."""
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Each trial's share of won comparisons, and its weight; weights sum to 1 on each side."""
     values, weights = (trials[name].to_numpy(dtype=float) for name in (score, weight))
     weights = np.where(is_positive, weights / weights[is_positive].sum(), weights)
     weights = np.where(~is_positive, weights / weights[~is_positive].sum(), weights)
     won = np.empty(len(values))
     won[is_positive] = _below(values[is_positive], values[~is_positive], weights[~is_positive])
     won[~is_positive] = 1 - _below(values[~is_positive], values[is_positive], weights[is_positive])
-    return float(weights[is_positive] @ won[is_positive]), won, weights
+    return won, weights
 
 
 def _below(

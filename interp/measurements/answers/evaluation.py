@@ -1,18 +1,20 @@
 """Answers of a model: the measurements for the specs `Evaluate` and `SoftScore`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 
+from interp.errors import ModelError
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
 from interp.models.unembedding import final_states
+from interp.prompts.changes import Change, content_free, swapped_options, without_segments
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import answer_error, answer_tables, predict
 from interp.scoring.likelihood import perplexities
@@ -34,20 +36,82 @@ class AnswerMeasurement(Measurement):
 
 
 def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers: probabilities of the options, prediction, correctness."""
+    """Measure answers: probabilities of the options, prediction, correctness.
+
+    Raises:
+        ModelError: prompts are to be changed, but the model thinks before it answers, so its
+            thoughts would still be about the unchanged prompts.
+    """
+    if spec.changes_prompts and model.chat.thinks:
+        raise ModelError(
+            f"{model.name} thinks before it answers, so its thoughts would still be about the "
+            "unchanged prompts; turn thinking off, or measure no changed prompts"
+        )
     answer_tokens = AnswerTokenizer(model, spec.answers, normalize=spec.normalize)
+    budget = token_budget(model, batch_tokens)
+    known: dict[Hashable, list[Row]] = {}
+
+    def rows_of(batch: Batch) -> list[PromptRows]:
+        return [
+            rows
+            for part, predictions in predict_batch(model, batch, answer_tokens)
+            for rows in answer_tables(model, part, predictions)
+        ]
+
+    def changed_rows(prompt: Prompt) -> list[Row]:
+        """The rows in changed_options, of changed prompts that were all read before."""
+        return [
+            {
+                "model": model.name,
+                "prompt_id": prompt.id,
+                "change": change.kind,
+                "what": change.what,
+                **{name: row[name] for name in _NUMBERS},
+            }
+            for change in _changes(prompt, spec)
+            for row in known[_content(change.prompt)]
+        ]
 
     @torch.inference_mode()
     def measure_batch(batch: Batch) -> list[PromptRows]:
         with model.measuring():
-            return [
-                rows
-                for part, predictions in predict_batch(model, batch, answer_tokens)
-                for rows in answer_tables(model, part, predictions)
-            ]
+            measured = rows_of(batch)
+            if not spec.changes_prompts:
+                return measured
+            prompts = [tokenized.prompt for tokenized in batch.prompts]
+            # Many prompts are the same without content, so each is read once.
+            changed = {
+                _content(own.prompt): own.prompt for p in prompts for own in _changes(p, spec)
+            }
+            new = [content for content in changed if content not in known]
+            read = tokenize(model, [changed[content] for content in new])
+            for places, part in answer_batches(model, read, batch_tokens=budget.tokens):
+                for place, rows in zip(places, rows_of(part), strict=True):
+                    known[new[place]] = rows.get("option_probabilities", [])
+        return [
+            {**rows, "changed_options": changed_rows(prompt)}
+            for rows, prompt in zip(measured, prompts, strict=True)
+        ]
 
-    budget = token_budget(model, batch_tokens)
     return AnswerMeasurement(model, spec, budget, measure_batch, partial(answer_error, model))
+
+
+_NUMBERS = ("option", "probability", "relative_probability")
+
+
+def _changes(prompt: Prompt, spec: Evaluate) -> Iterator[Change]:
+    """The changes of a prompt that the spec asks for."""
+    if spec.content_free:
+        yield from content_free(prompt)
+    if spec.without_segments:
+        yield from without_segments(prompt)
+    if spec.swap_options:
+        yield from swapped_options(prompt)
+
+
+def _content(prompt: Prompt) -> Hashable:
+    """All that a model reads of a prompt, and the options that are read from it."""
+    return prompt.content, prompt.messages, prompt.answer.options
 
 
 def soft_scores(model: Model, spec: SoftScore, *, batch_tokens: int | None = None) -> Measurement:

@@ -1,6 +1,6 @@
 """Display of the readings of answers: how often each is correct, and what tells prompts apart."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -8,17 +8,23 @@ from interp.analysis.reading_tables import (
     CHANCE,
     CONSTANT,
     NO_MODEL,
+    SWAPPED,
+    WITHOUT,
     Sample,
+    change_row,
+    corrected,
     in_words,
     reading_table,
     readings_of,
     side_row,
-    told_apart,
 )
 from interp.report.glance import with_interval
 from interp.report.page import TableItem, Titled
 
-OPTION_COLUMNS = ["model", "prompt_id", "option", "probability", "relative_probability"]
+CHANGED = "changed_options"
+"""Name of the table of changed prompts."""
+
+OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]
 """The columns of option_probabilities that the tables are made of."""
 
 _BALANCED = 0.01
@@ -30,11 +36,14 @@ def reading_items(
     prompts: pd.DataFrame,
     options: pd.DataFrame,
     cluster: str | None = None,
+    *,
+    changed: pd.DataFrame | None = None,
 ) -> Iterator[TableItem]:
-    """Two tables about prompts that offer a choice; none if no prompt offers one.
+    """Tables about prompts that offer a choice; none if no prompt offers one.
 
     The first compares readings of the answers, forced and calibrated, with baselines
-    (`reading_table`); the second says how well prompts with different correct answers are told
+    (`reading_table`). If changed prompts were measured, another says what the changes do to forced
+    choices (`change_row`). The last says how well prompts with different correct answers are told
     apart (`side_row`).
 
     Args:
@@ -42,36 +51,93 @@ def reading_items(
         prompts: the prompts table.
         options: rows of the option_probabilities table.
         cluster: the factor whose values group dependent prompts, if any.
+        changed: rows of the changed_options table, if changed prompts were measured.
     """
     sample = Sample(prompts, options, cluster)
     if sample.prompts.empty:
         return
-    of_model = dict(list(options.groupby("model", sort=False)))
+    of_model = {str(model): own for model, own in options.groupby("model", sort=False)}
+    of_answers = {str(model): own for model, own in answers.groupby("model", sort=False)}
+    after_change = (
+        {}
+        if changed is None
+        else {str(model): own for model, own in changed.groupby("model", sort=False)}
+    )
     readings = {
-        (str(model), reading): own
-        for model, rows in answers.groupby("model", sort=False)
-        if model in of_model
-        for reading, own in readings_of(sample, rows, of_model[model]).items()
+        model: readings_of(sample, of_answers[model], own, after_change.get(model))
+        for model, own in of_model.items()
     }
-    table = reading_table(sample, readings)
+    yield _reading_item(sample, readings)
+    if any(map(_changes, readings.values())):
+        yield _change_item(sample, readings)
+    yield _apart_item(sample, of_model)
+
+
+def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFrame]]) -> TableItem:
+    table = reading_table(
+        sample, {(model, name): row for model, own in readings.items() for name, row in own.items()}
+    )
     shown = _with_intervals(table, sample)
     title, note = "Accuracy by reading of the answer, and of baselines", _note(table, sample)
     narrow = list(_narrow(shown, sample, title))
-    yield TableItem("accuracy_by_reading", title, table, note, narrow=narrow, display=shown)
-    apart = told_apart({str(model): side_row(sample, own) for model, own in of_model.items()})
+    return TableItem("accuracy_by_reading", title, table, note, narrow=narrow, display=shown)
+
+
+def _changes(readings: Mapping[str, pd.DataFrame]) -> list[str]:
+    """The names of forced choices after changed prompts."""
+    return [name for name in readings if name == SWAPPED or name.startswith(WITHOUT)]
+
+
+def _change_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFrame]]) -> TableItem:
+    table = corrected(
+        [
+            {"model": model, "change": name, **change_row(sample, own, name)}
+            for model, own in readings.items()
+            for name in _changes(own)
+        ]
+    )
+    cells = {
+        "difference": ("difference", "low", "high"),
+        "changed_choices": ("changed", "changed_low", "changed_high"),
+    }
+    return _shown("change_table", "Forced choices after changed prompts", table, _CHANGED, cells)
+
+
+def _apart_item(sample: Sample, of_model: Mapping[str, pd.DataFrame]) -> TableItem:
+    rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
     title = "Prompts with different correct answers, told apart by the options' probabilities"
     cells = {
         "auroc": ("auroc", "auroc_low", "auroc_high"),
         "concordance": ("concordance", "low", "high"),
     }
-    named = apart[["model"]].assign(**{name: _cells(apart, *own) for name, own in cells.items()})
-    few = named.join(apart[["p_holm"]])
-    named = named.join(apart[["p", "p_holm", "pairs", "clusters", "note"]])
-    yield TableItem("told_apart", title, apart, _APART, narrow=[(title, few)], display=named)
+    return _shown("told_apart", title, corrected(rows), _APART, cells)
+
+
+def _shown(
+    name: str, title: str, table: pd.DataFrame, note: str, cells: Mapping[str, tuple[str, ...]]
+) -> TableItem:
+    """A table whose intervals stand behind their numbers; terminals show only these and p_holm."""
+    inside = {column for columns in cells.values() for column in columns}
+    first = list(table)[: min(list(table).index(columns[0]) for columns in cells.values())]
+    named = table[first].assign(**{name: _cells(table, *own) for name, own in cells.items()})
+    rest = [column for column in table if column not in inside and column not in first]
+    few = named.join(table["p_holm"])
+    models = table["model"].unique()
+    narrow = [(title, few)]
+    if len(models) == 1 and len(first) > 1:
+        narrow = [(f"{title}: {models[0]}", few.drop(columns="model"))]
+    return TableItem(name, title, table, note, narrow=narrow, display=named.join(table[rest]))
 
 
 _FEW_MODELS = 3
 """Up to so many models, terminals show a table for each."""
+
+_CHANGED = (
+    "difference: mean accuracy of forced choices after changed prompts, minus that after the "
+    "prompts as they are; changed choices: share of prompts with another choice. p_holm: corrected "
+    "over the table. swapped options: the list of the options in the text in reverse order. A "
+    "prompt that a change leaves as it is, or empty, is not counted."
+)
 
 _APART = (
     "Only prompts of one phrasing are compared; a bias to one option changes nothing, and 0.5 is "
@@ -88,10 +154,13 @@ def _against(sample: Sample) -> str:
 
 def _with_intervals(table: pd.DataFrame, sample: Sample) -> pd.DataFrame:
     """The table as text, with each interval behind its accuracy."""
-    shown = table[["model", "reading"]].assign(accuracy=_cells(table, "accuracy", "low", "high"))
-    for name in ("paired", *sample.sides):
-        ends = (f"{name}_{end}" for end in ("accuracy", "low", "high"))
-        shown[f"{name}_accuracy"] = _cells(table, *ends)
+    # The page would link columns called accuracy to the prompts that are answered freely.
+    shown = table[["model", "reading"]].assign(all_prompts=_cells(table, "accuracy", "low", "high"))
+    for name, heading in {
+        "paired": "whole_pairs",
+        **dict(zip(sample.sides, sample.sides, strict=True)),
+    }.items():
+        shown[heading] = _cells(table, *(f"{name}_{end}" for end in ("accuracy", "low", "high")))
     shown[_against(sample)] = table["verdict"]
     return shown.join(table[["outside", "tied", "p_holm", "prompts", "note"]])
 
@@ -100,13 +169,13 @@ def _narrow(shown: pd.DataFrame, sample: Sample, title: str) -> Iterator[Titled]
     """Tables for terminals: one for each of few models, or one with all models' accuracies."""
     models = [model for model in shown["model"].unique() if model != NO_MODEL]
     if len(models) > _FEW_MODELS:
-        wide = shown.pivot(index="model", columns="reading", values="accuracy")
+        wide = shown.pivot(index="model", columns="reading", values="all_prompts")
         wide = wide.reindex(index=models, columns=shown["reading"].unique())
         for baseline in sample.baselines:
-            wide[baseline] = str(shown.set_index("reading").at[baseline, "accuracy"])
+            wide[baseline] = str(shown.set_index("reading").at[baseline, "all_prompts"])
         yield title, wide.reset_index()
         return
-    columns = ["reading", "accuracy", "paired_accuracy", _against(sample)]
+    columns = ["reading", "all_prompts", "whole_pairs", _against(sample)]
     for model in models:
         yield f"{title}: {model}", shown.loc[shown["model"].isin([model, NO_MODEL]), columns]
 
@@ -125,7 +194,9 @@ def _note(table: pd.DataFrame, sample: Sample) -> str:
         "(tied) are each right with probability 1/m. calibrated: median: the option whose "
         "log-odds exceed their median in the phrasing most; the median is that of the other "
         "clusters, so no prompt calibrates itself. constant answer: the most frequent correct "
-        "answer to such options.",
+        "answer to such options. calibrated: content-free: the option whose share exceeds that in "
+        "the same prompt without content most, as a ratio. without ..., swapped options: forced "
+        "choices after changed prompts.",
     ]
     by_name = table[table["model"] == NO_MODEL].set_index("reading")["accuracy"]
     if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + _BALANCED:

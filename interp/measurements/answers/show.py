@@ -18,7 +18,7 @@ from interp.analysis.cautions import HALF, said_outside
 from interp.console import echo
 from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
-from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
+from interp.measurements.answers.readings import CHANGED, OPTION_COLUMNS, reading_items
 from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.results.result import Result, chosen, errors_by_model, summarize
@@ -189,7 +189,10 @@ class Scores(Answered):
         """Accuracy, one row per model; if prompts offer a choice, each reading of the answers."""
         yield self._accuracy_item()
         options = self.table("option_probabilities", OPTION_COLUMNS)
-        yield from reading_items(self._own_answers, self.prompts, options, self.cluster)
+        changed = self.table(CHANGED) if CHANGED in self.measured.names() else None
+        yield from reading_items(
+            self._own_answers, self.prompts, options, self.cluster, changed=changed
+        )
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""

@@ -428,11 +428,15 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
 def test_stages_without_data_ask_what_is_generated():
     source = PromptSource(system="rulebench", limit=4)
     stages = {stage.name: stage for stage in RuleBenchStudy(rules=("golden", "few")).stages(source)}
-    assert list(stages) == ["direct", "demonstrated", "thought", "attribution"]
+    assert list(stages) == ["direct", "demonstrated", "thought", "attribution", "choices"]
+    for prompt in stages["choices"].prompts:
+        assert prompt.factors["set"] == "kinship"  # the other set has no changed rules
+        assert len(prompt.answer.options) == 2
     attributed = {prompt.id for prompt in stages["attribution"].prompts}
     assert attributed == {p.id for p in stages["direct"].prompts if p.id.endswith("/few")}
     without = RuleBenchStudy(rules=("golden", "few"), attribution=False).stages(source)
-    assert [stage.name for stage in without] == ["direct", "demonstrated", "thought"]
+    names = [stage.name for stage in without]
+    assert names == ["direct", "demonstrated", "thought", "choices"]
     sets = {prompt.factors["set"] for prompt in stages["direct"].prompts}
     assert sets == {"kinship", "string-game"}
     assert {p.factors["rules"] for p in stages["thought"].prompts} == {"golden", "few"}

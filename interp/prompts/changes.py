@@ -1,0 +1,94 @@
+"""Prompts without content, without a segment, or with their options listed in another order.
+
+They serve as baselines: what a model prefers anyway, and what it answers without reading a part.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from interp.prompts.mixing import mixed
+from interp.prompts.prompt import Donor, Prompt
+
+Kind = Literal["content-free", "without", "swapped"]
+
+CONTENT_FREE: tuple[str, ...] = ("N/A", "", "[MASK]")
+"""Texts without content (Zhao et al. 2021, Calibrate Before Use, Section 5)."""
+
+_BETWEEN = r"""\s*["'”’)]*\s*(?:[,;/|]|\b(?:or|and|oder|und|ou|et|o|y|e)\b|\s)+\s*["'“‘(]*\s*"""
+"""What stands between two options of a list, such as ", " and " or "."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a prompt, and the changed prompt, which has no segments."""
+
+    kind: Kind
+    what: str
+    """The text in place of the content, the segment that is left out, or nothing."""
+    prompt: Prompt
+
+
+def content_free(prompt: Prompt) -> Iterator[Change]:
+    """The prompt with each text of `CONTENT_FREE` in place of its content, unless nothing is left.
+
+    The content is what donors replace: the segments that differ between prompts of one phrasing.
+    """
+    if not prompt.donors:
+        return
+    names = [name for name in prompt.donors[0].segments if name in prompt.segments]
+    for text in CONTENT_FREE:
+        if text:
+            texts = Donor(text, "instance", dict.fromkeys(names, text))
+            yield Change("content-free", text, _bare(prompt, mixed(prompt, texts).text))
+        elif left := _without(prompt, names):
+            yield Change("content-free", text, _bare(prompt, left))
+
+
+def without_segments(prompt: Prompt) -> Iterator[Change]:
+    """The prompt without each of its segments in turn, unless nothing is left."""
+    for name in prompt.segments:
+        if left := _without(prompt, [name]):
+            yield Change("without", name, _bare(prompt, left))
+
+
+def swapped_options(prompt: Prompt) -> Iterator[Change]:
+    """The prompt with each list of its options in reverse order; none without such a list.
+
+    A list names every option once, in one form each, such as "Yes or No" and "True, False or
+    Unknown".
+    """
+    forms = {form: option.name for option in prompt.answer.options for form in option.forms}
+    count = len(prompt.answer.options)
+    longest = sorted(forms, key=len, reverse=True)
+    one = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)"
+    listed = re.compile(rf"{one}(?:{_BETWEEN}{one}){{{count - 1}}}")
+
+    def reverse(match: re.Match[str]) -> str:
+        found = re.findall(one, match[0])
+        if len({forms[form] for form in found}) < count:
+            return match[0]
+        order = iter(reversed(found))
+        return re.sub(one, lambda _: next(order), match[0])
+
+    text = listed.sub(reverse, prompt.text) if count > 1 else prompt.text
+    if text != prompt.text:
+        yield Change("swapped", "", _bare(prompt, text))
+
+
+def _without(prompt: Prompt, names: list[str]) -> str:
+    """The text without these segments and without the white space that they leave doubled."""
+    text = prompt.text
+    for start, end in sorted((prompt.segments[name] for name in names), reverse=True):
+        before, after = text[:start], text[end:]
+        if after.startswith("\n") or not after:
+            before = before.rstrip(" ")
+        if not before or before[-1].isspace():
+            after = after[1:] if after[:1].isspace() else after
+        text = before + after if after else before.rstrip()
+    return text if text.strip() else ""
+
+
+def _bare(prompt: Prompt, text: str) -> Prompt:
+    return replace(prompt, text=text, segments={}, roles={}, donors=())

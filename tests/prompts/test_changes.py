@@ -1,0 +1,90 @@
+import dataclasses
+
+import pytest
+
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.changes import (
+    CONTENT_FREE,
+    content_free,
+    swapped_options,
+    without_segments,
+)
+from interp.prompts.mixing import with_donors
+from interp.prompts.prompt import Prompt, compose
+from tests.support.prompts import some_prompts
+
+YES, NO = AnswerOption("Yes", ("Yes", "yes")), AnswerOption("No", ("No", "no"))
+
+
+def asked(text, *options):
+    options = options or (YES, NO)
+    return Prompt("1", text, {}, Choice(options, gold=options[0].name), "p", "s", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "swapped"),
+    [
+        ("Is it so? Yes or No?", "Is it so? No or Yes?"),
+        ("Answer No or Yes.", "Answer Yes or No."),
+        ('Say "yes" or "no", only Yes/No.', 'Say "no" or "yes", only No/Yes.'),
+        ("Yes, No", "No, Yes"),
+        ("Antworte Yes oder No.", "Antworte No oder Yes."),
+    ],
+)
+def test_lists_of_options_are_reversed(text, swapped):
+    (found,) = swapped_options(asked(text))
+    assert (found.kind, found.what, found.prompt.text) == ("swapped", "", swapped)
+    (back,) = swapped_options(found.prompt)
+    assert back.prompt.text == text
+
+
+def test_three_options_are_reversed():
+    three = [AnswerOption(name, (name,)) for name in ("True", "False", "Unknown")]
+    (found,) = swapped_options(asked("Is it True, False or Unknown?", *three))
+    assert found.prompt.text == "Is it Unknown, False or True?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Does it follow?",
+        "Yes? It rains. No.",  # options in sentences of their own are no list
+        "Yes or yes",
+        "Nobody or Yesterday",
+        "It is a Yes but never a No.",
+    ],
+)
+def test_other_texts_are_not_changed(text):
+    assert list(swapped_options(asked(text))) == []
+
+
+def test_a_part_of_the_options_is_no_list():
+    three = [AnswerOption(name, (name,)) for name in ("A", "B", "C")]
+    assert list(swapped_options(asked("A or B? Then C.", *three))) == []
+
+
+def test_each_segment_is_left_out_with_the_white_space_around_it():
+    parts = [(None, "Given: "), ("a", "It rains."), (None, " "), ("b", "It snows."), (None, "\n")]
+    text, segments = compose([*parts, ("question", "Does it? Yes or No?")])
+    prompt = dataclasses.replace(asked(text), segments=segments)
+    assert {own.what: own.prompt.text for own in without_segments(prompt)} == {
+        "a": "Given: It snows.\nDoes it? Yes or No?",
+        "b": "Given: It rains.\nDoes it? Yes or No?",
+        "question": "Given: It rains. It snows.",
+    }
+
+
+def test_a_prompt_that_is_one_segment_cannot_lose_it():
+    text, segments = compose([("all", "It rains.")])
+    assert list(without_segments(dataclasses.replace(asked(text), segments=segments))) == []
+
+
+def test_content_is_what_donors_replace():
+    prompt = with_donors(some_prompts(4), count=1)[0]
+    found = {own.what: own.prompt for own in content_free(prompt)}
+    assert tuple(found) == CONTENT_FREE
+    question = prompt.segment_text("question")
+    assert found["N/A"].text == f"Premises: N/A N/A\nConclusion: N/A\n{question}"
+    assert found[""].text == f"Premises:\nConclusion:\n{question}"
+    assert all(own.answer == prompt.answer for own in found.values())
+    assert list(content_free(some_prompts(4)[0])) == []
