@@ -117,11 +117,12 @@ def rulebreakers():
     return find_system("rulebreakers").prompts(seed=0, data=None)
 
 
-def test_a_limit_changes_no_prompts_demonstrations():
-    few, more = (
-        drawn(PromptSource(system="robustlr-not", limit=n, shots=3).load()) for n in (3, 6)
-    )
+def test_a_limit_changes_no_prompts_demonstrations(tmp_path):
+    file = str(tmp_path / "pairs.csv")
+    rows(12).to_csv(file, index=False)
+    few, more = (drawn(PromptSource(data=file, limit=n, shots=3).load()) for n in (3, 6))
     assert {id_: more[id_] for id_ in few} == few
+    assert {source for shown in few.values() for source in shown} - more.keys()
 
 
 def test_no_entity_of_the_pair_is_shown(rulebreakers):
