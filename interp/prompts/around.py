@@ -38,8 +38,8 @@ def with_messages(
         instruction: a first line of each prompt and of each demonstration (segment instruction).
         answer_prefix: the beginning of the answer, after which it is read, and of the
             demonstrations' answers (segment answer_prefix).
-        pool: the prompts from which demonstrations are drawn; by default, `prompts`. If these are a
-            part of a larger set, the whole set makes the draw independent of the part.
+        pool: the prompts from which demonstrations are drawn; by default, `prompts` and those that
+            a limit left out, so that the draw does not depend on it.
         cluster: the factor that groups dependent prompts; by default, that of the prompts' system.
 
     Raises:
@@ -52,20 +52,17 @@ def with_messages(
     for name, text in (("instruction", instruction), ("system_prompt", system_prompt)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise UserError(f"{name} is {described(text)}; expected a text that is not empty")
+    if pool is None:
+        shown = replace(asked, numbers=asked.drawn_from or asked.numbers)
+    else:
+        shown = PromptSet.of(pool)
+    apart = cluster or dependence_factor(asked.system)
     around = _Around(
         asked,
         system_prompt,
         instruction,
         answer_prefix,
-        None
-        if not shots
-        else Draw(
-            shots,
-            shots_seed,
-            asked,
-            asked if pool is None else PromptSet.of(pool),
-            cluster or dependence_factor(asked.system),
-        ),
+        Draw(shots, shots_seed, asked, shown, apart) if shots else None,
     )
     drawn = {"shots": shots, "shots_seed": shots_seed} if shots else {}
     texts = {

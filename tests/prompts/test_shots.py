@@ -128,7 +128,7 @@ def test_a_limit_changes_no_prompts_demonstrations(tmp_path):
 def test_no_entity_of_the_pair_is_shown(rulebreakers):
     """A city's pairs share its name; the wrong country of a pair may be that of another city."""
     whole = rulebreakers
-    prompts = interp.with_messages(some_prompts(12), shots=8, pool=whole)
+    prompts = interp.with_messages(some_prompts(12), shots=8)
     names = ("entity_a", "entity_b")
     asked = {p.id: p for p in prompts}
     by_pair = {}
