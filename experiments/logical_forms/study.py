@@ -49,7 +49,7 @@ class LogicalFormsStudy(Study):
         stages = []
         for name, (chosen, some) in zip(STAGES, limits.items(), strict=True):
             prompts = chosen.prompts(seed=source.seed, data=source.data)
-            asked = source.around(prompts.spread(some, source.seed), prompts)
+            asked = source.around(prompts.spread(some, source.seed))
             stages.append(Stage(name, asked, SoftScore()))
         return stages
 

@@ -126,6 +126,8 @@ def _check_own(file: Path, templates: Sequence[str]) -> "PromptSet":
     echo(f"{file} has no faults: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
     echo(first.text)
     echo(f"-> segments: {', '.join(first.segments) or 'none, so only its answer can be measured'}")
+    if first.messages.record():
+        echo(f"-> messages around it: {', '.join(first.messages.record())}")
     echo(f"-> options: {', '.join(option.name for option in first.answer.options)}")
     echo(f"-> factors: {', '.join(name for name in first.factors if name != PAIR) or 'none'}")
     for note in (

@@ -10,14 +10,16 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from interp.analysis.accuracy import accuracies
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.files import inside, write_whole, writing
+from interp.prompts.prompt import Demonstration, Messages
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder, slug
@@ -150,12 +152,14 @@ def _samples(
         said = {"role": "assistant", "content": text, "source": "generate", "model": model}
         stopped = _STOPPED.get(answer.get("finished", ""), "stop")
         about = {name: prompt[name] for name in texts if isinstance(prompt[name], str)}
+        before = _before(id_, prompt.get("messages"))
+        asked = {"role": "user", "content": prompt["text"], "source": "input"}
         sample: dict[str, Any] = {
             "id": id_,
             "epoch": 1,
-            "input": prompt["text"],
+            "input": [*before, asked] if before else prompt["text"],
             "target": prompt["gold"],
-            "messages": [{"role": "user", "content": prompt["text"], "source": "input"}, said],
+            "messages": [*before, asked, said],
             "output": {
                 "model": model,
                 "choices": [{"message": said, "stop_reason": stopped}],
@@ -174,6 +178,26 @@ def _samples(
         if error:
             sample["error"] = {"message": error, "traceback": "", "traceback_ansi": ""}
         yield sample
+
+
+def _before(prompt_id: str, record: object) -> list[dict[str, str]]:
+    """The messages before a prompt, from the prompts table (`Messages.record`).
+
+    Raises:
+        UserError: the table holds something else.
+    """
+    if not isinstance(record, str):  # the table has no such column, or the prompt no messages
+        return []
+    try:
+        found = json.loads(record)
+        shown = [(one["question"], one["answer"]) for one in found.get("demonstrations", ())]
+        turns = Messages(found.get("system_prompt"), tuple(starmap(Demonstration, shown))).turns
+    except (ValueError, TypeError, KeyError, AttributeError, UserError) as error:
+        raise UserError(
+            f"the messages of prompt {shortened(prompt_id, 60)!r} in the table of prompts cannot "
+            f"be read ({shortened(str(error), 100)}); measure the prompts again"
+        ) from error
+    return [{"role": role, "content": content, "source": "input"} for role, content in turns]
 
 
 def _by_option(options: pd.DataFrame) -> dict[str, dict[str, float]]:

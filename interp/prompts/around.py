@@ -38,8 +38,8 @@ def with_messages(
         instruction: a first line of each prompt and of each demonstration (segment instruction).
         answer_prefix: the beginning of the answer, after which it is read, and of the
             demonstrations' answers (segment answer_prefix).
-        pool: the prompts from which demonstrations are drawn; by default, `prompts`. If these are a
-            part of a larger set, the whole set makes the draw independent of the part.
+        pool: the prompts from which demonstrations are drawn; by default, `prompts` and those that
+            a limit left out, so that the draw does not depend on it.
         cluster: the factor that groups dependent prompts; by default, that of the prompts' system.
 
     Raises:
@@ -52,19 +52,17 @@ def with_messages(
     for name, text in (("instruction", instruction), ("system_prompt", system_prompt)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise UserError(f"{name} is {described(text)}; expected a text that is not empty")
+    if pool is None:
+        shown = replace(asked, numbers=asked.drawn_from or asked.numbers)
+    else:
+        shown = PromptSet.of(pool)
+    apart = cluster or dependence_factor(asked.system)
     around = _Around(
         asked,
-        {"system": system_prompt, "answer_prefix": answer_prefix},
+        system_prompt,
         instruction,
-        None
-        if not shots
-        else Draw(
-            shots,
-            shots_seed,
-            asked,
-            asked if pool is None else PromptSet.of(pool),
-            cluster or dependence_factor(asked.system),
-        ),
+        answer_prefix,
+        Draw(shots, shots_seed, asked, shown, apart) if shots else None,
     )
     drawn = {"shots": shots, "shots_seed": shots_seed} if shots else {}
     texts = {
@@ -84,29 +82,32 @@ class _Around:
     """Builds prompts with messages around them."""
 
     prompts: PromptSet
-    messages: Mapping[str, str | None]
-    """The messages that all prompts get, by the name of the field of `Messages`."""
+    system_prompt: str | None
     instruction: str | None
+    answer_prefix: str | None
     draw: Draw | None
 
     def built(self, number: int) -> Prompt:
         """The prompt with this number."""
         prompt = self.prompts.build(number)
         own = prompt.messages
-        given = {name: text for name, text in self.messages.items() if text is not None}
-        if taken := [name for name in given if getattr(own, name)]:
-            raise UserError(
-                f"prompt {shortened(prompt.id, 60)!r} has its own {taken[0].replace('_', ' ')}, "
-                f"{shortened(getattr(own, taken[0]), 60)!r}; omit the one for all prompts"
-            )
-        messages = replace(own, **given)
+        for name, text, had in (
+            ("system prompt", self.system_prompt, own.system),
+            ("answer prefix", self.answer_prefix, own.answer_prefix),
+        ):
+            if text is not None and had:
+                raise UserError(
+                    f"prompt {shortened(prompt.id, 60)!r} has its own {name}, "
+                    f"{shortened(had, 60)!r}; omit the one for all prompts"
+                )
+        prefix = own.answer_prefix if self.answer_prefix is None else self.answer_prefix
+        messages = replace(own, system=self.system_prompt or own.system, answer_prefix=prefix)
         if self.draw is not None:
             if own.demonstrations:
                 raise UserError(
                     f"prompt {shortened(prompt.id, 60)!r} has demonstrations of its own; omit the "
                     "shots"
                 )
-            prefix = messages.answer_prefix
             shown = tuple(self._demonstration(one, prefix) for one in self.draw.of(prompt))
             messages = replace(messages, demonstrations=shown)
         return replace(self._instructed(prompt), messages=messages)

@@ -94,6 +94,8 @@ class PromptSet(Sequence[Prompt]):
     """Source of replacements for the prompts' segments, if the system has donors."""
     outline: Callable[[int], Outline] | None = None
     """Function from a number to the prompt's outline, so `spread` need not build every prompt."""
+    drawn_from: Sequence[int] = ()
+    """Numbers of the set from which `spread` drew this one; empty for a whole set."""
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -209,6 +211,7 @@ class PromptSet(Sequence[Prompt]):
             numbers=[self.numbers[place] for place in chosen],
             description={**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
             weights=self._weights_of(chosen),
+            drawn_from=self.drawn_from or self.numbers,
         )
 
     def weight(self, prompt: Prompt) -> float:

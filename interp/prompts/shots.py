@@ -19,7 +19,7 @@ from interp.prompts.prompt_set import Outline, PromptSet
 PHRASING = "phrasing"
 """The factor whose value demonstrations share with their prompt, if the data have it."""
 
-CLUSTERS = 512
+CLUSTERS = 256
 """Largest number of clusters from which the demonstrations of prompts of one phrasing are drawn."""
 
 Cell = tuple[str, str]

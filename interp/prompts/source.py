@@ -75,8 +75,7 @@ class PromptSource(Options):
 
     def load(self) -> "PromptSet":
         """The prompts, drawn and checked, with what is written around them."""
-        prompts = self._system().load(limit=self.limit, seed=self.seed, data=self.data)
-        return self.around(prompts, self.whole() if self.shots else prompts)
+        return self.around(self._system().load(limit=self.limit, seed=self.seed, data=self.data))
 
     def whole(self) -> "PromptSet":
         """All prompts to draw from, not yet checked."""
@@ -95,20 +94,15 @@ class PromptSource(Options):
     def drawn(self, prompts: "PromptSet", default: int | None) -> "PromptSet":
         """The prompts of as many pairs as the limit allows, spread evenly (see `around`)."""
         pairs = self.pairs(default)
-        return self.around(prompts if pairs is None else prompts.spread(pairs, self.seed), prompts)
+        return self.around(prompts if pairs is None else prompts.spread(pairs, self.seed))
 
-    def around(self, prompts: "PromptSet", whole: "PromptSet") -> "PromptSet":
-        """The prompts with the instruction, demonstrations and answer prefix that are asked for.
-
-        Args:
-            prompts: the prompts to ask.
-            whole: the prompts that they were drawn from, and demonstrations are.
-        """
+    def around(self, prompts: "PromptSet") -> "PromptSet":
+        """The prompts with the instruction, demonstrations and answer prefix that are asked for."""
         if not self.written:
             return prompts
         from interp.prompts.around import with_messages
 
-        return with_messages(prompts, pool=whole, **self.written)
+        return with_messages(prompts, **self.written)
 
     @property
     def written(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ def test_every_part_is_shown(tmp_path, capsys):
     file = tmp_path / "pairs.csv"
     EXAMPLE.to_csv(file, index=False)
     command = ["doctor", "--model", "organism/mistral", "--device", "cpu", "--data", str(file)]
+    command += ["--shots", "2", "--instruction", "Read.", "--answer-prefix", "Answer:"]
     assert main(command) == 0
     told = capsys.readouterr().out
     first = "Read first (answers to 8 prompts)"
@@ -15,6 +16,10 @@ def test_every_part_is_shown(tmp_path, capsys):
     assert [line for line in told.splitlines() if line and line[0] != " "] == titles
     assert re.search(r"answer Yes: Yes \(\d+\)", told)
     assert re.search(r"evaluate, 8 prompts: about 0:0\d and \d+ KiB", told)
+    read = " ".join(told.split())
+    shown = r"as the model reads it: .*\[INST\] Read\.\\n.*\[/INST\] ?Answer: (Yes|No)</s>"
+    assert re.search(shown, read)
+    assert re.search(r"segments, tokens: shot1 \d+, shot2 \d+, instruction \d+, .*_prefix", read)
     assert max(map(len, told.splitlines())) <= 100
 
 

@@ -73,9 +73,28 @@ def test_what_no_task_can_hold_is_refused(prompts):
         UserError, match="requires generated text, which exported tasks cannot judge"
     ):
         prompt_lines(PromptSet.of([text]))
-    around = replace(prompts[0], messages=interp.Messages(system="Be brief."))
+    around = replace(prompts[0], messages=interp.Messages(answer_prefix="So:"))
     with pytest.raises(UserError, match="has messages around it"):
         prompt_lines(PromptSet.of([around]))
+    with pytest.raises(UserError, match="answer prefix, which Inspect's models do not continue"):
+        inspect_task(PromptSet.of([around]))
+
+
+def test_messages_are_written_as_text_or_as_messages(prompts):
+    shown = (interp.Demonstration("Is grass green?", "Yes"),)
+    around = interp.Messages("Be brief.", shown)
+    asked = PromptSet.of([replace(prompts[0], messages=around)])
+    name = f"{task_name(asked.system)}.jsonl"
+    (line,) = (json.loads(inspect_task(asked)[name]),)
+    assert line["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Is grass green?"},
+        {"role": "assistant", "content": "Yes"},
+        {"role": "user", "content": prompts[0].text},
+    ]
+    (line,) = (json.loads(lm_eval_task(interp.with_messages(asked, answer_prefix="So:"))[name]),)
+    assert line["text"] == f"Be brief.\n\nIs grass green? Yes\n\n{prompts[0].text} So:"
+    assert "messages" not in line
 
 
 def test_an_unknown_format_names_the_known_ones(tmp_path, capsys):

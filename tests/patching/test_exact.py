@@ -12,15 +12,18 @@ from interp.errors import ModelError
 from interp.measurements.specs import Edges, Patch
 from interp.models.sites import layer_count
 from interp.patching import exact
-from interp.patching.cells import patched_positions
+from interp.patching.cells import PatchingPair, patched_positions
 from interp.patching.exact import Grid
+from interp.patching.pairs import contrast_of
+from interp.prompts.own.pairs import EXAMPLE
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
-from interp.scoring.answer_tokens import ContrastTokens
+from interp.reading.tokens import tokenize
+from interp.scoring.answer_tokens import AnswerTokenizer, ContrastTokens
 from tests.support.broken import broken_by
 from tests.support.pairs import EQUAL, UNEQUAL, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
-from tests.support.tokenizers import byte_level
+from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
 
 TOLERANCE = 3e-6
 """Largest difference of a metric, in logits, that the order of fp32 sums explains here."""
@@ -113,6 +116,30 @@ def test_the_residual_grid_equals_one_plain_hook_a_cell(kind, number):
     for cell, metric in zip(chosen, metrics.cells, strict=True):
         plain = whole_prompt_patch(model, pair, cell.layer, cell.group.positions[0])
         assert metric == pytest.approx(plain, abs=TOLERANCE), cell
+    assert max(abs(metric - metrics.base) for metric in metrics.cells) > 30 * TOLERANCE
+
+
+@pytest.mark.parametrize("template", [PLAIN_TEMPLATE, None])
+def test_patches_behind_demonstrations_equal_plain_hooks(template):
+    """Both sides read the same demonstrations, whose activations a patch cannot change."""
+    model = make_tiny("llama", byte_level(template))
+    shown = interp.with_messages(interp.read_pairs(EXAMPLE), shots=2, instruction="Read.")
+    clean, corrupt = tokenize(model, shown[:2])
+    contrast = AnswerTokenizer(model)(corrupt).contrast(*contrast_of(clean.prompt, corrupt.prompt))
+    pair = PatchingPair.aligned(corrupt, clean, contrast, policy="last")
+    roles = {cell.group.role for cell in cells(model, pair, ["resid_pre"])}
+    assert {"shot1", "shot2", "instruction", "last"} <= roles
+    chosen = cells(model, pair, ["resid_pre"], "position", layers=[0, 1])[::5]
+    chosen = [cell for cell in chosen if pair.alignment.sources[cell.group.positions[0]]]
+    metrics = patched(model, pair, chosen)
+    both = zip(corrupt.token_ids, clean.token_ids, strict=False)
+    first = next(place for place, (one, two) in enumerate(both) if one != two)
+    assert first > corrupt.segments["shot2"][1]
+    for cell, metric in zip(chosen, metrics.cells, strict=True):
+        plain = whole_prompt_patch(model, pair, cell.layer, cell.group.positions[0])
+        assert metric == pytest.approx(plain, abs=TOLERANCE), cell
+        if cell.group.positions[0] < first:
+            assert metric == pytest.approx(metrics.base, abs=TOLERANCE)
     assert max(abs(metric - metrics.base) for metric in metrics.cells) > 30 * TOLERANCE
 
 

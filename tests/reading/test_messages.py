@@ -1,16 +1,21 @@
 """System message, demonstrations and answer prefix are written as templates write turns."""
 
 import dataclasses
+from functools import partial
+from itertools import pairwise
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import interp
+from interp.choices import TEMPLATE as TEMPLATE_NAME
 from interp.errors import UserError
 from interp.models.loading import ChatFormat
 from interp.prompts.prompt import Demonstration, Messages
 from interp.prompts.prompt_set import prompt_record
-from interp.reading.tokens import tokenize, write_chat
+from interp.reading.tokens import token_segments, tokenize, write_chat
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import with_options, yes_no
 from tests.support.other_kinds import classifier, text_to_text
@@ -162,3 +167,141 @@ def test_batches_of_prompts_behind_different_messages_change_nothing(prompt):
     alone = [with_options(interp.evaluate(model, [p]))["positive_probability"][0] for p in prompts]
     assert together.tolist() == pytest.approx(alone, abs=1e-6)
     assert len(set(alone)) == 3
+
+
+CHATML = (
+    "{% if messages[0]['role'] != 'system' %}<|im_start|>system\nYou are a helpful AI assistant "
+    "named SmolLM, trained by Hugging Face<|im_end|>\n{% endif %}{% for message in messages %}"
+    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""In the manner of SmolLM2's, which writes a system prompt of its own."""
+
+LAST_USER = (
+    "{{ bos_token }}{% set ns = namespace(system='') %}{% for m in messages %}"
+    "{% if m.role == 'system' %}{% set ns.system = m.content + '\\n\\n' %}"
+    "{% elif m.role == 'user' %}[INST] {% if loop.last %}{{ ns.system }}{% endif %}"
+    "{{ m.content }}[/INST]{% else %} {{ m.content | trim }}</s>{% endif %}{% endfor %}"
+)
+"""In the manner of Mistral's: the system message is a part of the last user message."""
+
+STYLES = {
+    "llama": in_style,
+    "phi3": partial(in_style, "phi3"),
+    "chatml": partial(in_style, template=CHATML),
+    "last user": partial(in_style, template=LAST_USER),
+    "roles": partial(in_style, template=TEMPLATE),
+}
+
+HOSTILE = ["user", "<|im_end|>\n<|im_start|>user\n", "{{ messages }}", "Turn 4f1d2a000000.", "é😀"]
+SAID = st.sampled_from(HOSTILE) | st.text("ab.\n <>{}[]|/", min_size=1, max_size=12).filter(
+    str.strip
+)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: make() for name, make in STYLES.items()}
+
+
+@pytest.mark.parametrize("style", STYLES)
+@given(st.data())
+@settings(max_examples=20)
+def test_text_tokens_and_segments_are_those_of_the_message_list(style, models, data):
+    """Whatever the messages say, they are found where transformers writes them."""
+    model, prompt = models[style], some_prompts(1)[0]
+    system = data.draw(st.none() | SAID)
+    shown = data.draw(st.lists(st.builds(Demonstration, SAID, SAID), max_size=3))
+    asked = behind(prompt, Messages(system, tuple(shown), data.draw(st.sampled_from(["", "So:"]))))
+    turns = [{"role": "system", "content": system}] if system is not None else []
+    for one in shown:
+        turns.append({"role": "user", "content": one.question})
+        turns.append({"role": "assistant", "content": one.answer})
+    turns.append({"role": "user", "content": prompt.text})
+    written = model.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    (tokenized,) = tokenize(model, [asked])
+    prefix = asked.messages.answer_prefix
+    read = tokenized.chat.text
+    assert read.startswith(written)
+    assert read[len(written) :].lstrip() == prefix
+    ids = model.tokenizer(read, add_special_tokens=False, return_offsets_mapping=True)
+    assert list(tokenized.token_ids) == ids["input_ids"]
+    expected = {"system_prompt": system} if system is not None else {}
+    spans = tokenized.chat.around
+    for name, content in expected.items():
+        assert written[slice(*spans[name])].strip() == content.strip()
+    for number, one in enumerate(shown, start=1):
+        text = written[slice(*spans[f"shot{number}"])]
+        assert text.startswith(one.question) or text.startswith(one.question.strip())
+        assert text.endswith((one.answer, one.answer.strip()))
+    names = [*expected, *(f"shot{n}" for n in range(1, len(shown) + 1))]
+    assert list(spans) == names + ["answer_prefix"] * bool(prefix)
+    ends = [spans[name] for name in names if name != "system_prompt"]
+    assert all(one[1] <= two[0] for one, two in pairwise(ends))
+    for name, (start, end) in spans.items():
+        inside = [n for n, (a, b) in enumerate(ids["offset_mapping"]) if a < end and start < b > a]
+        assert tokenized.segments[name] == (inside[0], inside[-1] + 1)
+    labels = token_segments(tokenized)
+    assert {"premise1", "premise2", *names} <= set(labels)
+
+
+def test_the_templates_own_system_prompt_is_no_segment(prompt):
+    model = in_style(template=CHATML)
+    (tokenized,) = tokenize(model, [behind(prompt, Messages(demonstrations=SHOWN))])
+    assert "named SmolLM" in tokenized.chat.text
+    assert model.own_system_prompt.startswith("You are a helpful AI assistant")
+    assert list(tokenized.segments)[:3] == ["shot1", "shot2", "premise1"]
+    labels = token_segments(tokenized)
+    assert labels[0] == TEMPLATE_NAME
+    asked = dataclasses.replace(model, chat=ChatFormat(system="Be brief."))
+    (tokenized,) = tokenize(asked, [behind(prompt, Messages(demonstrations=SHOWN))])
+    assert "named SmolLM" not in tokenized.chat.text
+    start, end = tokenized.chat.around["system_prompt"]
+    assert tokenized.chat.text[start:end] == "Be brief."
+    assert list(tokenized.segments)[:2] == ["system_prompt", "shot1"]
+
+
+def test_without_a_template_segments_are_the_paragraphs(prompt):
+    model = make_tiny("llama", byte_level(None))
+    (tokenized,) = tokenize(model, [behind(prompt, MESSAGES)])
+    text, around = tokenized.chat.text, tokenized.chat.around
+    assert {name: text[slice(*span)] for name, span in around.items()} == {
+        "system_prompt": "Answer in one word.",
+        "shot1": "Is grass green? Yes",
+        "shot2": "Is snow black? No",
+        "answer_prefix": "The answer is",
+    }
+    assert list(tokenized.segments) == [
+        *("system_prompt", "shot1", "shot2"),
+        *prompt.segments,
+        "answer_prefix",
+    ]
+
+
+@pytest.mark.parametrize("end", ["{{ m['content'] | upper }}", "{{ m['content'] * 2 }}"])
+def test_messages_that_cannot_be_located_are_refused(end, prompt):
+    template = (
+        "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% else %}"
+        + end
+        + "{% endif %}{% endfor %}"
+    )
+    shown = behind(prompt, Messages(demonstrations=(Demonstration("Is it?", "YES"),)))
+    with pytest.raises(UserError, match="changes or repeats a message before the prompt"):
+        tokenize(in_style(template=template), [shown])
+
+
+@pytest.mark.parametrize("name", ["shot1", "system_prompt", "answer_prefix"])
+def test_a_segment_cannot_have_the_name_of_a_message(name, prompt):
+    own = dataclasses.replace(behind(prompt, MESSAGES), segments={name: (0, 5)}, roles={})
+    with pytest.raises(UserError, match=f"segment or role '{name}', the name of a message"):
+        tokenize(in_style(template=TEMPLATE), [own])
+
+
+def test_scores_fall_on_every_message(prompt):
+    model = in_style(template=TEMPLATE)
+    found = interp.attribute(model, [behind(prompt, MESSAGES)], methods=("input_gradient",))
+    scores = found.segment_scores.set_index("segment")
+    names = ["system_prompt", "shot1", "shot2", *prompt.segments, "answer_prefix"]
+    assert [name for name in scores.index if name != TEMPLATE_NAME] == names
+    assert (scores.loc[names, "share"] > 0).all()
+    assert scores["share"].sum() == pytest.approx(1, abs=1e-5)

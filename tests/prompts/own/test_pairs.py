@@ -406,3 +406,69 @@ def test_the_pairs_that_a_limit_has_drawn_are_named():
     pairs = list(dict.fromkeys(prompt.pair_id for prompt in drawn))
     assert f"seed 7: {', '.join(pairs)})" in drawn_pairs(drawn)
     assert drawn_pairs(prompts) == ""
+
+
+AROUND = {
+    "system_prompt": "You reason.",
+    "shot1": "It is cold. Is it?",
+    "shot1_answer": "Yes",
+    "shot2": "Is snow black?",
+    "shot2_answer": "No",
+    "answer_prefix": "Answer:",
+}
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_messages_of_each_row_have_columns(marked):
+    rows = (
+        table((1, {"answer_prefix": "So:"}))
+        .fillna("Answer:")
+        .assign(**{name: text for name, text in AROUND.items() if name != "answer_prefix"})
+    )
+    if marked:
+        rows = rows.assign(text=rows["premise1"]).drop(columns=["premise1", "question"])
+    first, second = read_pairs(rows)
+    assert first.messages.turns == (
+        ("system", "You reason."),
+        ("user", "It is cold. Is it?"),
+        ("assistant", "Yes"),
+        ("user", "Is snow black?"),
+        ("assistant", "No"),
+    )
+    assert (first.messages.answer_prefix, second.messages.answer_prefix) == ("Answer:", "So:")
+    assert first.factors == {"pair": "1"}
+    assert not set(AROUND) & first.segments.keys()
+
+
+def test_sides_may_differ_in_their_messages_alone():
+    rows = table((1, {"premise1": "It rains.", "system_prompt": "Doubt."})).fillna("Believe.")
+    first, second = read_pairs(rows)
+    assert first.text == second.text
+    assert (first.messages.system, second.messages.system) == ("Believe.", "Doubt.")
+
+
+def test_a_template_makes_a_column_a_part_of_the_text():
+    rows = table().assign(answer_prefix="Answer:")
+    first, _ = read_pairs(rows, templates=["{premise1} {question} {answer_prefix}"])
+    assert first.segment_text("answer_prefix") == "Answer:"
+    assert first.messages == interp.Messages()
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"shot1": "Is it?"}, "the column shot1_answer is missing"),
+        ({"shot1_answer": "Yes"}, "the column shot1 is missing"),
+        ({"shot2": "Is it?", "shot2_answer": "Yes"}, "the column shot1 is missing"),
+        (AROUND | {"shot9999": "Is it?"}, "the column shot2|shot3 is missing"),
+        (AROUND | {"shot2_answer": ["", "Yes"]}, "shot2_answer is empty"),
+        (AROUND | {"system_prompt": [None, "Think."]}, "system_prompt is empty"),
+        (AROUND | {"answer_prefix": ["\u200b", "So:"]}, "answer_prefix is empty"),
+        (AROUND | {"answer_prefix": ["So\u200b", "So:"]}, "invisible character"),
+        (AROUND | {"shot1": ["\x07", "Is it?"]}, "holds the character|is empty"),
+        ({"shot0": "Is it?", "shot0_answer": "No"}, "the column 'shot0' is neither"),
+    ],
+)
+def test_messages_that_a_row_lacks_are_told(columns, problem):
+    with pytest.raises(UserError, match=problem):
+        read_pairs(table().assign(**columns))

@@ -1,0 +1,134 @@
+"""Messages around prompts, asked for on the command line, in YAML and in Python."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import interp
+from interp.cli import main
+from interp.errors import UserError
+from interp.export.inspect_log import _before
+from interp.prompts.mixing import with_donors
+from interp.prompts.own.pairs import EXAMPLE
+from interp.prompts.source import PromptSource
+from interp.runs.folder import RunFolder
+from interp_experiments.logical_forms.study import LogicalFormsStudy
+from interp_experiments.rulebench.study import RuleBenchStudy
+from interp_experiments.rulebreakers.study import RulebreakersStudy
+from interp_probes.specs import Familiarity
+
+MODEL = ["--model", "organism/mistral", "--device", "cpu"]
+ASKED = {"shots": 2, "shots_seed": 1, "instruction": "Read.", "answer_prefix": "Answer:"}
+FLAGS = [
+    "--shots",
+    "2",
+    "--shots-seed",
+    "1",
+    "--instruction",
+    "Read.",
+    "--answer-prefix",
+    "Answer:",
+]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("own") / "pairs.csv"
+    EXAMPLE.to_csv(file, index=False)
+    return file
+
+
+@pytest.fixture(scope="module")
+def run(file):
+    out = file.parent / "run"
+    assert main(["evaluate", *MODEL, "--data", str(file), *FLAGS, "--out", str(out)]) == 0
+    return out
+
+
+def test_a_run_records_what_its_prompts_were_shown(run, file):
+    about = json.loads((run / "run.json").read_text())["run"]["data"]
+    assert {name: about[name] for name in ASKED} == {n: str(what) for n, what in ASKED.items()}
+    own = pd.read_parquet(run / "prompts.parquet").set_index("prompt_id")
+    expected = interp.with_messages(interp.read_pairs(file), **ASKED)
+    for prompt in expected:
+        assert json.loads(own.loc[prompt.id, "messages"]) == prompt.messages.record()
+    model = interp.load_model("organism/mistral", device="cpu")
+    answers = RunFolder.read(run).table("answers").set_index("prompt_id")
+    for row in interp.evaluate(model, expected).answers.to_dict("records"):
+        recorded = answers.loc[row["prompt_id"]]
+        assert recorded["predicted_probability"] == pytest.approx(row["predicted_probability"])
+        assert recorded["predicted_token"] == row["predicted_token"]
+
+
+@pytest.mark.parametrize(
+    "change", [["--shots", "3"], ["--shots-seed", "2"], ["--instruction", "X"]]
+)
+def test_other_messages_are_another_run(run, file, change, capsys):
+    command = ["evaluate", *MODEL, "--data", str(file), *FLAGS, *change, "--out", str(run)]
+    assert main(command) == 2
+    assert str(run) in capsys.readouterr().err
+
+
+def test_yaml_asks_for_the_same(run, file, capsys):
+    config = file.parent / "run.yaml"
+    config.write_text(json.dumps(ASKED | {"data": str(file), "device": "cpu"}))
+    command = ["evaluate", "--config", str(config), "--model", "organism/mistral"]
+    assert main([*command, "--out", str(run)]) == 0  # resumes the run, which is finished
+
+
+def test_logs_show_the_messages(run, tmp_path, capsys):
+    assert main(["export", "inspect-log", "--answers", str(run), "--out", str(tmp_path)]) == 0
+    (log,) = tmp_path.glob("*.json")
+    sample = json.loads(log.read_text())["samples"][0]
+    roles = [message["role"] for message in sample["messages"]]
+    assert roles == ["user", "assistant"] * 3
+    assert [message["role"] for message in sample["input"]] == roles[:-1]
+
+
+@pytest.mark.parametrize(
+    "record", ["{", "[]", '{"demonstrations": [{"question": "a"}]}', '{"system_prompt": 3}']
+)
+def test_a_damaged_record_of_messages_is_told(record):
+    with pytest.raises(UserError, match="cannot be read"):
+        assert not _before("p", record)
+
+
+def test_facts_are_asked_as_they_are(file, capsys):
+    for flags in (["--shots", "1"], ["--instruction", "Read."]):
+        with pytest.raises(SystemExit, match="2"):
+            main(["probe", "familiarity", *MODEL, *flags])
+    with pytest.raises(UserError, match="facts are asked as they are; omit shots"):
+        interp.run(Familiarity(), models="organism/mistral", shots=1)
+
+
+def test_too_many_shots_stop_a_run_before_it_begins(file, tmp_path, capsys):
+    out = tmp_path / "run"
+    command = ["evaluate", *MODEL, "--data", str(file), "--shots", "4", "--out", str(out)]
+    assert main(command) == 2
+    assert "of 4 clusters, only 3 neither" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_effects_leave_the_messages_as_they_are():
+    model = interp.load_model("organism/mistral", device="cpu")
+    asked = interp.read_pairs(EXAMPLE)
+    shown = interp.with_messages(asked, shots=1, instruction="Read.")
+    found = interp.effects(model, shown, donors=1).segment_effects
+    assert (found["error"] == "").all()
+    assert set(found["segment"]) == with_donors(asked, count=1)[0].donors[0].segments.keys()
+
+
+def test_studies_ask_with_them_or_refuse_them():
+    source = PromptSource(limit=2, instruction="Read.")
+    for stage in LogicalFormsStudy().stages(source):
+        assert "instruction" in stage.prompts[0].segments
+    with pytest.raises(UserError, match="has an instruction of its own"):
+        RuleBenchStudy().stages(source)
+
+
+def test_a_studys_facts_are_asked_alone():
+    stages = RulebreakersStudy().stages(PromptSource(limit=2, shots=1))
+    shots = {stage.name: len(stage.prompts[0].messages.demonstrations) for stage in stages}
+    assert shots.pop("familiarity") == shots.pop("knowledge") == 0
+    assert set(shots.values()) == {1}
