@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
 from interp.statistics.classical import spearman
+from interp.statistics.summaries import weighted_mean
 from interp_experiments.logical_forms.tables import accuracy
 from interp_probes.linear.probes import linear_probes
 from tests.support.choose_typed import choose
@@ -16,15 +18,16 @@ from tests.support.functions import all_functions
     "call",
     [
         lambda: spearman(np.zeros(3), pd.Series([1.0])),
+        lambda: weighted_mean(np.zeros(3), np.zeros(4)),
         lambda: linear_probes("residuals.parquet", [], pd.DataFrame()),
         lambda: accuracy([]),
     ],
-    ids=["interp", "interp_probes", "interp_experiments"],
+    ids=["interp", "shapes", "interp_probes", "interp_experiments"],
 )
-def test_a_wrong_type_is_refused(call, request):
+def test_a_wrong_type_or_shape_is_refused(call, request):
     if not request.config.pluginmanager.has_plugin("tests.support.checked_types"):
         pytest.skip("types are checked by make test-types")
-    with pytest.raises(TypeCheckError):
+    with pytest.raises((TypeCheckError, BeartypeCallHintViolation)):
         call()
 
 

@@ -129,11 +129,11 @@ def seeds(tmp_path_factory):
     """Two runs with different seeds, and one of another system."""
     home = tmp_path_factory.mktemp("seeds")
     for name, options in {
-        "0": ["--seed", "0"],
-        "1": ["--seed", "1"],
-        "other": ["--seed", "2", "--system", "logical-forms"],
+        "0": ["10", "--seed", "0"],
+        "1": ["10", "--seed", "1"],
+        "other": ["1", "--seed", "2", "--system", "logical-forms"],
     }.items():
-        run = [*EVALUATE, "10", *options, "--model", MODELS[1], "--out", str(home / name)]
+        run = [*EVALUATE, *options, "--model", MODELS[1], "--out", str(home / name)]
         assert main(run) == 0
     return home
 

@@ -117,6 +117,11 @@ def test_what_cannot_be_judged_is_refused(capsys):
     assert "unknown method 'none'" in capsys.readouterr().err
 
 
+def test_organisms_that_read_the_mixtures_with_donors_are_among_the_default_models():
+    source = PromptSource(system="logical-forms")
+    assert Faithfulness().organisms_for(source) == ("logical-forms", "logical-forms-mixed")
+
+
 def test_all_methods_are_at_least_twelve():
     assert Faithfulness(methods="all").methods == METHODS
     assert len(set(METHODS)) >= 12

@@ -3,24 +3,27 @@
 - `make test-types` runs the tests of tests/typed.txt, which together enter every function, and
   fails if a function is not entered any more (`--every-function`). Functions that no test enters in
   its own process are in tests/typed_elsewhere.txt.
-- `make choose-typed` runs all tests once with INTERP_RECORD, without checking types, and
+- `make choose-typed` runs all tests once with INTERP_RECORD, and
   `python -m tests.support.choose_typed` writes both files from what was entered.
 """
 
+import dataclasses
 import functools
 import json
 import os
-import time
 from pathlib import Path
+from typing import get_args
 
+import jaxtyping
 import pytest
 from beartype import BeartypeConf, beartype
-from jaxtyping import install_import_hook
+from jaxtyping import AbstractArray, install_import_hook
+from jaxtyping._decorator import _destring_annotation
 
 from tests.support.functions import CHOSEN, ELSEWHERE, all_functions
 
 RECORD = os.environ.get("INTERP_RECORD")
-"""A folder for what each test enters and how long it takes; types are not checked then."""
+"""A folder for what each test enters, and for the seconds of CPU that it takes."""
 
 _NOT_CHOSEN = ("organisms", "release")
 """Marks of tests that do not run each time."""
@@ -33,11 +36,45 @@ _record: dict[str, tuple[float, list[str]]] = {}
 _checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
 
+def checked(target=None, *, typechecker):
+    """In place of `jaxtyping.jaxtyped`, which binds the arguments of every call to compare shapes.
+
+    Most functions have no shapes: beartype alone checks them in a seventh of the time.
+    """
+    if target is None:
+        return functools.partial(checked, typechecker=typechecker)
+    if isinstance(target, type):
+        if dataclasses.is_dataclass(target) and not hasattr(target.__init__, "__wrapped__"):
+            target.__init__ = checked(target.__init__, typechecker=typechecker)
+        return target
+    own = target.__annotations__
+    known = {name: _destring_annotation(each, target.__globals__) for name, each in own.items()}
+    if any(map(_has_shape, known.values())):
+        return _with_shapes(target, typechecker=typechecker)
+    # beartype reads annotations now, and refuses names that only mypy imports.
+    target.__annotations__ = known
+    try:
+        check = noted(target)
+    finally:
+        target.__annotations__ = own
+
+    @functools.wraps(target)
+    def unless_disabled(*args, **kwargs):
+        return (target if jaxtyping.config.jaxtyping_disable else check)(*args, **kwargs)
+
+    return unless_disabled
+
+
+def _has_shape(annotation) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, AbstractArray):
+        return True
+    parts = annotation if isinstance(annotation, list) else get_args(annotation)
+    return any(map(_has_shape, parts))
+
+
 def noted(target):
     """What checks a function's types, and notes that the function is entered."""
-    check = target if RECORD else _checked(target)
-    if isinstance(target, type):
-        return check
+    check = _checked(target)
     name = f"{target.__module__}.{target.__qualname__}"
 
     @functools.wraps(check)
@@ -48,6 +85,7 @@ def noted(target):
     return note
 
 
+_with_shapes, jaxtyping.jaxtyped = jaxtyping.jaxtyped, checked
 install_import_hook(
     ["interp", "interp_probes", "interp_experiments"], "tests.support.checked_types.noted"
 )
@@ -57,12 +95,17 @@ def pytest_addoption(parser):
     parser.addoption("--every-function", action="store_true", help="fail if one is not entered")
 
 
+def _seconds() -> float:
+    """Of this process and of those that it has started and waited for."""
+    return sum(os.times()[:4])
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    began = time.process_time()
+    began = _seconds()
     result = yield
     if not any(map(item.get_closest_marker, _NOT_CHOSEN)):
-        _record[item.nodeid] = (time.process_time() - began, sorted(_entered))
+        _record[item.nodeid] = (_seconds() - began, sorted(_entered))
     _all_entered.update(_entered)
     _entered.clear()
     return result

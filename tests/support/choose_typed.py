@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
     CHOSEN.write_text("\n".join(sorted(chosen)) + "\n", encoding="utf-8")
     ELSEWHERE.write_text("\n".join(sorted(functions - entered)) + "\n", encoding="utf-8")
     seconds = sum(record[test][0] for test in chosen)
-    sys.stdout.write(f"{len(chosen)} of {len(record)} tests, {seconds:.0f} s untyped\n")
+    sys.stdout.write(f"{len(chosen)} of {len(record)} tests, {seconds:.0f} s of CPU\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from interp.prompts.answers import FreeText
 from interp.prompts.systems import find_system, load_prompts
 from interp.reading.tokens import tokenize
 from interp_experiments.rulebench import items
+from interp_experiments.rulebench import system as system_module
 from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.demonstrations import examples
 from interp_experiments.rulebench.items import Item, Rule, RuleSet, Version, body
@@ -28,6 +30,7 @@ from interp_experiments.rulebench.prompts import (
 )
 from interp_experiments.rulebench.prompts import RULES as QUANTITIES
 from interp_experiments.rulebench.string_game import StringGame, string_rules
+from interp_experiments.rulebench.system import RuleBench
 
 REAL = Path(__file__).parents[3].parent / "shared" / "data" / "rulebench"
 
@@ -196,6 +199,16 @@ def test_a_set_has_the_settings_that_its_data_allow(tmp_path):
     assert list(map(len, groups.values())) == [4, 2, 2]
     assert not prompts.whole_groups
     assert {prompt.side for prompt in prompts_of(rule_set, FORMS)} == {"few", "all"}
+
+
+def test_the_data_set_has_every_question_in_both_versions(monkeypatch):
+    monkeypatch.setattr(system_module, "KinshipQuestions", partial(KinshipQuestions, per_hop=2))
+    system = RuleBench("two of each", QUANTITIES, system_module.kinship_set.__wrapped__)
+    table = system.dataset(seed=0)
+    answers = table.pivot(index="id", columns="version", values="gold")
+    assert len(answers) == 2 * 9 and len(table) == 2 * len(answers)
+    assert (answers["factual"] != answers["counterfactual"]).all()
+    assert set(table["hops"]) == {str(hops) for hops in range(2, 11)}
 
 
 def test_systems():
