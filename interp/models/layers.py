@@ -63,10 +63,15 @@ class Layer:
     """None if no attention with heads is known in this layer."""
     runs: bool = True
     """Whether it runs on a text alone; if not, the stream passes it unchanged."""
+    streams: int = 1
+    """Number of parallel residual streams, which are patched together, one behind the other."""
     kept: float = 1.0
     """The factor of the layer's input in the stream after the mixer."""
     adds_up: bool = True
     """Whether the layer's output is its input plus the scaled outputs of mixer and MLP."""
+    in_turn: bool = False
+    """Whether there are several mixers, one after another. The sites of mixers and MLPs then hold
+    the outputs of all of them side by side."""
     reads_on: bool = False
     """Whether tokens read earlier ones even behind the mixer, as by a convolution."""
     lacks: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +80,8 @@ class Layer:
     def scale(self, site: str) -> float:
         """The factor with which a site's tensor, `attn_out` or `mlp_out`, enters the stream.
 
-        The tensor of a site that has several parts already is their scaled sum.
+        The tensor of a site that has several parts already is their scaled sum, or has them side by
+        side.
         """
         parts = self.mixer if site == "attn_out" else self.mlp
         return parts[0].scale if len(parts) == 1 else 1.0

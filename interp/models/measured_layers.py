@@ -70,13 +70,6 @@ def measured_anatomy(
         return None
     embedded = runs.get(hf.get_input_embeddings())
     size = None if embedded is None or embedded.returned is None else embedded.returned.shape[-1]
-    inside = {module for layer in chain for module in layer.modules()}
-    running = [layer for layer in chain if layer in runs]
-    last = runs[running[-1]].returned
-    norms = [run for run in runs.values() if run.module not in inside and run.is_norm]
-    if last is not None and size is not None and _count(last.shape, size) > 1:
-        norms = []  # a norm of parallel streams is not what the head reads
-    norm = next((run.module for run in norms if _same(run.read, last)), None)
     known = (1.0, names.residual_scale(config))
     layers = [
         _with_separate_heads(runs, heads_of(_Tracer(runs, layer, known, size).layer()))
@@ -84,8 +77,21 @@ def measured_anatomy(
         else _passed_by(layer)
         for layer in chain
     ]
+    running = [layer for layer in chain if layer in runs]
     chained = all(runs[layer].alone for layer in running)
+    # The head does not read a norm of parallel streams.
+    several = any(layer.streams > 1 for layer in layers)
+    norm = None if several else _norm_behind(runs, chain, running[-1])
     return Anatomy(layers, norm, names, measured=True, chained=chained)
+
+
+def _norm_behind(
+    runs: Mapping[nn.Module, Run], layers: Sequence[nn.Module], last: nn.Module
+) -> nn.Module | None:
+    """The norm that reads what the last layer returned."""
+    inside = {module for layer in layers for module in layer.modules()}
+    norms = (run for run in runs.values() if run.module not in inside and run.is_norm)
+    return next((run.module for run in norms if _same(run.read, runs[last].returned)), None)
 
 
 def _passed_by(layer: nn.Module) -> Layer:
@@ -188,22 +194,26 @@ class _Tracer:
         self._outputs = _distinct(outer, lambda run: run.returned, shape)
         norms = [run for run in inside if run.is_norm]
         self._norms = _distinct(norms, lambda run: run.returned, shape)
-        # The parallel streams may be one vector, of a multiple of the embeddings' size.
-        self._several = bool(
-            shape and size and (len(shape) == 4 or 0 == shape[-1] % size < shape[-1] - size)
-        )
+        self._vectors: list[Run] = []
         self._size = size
-        single = None if shape is None or size is None else torch.Size((*shape[:2], size))
-        self._vectors = _distinct(outer, lambda run: run.returned, single) if self._several else []
+        # Parallel streams may also be one vector, of a multiple of the embeddings' size.
+        self._streams = 1 if shape is None or size is None else _count(shape, size)
+        if shape is not None and size is not None and self._streams > 1:
+            single = torch.Size((*shape[:2], size))
+            self._vectors = _distinct(outer, lambda run: run.returned, single)
 
     def layer(self) -> Layer:
         """What the layer adds to the stream that it reads."""
-        steps = self._steps()
-        module = self._whole.module
+        steps, module = self._steps(), self._whole.module
         if steps is None:
             reason = "what it adds to the residual stream is not a sum of outputs of its modules"
-            return Layer(module, (), (), adds_up=False, lacks=dict.fromkeys(_SUMMED, reason))
-        return _Sorted(module, steps).layer()
+            found = Layer(module, (), (), adds_up=False, lacks=dict.fromkeys(_SUMMED, reason))
+        else:
+            found = _Sorted(module, steps).layer()
+        assert self._whole.read is not None
+        mixed = steps is not None and any(step.mixed for step in steps)
+        parallel = mixed or self._whole.read.dim() > 3
+        return replace(found, streams=self._streams if parallel else 1)
 
     def _steps(self) -> list[_Step] | None:
         """The steps from the layer's input to its output, in this order."""
@@ -250,10 +260,7 @@ class _Tracer:
         if found is None:
             return self._mixed(target, [(run, own) for run, own, _ in bases], before)
         base, stream, plain = bases[found.base]
-        parts = sorted(
-            ((outputs[index], scale) for index, scale in found.parts),
-            key=lambda part: part[0].order,
-        )
+        parts = _in_order([(outputs[index], scale) for index, scale in found.parts])
         return _Step(base, stream, found.factor, parts, plain=plain and found.plain)
 
     def _mixed(
@@ -334,8 +341,13 @@ class _Sorted:
             lacks["resid_mid"] = "its parallel residual streams are mixed anew for each token"
         elif not all(step.plain for step in self._steps):
             lacks["resid_mid"] = "its norms or factors by channel are on the residual stream itself"
-        if any(reading for _, reading, _ in later):
-            lacks = dict.fromkeys((*_SUMMED, *OF_HEADS), _SEVERAL)
+        in_turn = any(reading for _, reading, _ in later)
+        if in_turn:
+            mixer = _in_order([part for _, reading, _ in groups for part in reading])
+            mlp = _in_order([part for _, _, alone in groups for part in alone])
+            apart = bool(mlp) and not any(run.flat for run, _ in (*mixer, *mlp))
+            sites = ("resid_mid",) if apart else _SUMMED
+            lacks = dict.fromkeys((*sites, *OF_HEADS), _SEVERAL)
         plain = all(step.plain and step.factor == 1.0 for step in self._steps)
         # Between a mixer and an MLP that reads it, there must be a stream that can be patched.
         hidden = bool(mixer and mlp) and not parallel and "resid_mid" in lacks
@@ -349,7 +361,8 @@ class _Sorted:
             else Part(between.base.module, flat=between.base.flat_read),
             kept=first,
             adds_up=plain and not later and not hidden,
-            reads_on=reads_earlier,
+            in_turn=in_turn,
+            reads_on=reads_earlier or in_turn,
             lacks=lacks,
         )
 
@@ -372,6 +385,10 @@ class _Sorted:
             assert run.returned is not None
             kinds[not _reads_earlier(run.returned, step.stream)].append((run, scale))
         return kinds
+
+
+def _in_order(parts: Sequence[tuple[Run, float]]) -> list[tuple[Run, float]]:
+    return sorted(parts, key=lambda part: part[0].order)
 
 
 def _parts(found: Sequence[tuple[Run, float]]) -> tuple[Part, ...]:

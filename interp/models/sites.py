@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
@@ -40,6 +41,8 @@ class Location:
     """Modules that run before this one, whose outputs are parts of the site, as this one's is."""
     scale: float = 1.0
     """With other parts, the factor of this module's output in the sum that the site then is."""
+    in_turn: bool = False
+    """Whether the site instead has the outputs of `others` and of this module side by side."""
     flat_in: nn.Module | None = None
     """The layer, if a module returns, or reads, the tokens of all its rows one after another."""
     overwritten: bool = False
@@ -69,10 +72,16 @@ def locate(model: Model, site: str, layer: int) -> Location:
     parts = own.mixer if site == "attn_out" else own.mlp
     flat_in = own.module if any(part.flat for part in parts) else None
     *others, last = parts
-    scale = last.scale if others else 1.0
-    overwritten = any(part.overwritten for part in parts)
     return Location(
-        last.module, "output", _whole, layer, tuple(others), scale, flat_in, overwritten
+        last.module,
+        "output",
+        _whole,
+        layer,
+        tuple(others),
+        last.scale if others else 1.0,
+        own.in_turn and bool(others),
+        flat_in,
+        any(part.overwritten for part in parts),
     )
 
 
@@ -330,7 +339,9 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
         yield location.module.register_forward_pre_hook(change_input, with_kwargs=True)
         return
 
-    place = 1 if location.end == "weights" else 0
+    if location.in_turn:
+        yield from _hooks_in_turn(location, edit)
+        return
     others: list[Tensor] = []
     for part in location.others:
 
@@ -347,6 +358,30 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
         others.clear()
         return (changed(rest + location.scale * tensor) - rest) / location.scale
 
+    yield _on_output(location.module, change, place=1 if location.end == "weights" else 0)
+
+
+def _hooks_in_turn(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
+    """Hooks on modules that run one after another, whose outputs side by side are the site."""
+    modules = [*(part.module for part in location.others), location.module]
+    seen: list[Tensor] = []
+
+    def change(index: int, tensor: Tensor) -> Tensor:
+        del seen[index:]  # of an earlier pass
+        waiting = [torch.zeros_like(tensor)] * (len(modules) - index - 1)
+        own = edit(torch.cat([*seen, tensor, *waiting], -1)).chunk(len(modules), -1)[index]
+        seen.append(own)
+        return own.clone() if location.overwritten else own
+
+    for index, module in enumerate(modules):
+        yield _on_output(module, partial(change, index))
+
+
+def _on_output(
+    module: nn.Module, change: Callable[[Tensor], Tensor], *, place: int = 0
+) -> RemovableHandle:
+    """A hook that changes a module's output, or the tensor at a place in it."""
+
     def change_output(module: nn.Module, inputs: Any, output: Any) -> Any:
         if isinstance(output, tuple | list):  # the attention module also returns its weights
             if output[place] is None:  # some return no weights
@@ -354,4 +389,4 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
             return rebuilt(output, [*output[:place], change(output[place]), *output[place + 1 :]])
         return change(output)
 
-    yield location.module.register_forward_hook(change_output)
+    return module.register_forward_hook(change_output)

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.choices import SITES
+from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import layers_read, locate
 from interp.models.unembedding import ExactLogits
@@ -59,6 +60,13 @@ class Estimator:
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The estimated metric of a pair under each cell."""
         keys = sorted({(cell.site, cell.layer) for cell in cells})
+        for site, layer in keys:
+            if locate(self._model, site, layer).in_turn:
+                raise UserError(
+                    f"the site {site} in layer {layer} of {self._model.name} has the outputs of "
+                    "modules that run one after another, whose effects a gradient cannot tell "
+                    "together; omit the site, or patch it exactly (without estimate)"
+                )
         with self._model.measuring(), answers_alone(self._logits, pair.answers):
             with torch.no_grad():
                 passes = run_pair(self._model, pair, keys)

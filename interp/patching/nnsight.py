@@ -212,7 +212,7 @@ class NnsightBackend:
         location, layer = locate(self._model, *key), self._model.layers[key[1]]
         scales = {layer.scale(site) for site in ("attn_out", "mlp_out") if site not in layer.lacks}
         plain = scales <= {self._model.residual_scale} and layer.kept == 1.0
-        if location.others or location.flat_in is not None or not plain:
+        if location.others or location.flat_in is not None or layer.streams > 1 or not plain:
             raise UserError(
                 f"the backend nnsight cannot patch {key[0]} in layer {key[1]} of "
                 f"{self._model.name} ({self._model.hf.config.model_type}), which is not one "

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interp.models.stream_sums import smallest_sum
+from interp.models.stream_sums import mixed_of, smallest_sum
 
 
 def streams(count, seed=0, tokens=12, size=32):
@@ -79,3 +79,47 @@ def test_rounding_in_bfloat16_is_no_difference():
     found = smallest_sum(low[0] + low[2], low[:1], low[1:], [1.0])
     assert found is not None
     assert (found.factor, found.parts) == (1.0, ((1, 1.0),))
+
+
+def parallel(count, seed, streams=3):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(1, 12, streams, 32, generator=generator) for _ in range(count)]
+
+
+def mix(base, value, seed):
+    """Every stream with factors of its own for each token, from all streams and a value."""
+    generator = torch.Generator().manual_seed(seed)
+    mixing = torch.randn(1, 12, base.shape[2], base.shape[2], generator=generator)
+    added = torch.randn(1, 12, base.shape[2], 1, generator=generator)
+    return mixing @ base + added * value[:, :, None]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), base=st.integers(0, 2), value=st.integers(0, 3))
+def test_the_base_and_the_value_of_a_mix_are_found(seed, base, value):
+    bases, values = parallel(3, seed), streams(4, seed + 1)
+    target = mix(bases[base], values[value], seed + 2)
+    assert mixed_of(target, bases, values) == (base, value)
+
+
+def test_equal_streams_hide_no_value():
+    # Behind the embeddings all streams are equal, so factors of their differences fit anything.
+    (value, other), (embedding,) = streams(2, 1), streams(1)
+    base = embedding[:, :, None].expand(-1, -1, 3, -1)
+    middle = mix(base, value, 2)
+    assert mixed_of(mix(middle, other, 3), [base, middle], [value, other]) == (1, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_what_is_no_mix_is_not_taken_for_one(dtype):
+    bases, (target,) = parallel(2, 0), parallel(1, 5)
+    values = streams(3, 1)
+    assert mixed_of(target.to(dtype), bases, values) is None
+    two = mix(bases[0], values[0], 2) + mix(bases[0], values[1], 3)
+    assert mixed_of(two.to(dtype), bases, values) is None
+
+
+def test_too_few_numbers_are_no_mix():
+    bases = [torch.randn(1, 12, 3, 7)]
+    value = torch.randn(1, 12, 7)
+    assert mixed_of(mix(bases[0], value, 0), bases, [value]) is None

@@ -22,6 +22,7 @@ CHOSEN = [
     "lfm2_moe",  # convolutions and experts
     "deepseek_v3",  # latent attention
     "deepseek_v4",  # several streams
+    "longcat_flash",  # several mixers, one after another
     "granitemoehybrid",  # two parts of an MLP
     "opt",  # flat outputs
     "falcon",  # outputs that are changed in place
@@ -45,10 +46,8 @@ def test_the_page_shows_the_table():
 
 def test_most_language_models_can_be_patched():
     text = [row for row in tried().values() if row["kind"] == "text"]
-    for names, least in (
-        (("resid_pre", "resid_post", "attn_out", "mlp_out"), 0.9),
-        (("edges",), 0.8),
-    ):
+    sites = ("resid_pre", "resid_post", "attn_out", "mlp_out")
+    for names, least in (((*sites, "input_gradient", "attention"), 0.95), (("edges",), 0.8)):
         given = [all(row[name] in (RIGHT, SOME, GIVEN, ABSENT) for name in names) for row in text]
         assert sum(given) >= least * len(given)
 
