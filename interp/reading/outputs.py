@@ -36,13 +36,13 @@ def decoder_prefix(model: Model) -> tuple[int, ...]:
 
 
 def target_tokens(model: Model, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens that the tokenizer adds before a target, and all tokens that follow them."""
+    """The tokens that the tokenizer adds before a target, and those of the target itself."""
     encoded = model.tokenizer(text_target=text, return_special_tokens_mask=True)
     ids, added = encoded["input_ids"], encoded["special_tokens_mask"]
     if all(added):
         return tuple(ids), ()
-    first = added.index(0)
-    return tuple(ids[:first]), tuple(ids[first:])
+    first, last = added.index(0), len(ids) - added[::-1].index(0)
+    return tuple(ids[:first]), tuple(ids[first:last])
 
 
 def _opening(model: Model) -> tuple[int, ...]:
