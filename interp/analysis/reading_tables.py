@@ -1,6 +1,7 @@
 """How often each reading of the answers is correct, beside baselines that read no prompt."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -191,7 +192,7 @@ def change_row(
         over=rows["credit_changed"] - rows["credit"],
         credit=(rows["chosen"] != rows["chosen_changed"]).astype(float),
     )
-    found = cluster_mean(rows, value="over", cluster="unit", weight="weight")
+    found = _mean(rows)
     share = _share(rows, "unit")
     return {
         "difference": found.mean,
@@ -235,9 +236,7 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         within=["phrasing", "option"],
     )
     order = pair_order(scored)
-    found = cluster_mean(
-        order.assign(over=order["order"] - 0.5), value="over", cluster="unit", weight="weight"
-    )
+    found = _mean(order.assign(over=order["order"] - 0.5))
     # The bootstrap's ends may lie beyond the possible values.
     share, low, high = np.clip(np.array([found.mean, found.low, found.high]) + 0.5, 0.0, 1.0)
     return {
@@ -336,10 +335,25 @@ def _test(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     rows = sample.prompts[["prompt_id", "unit", "weight"]]
     baseline = sample.baselines[sample.better]
     over = rows["prompt_id"].map(own["credit"] - baseline)
-    found: ClusterMean = cluster_mean(
-        rows.assign(over=over), value="over", cluster="unit", weight="weight"
-    )
+    found = _mean(rows.assign(over=over))
     return {"over": found.mean, "p": found.p}
+
+
+def _mean(rows: pd.DataFrame) -> ClusterMean:
+    """The mean of the column over, with its test (`cluster_mean`).
+
+    Each unit's mean is rounded first: 2/3 - 1/3 - 1/3 is not 0 in floating-point numbers, and a
+    test of signs would find that all units lie on the same side of 0.
+    """
+    known = rows.dropna(subset="over")
+    unit, weight = known["unit"].to_numpy(), known["weight"].astype(float)
+    mass = weight.groupby(unit).sum()
+    means = ((known["over"] * weight).groupby(unit).sum() / mass).round(12)
+    by_unit = pd.DataFrame(
+        {"unit": mass.index, "over": means.to_numpy(), "weight": mass.to_numpy()}
+    )
+    found = cluster_mean(by_unit, value="over", cluster="unit", weight="weight")
+    return replace(found, trials=len(known))
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

@@ -109,7 +109,8 @@ def contrast_of(clean: Prompt, corrupt: Prompt) -> tuple[str, str]:
     if one.gold == other.gold:
         raise UserError(
             f"the prompts of pair {clean.pair_id!r} have the same correct answer, {one.gold!r}, "
-            "and no contrast that includes it; expected Choice(..., contrast=(one, another option))"
+            "and no contrast that includes it; expected Choice(..., contrast=(one, another "
+            "option)) or, in a table of your own pairs, a column contrast"
         )
     return golds
 

@@ -243,6 +243,18 @@ def test_a_constant_answer_is_the_better_baseline_where_answers_are_unbalanced()
     assert f"no difference from {CONSTANT}" in in_words(table.reset_index())
 
 
+def test_exactly_chance_is_not_different_from_chance_with_three_options():
+    prompts, answers, options = data([[0.6, 0.3, 0.1]] * 36, [*"ABC"] * 12, sides=3)
+    sample = Sample(prompts, options)
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
+    table = reading_table(sample, readings).set_index("reading")
+    for reading in (FREE, FORCED, MEDIAN):
+        assert table.at[reading, "accuracy"] == pytest.approx(1 / 3)
+        assert table.at[reading, "p"] == 1
+        assert table.at[reading, "verdict"] == EQUAL
+    assert table.loc[[CHANCE, CONSTANT], "paired_accuracy"].tolist() == pytest.approx([1 / 27, 0])
+
+
 def test_options_that_are_always_listed_with_the_correct_one_first_have_no_constant_answer():
     names = [(f"x{n}", f"y{n}") for n in range(8)]
     parts = [data([[0.3, 0.7]], [own[0]], names=own, sides=1) for own in names]

@@ -24,7 +24,7 @@ PAIR = "pair"
 """The name of the column, and of the factor, that identifies the groups."""
 
 REQUIRED = (PAIR, "side", "gold")
-OPTIONS, TEXT = "options", "text"
+OPTIONS, CONTRAST, TEXT = "options", "contrast", "text"
 FACTOR = "factor_"
 """Prefix of columns that are not part of the prompt, in a table with segments as columns."""
 
@@ -92,14 +92,14 @@ class Layout:
             UserError: a column is missing, or is neither a segment nor a factor; or a template
             names an unknown column.
         """
-        check_names(columns, (*REQUIRED, OPTIONS, TEXT))
+        check_names(columns, (*REQUIRED, OPTIONS, CONTRAST, TEXT))
         if missing := [name for name in REQUIRED if name not in columns]:
             raise UserError(
                 f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
                 f"{TEXT}, or a column for each segment. If one is the index of a data frame, use "
                 "reset_index()"
             )
-        others = [name for name in columns if name not in (*REQUIRED, OPTIONS, TEXT)]
+        others = [name for name in columns if name not in (*REQUIRED, OPTIONS, CONTRAST, TEXT)]
         if TEXT in columns:
             if templates:
                 raise UserError(
@@ -130,7 +130,7 @@ class Layout:
         own = {factor: cells[column] for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells[PAIR], **own}
-        answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"])
+        answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"], cells.get(CONTRAST))
         messages = self._messages(cells)
         several = len(self.templates) > 1
         for number, (text, segments) in enumerate(self._texts(cells), start=1):
@@ -307,11 +307,14 @@ def _filled(template: str, cells: Cells) -> Iterator[tuple[str | None, str]]:
             seen.add(name)
 
 
-def _answer(options: str, gold: str) -> Choice:
-    """The choice described by two cells: options ("Yes//True|No//False") and a form of the answer.
+def _answer(options: str, gold: str, contrast: str | None) -> Choice:
+    """The choice described by cells: options ("Yes//True|No//False"), and a form of the answer.
+
+    Of more than two options, a third cell names the two that are contrasted ("Yes|No").
 
     Raises:
-        UserError: the options cannot be read, or gold is none of them.
+        UserError: the options cannot be read, gold is none of them, or the contrast is not two of
+            them.
     """
     found = []
     cells = options.split("|")
@@ -338,8 +341,13 @@ def _answer(options: str, gold: str) -> Choice:
             + f'; if a "/" here separates forms of one option, write "{FORMS}"' * slashed
         )
     names = tuple(option.name for option in found)
-    contrast = (names[0], names[1]) if len(names) == 2 else None
-    return Choice(tuple(found), correct[0], contrast)
+    two = names if contrast is None else tuple(part.strip() for part in contrast.split("|"))
+    if contrast is not None and (len(set(two)) != 2 or len(two) != 2 or not set(two) <= {*names}):
+        raise UserError(
+            f"{CONTRAST} is {shortened(repr(contrast), 80)}; expected two of the options, "
+            f'separated by "|", the positive one first, such as "{shortened("|".join(names[:2]))}"'
+        )
+    return Choice(tuple(found), correct[0], (two[0], two[1]) if len(two) == 2 else None)
 
 
 def _forms(cell: str) -> tuple[str, ...]:

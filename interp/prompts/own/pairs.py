@@ -63,6 +63,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         options: the options, separated by "|", each with its surface forms separated by "//", or
             by "/" if they differ only in capitals, of which the first is its
             name; "Yes|No" if there is no such column.
+        contrast: the two options that are contrasted in attributions, patches and effects, the
+            positive one first, such as "True|False"; needed only for more than two options.
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
             All other columns are factors.
         system_prompt, answer_prefix, shot1 and shot1_answer, shot2 and shot2_answer, ...: the

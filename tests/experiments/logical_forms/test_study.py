@@ -9,6 +9,8 @@ from scipy import stats
 from scipy.special import expit
 
 from interp.analysis.cautions import LEFT_OUT, void_models
+from interp.analysis.reading_tables import CHANCE, CONSTANT, NO_MODEL
+from interp.analysis.readings import FORCED, FREE, MEDIAN
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, TableItem
@@ -385,6 +387,12 @@ def test_the_report_is_written(folder):
     assert table["source"].value_counts().to_dict() == {"published": 13, "measured": 3}
     sizes = pd.read_csv(folder / "tables" / "parameters.csv").set_index("model")["parameters"]
     assert (sizes > 1_000).all()
+    readings = pd.read_csv(folder / "tables" / "accuracy_by_reading.csv")
+    assert {FREE, FORCED, MEDIAN, CHANCE, CONSTANT} == set(readings["reading"])
+    assert readings.loc[readings["reading"] == CHANCE, "accuracy"].tolist() == pytest.approx(
+        [1 / 2]
+    )
+    assert readings.loc[readings["model"] != NO_MODEL, "verdict"].notna().all()
     planted = pd.read_csv(folder / "tables" / "planted_llama-logic.csv")
     assert len(planted) == 34
 

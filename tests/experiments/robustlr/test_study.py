@@ -4,6 +4,8 @@ import pandas as pd
 import pytest
 
 import interp
+from interp.analysis.reading_tables import CHANCE, CONSTANT, NO_MODEL
+from interp.analysis.readings import FORCED, FREE, MEDIAN
 from interp.attribution.registry import CHEAP_METHODS
 from interp.errors import UserError
 from interp.measurements.attribution.segments import LENGTH, POSITION
@@ -217,6 +219,12 @@ def test_the_report_is_written(folder):
     figures = {path.stem for path in (folder / "figures").glob("*.png")}
     assert figures >= {"at_a_glance", "against_a_guess", "between_sets"}
     assert figures >= {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
+    readings = pd.read_csv(folder / "tables" / "accuracy_by_reading.csv")
+    assert {FREE, FORCED, MEDIAN, CHANCE, CONSTANT} == set(readings["reading"])
+    assert readings.loc[readings["reading"] == CHANCE, "accuracy"].tolist() == pytest.approx(
+        [1 / 3]
+    )
+    assert readings.loc[readings["model"] != NO_MODEL, "verdict"].notna().all()
     by_label = pd.read_csv(folder / "tables" / "proof_by_label.csv")
     assert set(by_label["gold"].astype(str)) <= {"True", "False"}  # what is Unknown has no proof
     assert set(by_label["method"]) == {*CHEAP_METHODS, LENGTH, POSITION}

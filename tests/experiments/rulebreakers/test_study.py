@@ -12,13 +12,14 @@ from scipy.stats import ttest_ind
 
 from benchmarks.controls.studies import few_resamples
 from interp.analysis.cautions import void_models
+from interp.analysis.readings import FREE
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers import system as system_module
-from interp_experiments.rulebreakers.answer_sections import accuracy_section
+from interp_experiments.rulebreakers.answer_sections import accuracy_section, reading_section
 from interp_experiments.rulebreakers.answer_tables import (
     accuracy,
     competence,
@@ -133,6 +134,17 @@ def test_every_table_and_figure_is_made(folder, capsys):
     assert "Paired accuracy between models: " in capsys.readouterr().out
     report = RulebreakersStudy().report(StudyFolder.read(folder))
     check_first_screen(report, page)
+
+
+def test_choices_are_read_beside_the_answers(results):
+    section = reading_section(results)
+    readings = section.items[0].frame.set_index(["model", "reading"])
+    paired = accuracy(results).query("measure == 'paired'").set_index("model")["accuracy"]
+    for model in results.models:
+        # Weighted to the data set, as all accuracies of the page.
+        assert readings.at[(model, FREE), "paired_accuracy"] == pytest.approx(paired[model])
+    told = section.items[1].frame.set_index("model")
+    assert told.at["organism/llama-deep", "auroc"] == told["auroc"].max()
 
 
 DECISIVE = {

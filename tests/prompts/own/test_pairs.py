@@ -117,6 +117,22 @@ def test_options_have_forms_and_may_be_many():
     assert first.answer.contrast is None
 
 
+def test_two_of_many_options_are_contrasted_if_a_column_names_them():
+    rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain//wet|sun|snow")
+    prompts = read_pairs(rows.assign(contrast=" sun | rain "))
+    assert [prompt.answer.contrast for prompt in prompts] == [("sun", "rain")] * 2
+    assert "contrast" not in prompts[0].factors
+    row = rows.drop(columns=["premise1", "question"]).assign(contrast="sun|snow", text="Wet?")
+    assert read_pairs(row.assign(text=["Wet?", "Dry?"]))[0].answer.contrast == ("sun", "snow")
+
+
+@pytest.mark.parametrize("contrast", ["rain", "rain|rain", "rain|hail", "rain|sun|snow", "wet|sun"])
+def test_other_contrasts_are_refused(contrast):
+    rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain//wet|sun|snow")
+    with pytest.raises(UserError, match=r"contrast is .* expected two of the options"):
+        read_pairs(rows.assign(contrast=contrast))
+
+
 @pytest.mark.parametrize(
     ("options", "forms"),
     [
