@@ -114,7 +114,7 @@ def test_effects_leave_the_messages_as_they_are():
     model = interp.load_model("organism/mistral", device="cpu")
     asked = interp.read_pairs(EXAMPLE)
     shown = interp.with_messages(asked, shots=1, instruction="Read.")
-    found = interp.effects(model, shown, donors=1).segment_effects
+    found = interp.effects(model, shown, donors=1).table("segment_effects")
     assert (found["error"] == "").all()
     assert set(found["segment"]) == with_donors(asked, count=1)[0].donors[0].segments.keys()
 
