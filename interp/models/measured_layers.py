@@ -2,9 +2,11 @@
 
 One pass over a few tokens records the inputs and outputs of all modules. A layer's output is then
 traced back to its input, step by step: each stream on the way is an earlier stream, or a norm of
-it, plus the outputs of the fewest modules, each times a factor. Such a module is the mixer's if its
-output at a token depends on the stream at earlier tokens, and the MLP's otherwise. What the names
-of modules say is used only for heads, queries, keys and values.
+it, plus the outputs of the fewest modules, each times a factor. Parallel streams
+(hyper-connections) are mixes of earlier ones and a module's output, with factors of each token's
+own. Such a module is the mixer's if its output at a token depends on the stream at earlier tokens,
+and the MLP's otherwise. What the names of modules say is used only for heads, queries, keys and
+values.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -18,8 +20,8 @@ from transformers import PreTrainedModel
 
 from interp.models.families.modules import Architecture
 from interp.models.layers import OF_HEADS, Anatomy, Layer, Part
-from interp.models.module_runs import Run, runs_of
-from interp.models.stream_sums import Stream, mixed_of, smallest_sum
+from interp.models.module_runs import Run, Vectors, runs_of
+from interp.models.stream_sums import mixed_of, smallest_sum
 
 _MOST_STEPS = 8
 """Largest number of streams between a layer's output and its input."""
@@ -38,7 +40,7 @@ class _Step:
 
     base: Run
     """The module that reads the earlier stream."""
-    stream: Float[Tensor, "1 token *size"]
+    stream: Vectors
     """The earlier stream, or its norm."""
     factor: float
     parts: Sequence[tuple[Run, float]]
@@ -126,7 +128,7 @@ def _with_separate_heads(runs: Mapping[nn.Module, Run], layer: Layer) -> Layer:
     return replace(layer, lacks=lacks, heads=replace(heads, separate=separate))
 
 
-def _reads_by(attention: Run, projections: Sequence[Run | None], output: Stream) -> bool:
+def _reads_by(attention: Run, projections: Sequence[Run | None], output: Vectors) -> bool:
     """Whether attention reads its input only by these projections, not also by a gate."""
     outputs = [own.returned for own in projections if own is not None and own.returned is not None]
     if attention.read is None or len(outputs) < len(projections):
@@ -234,7 +236,7 @@ class _Tracer:
             target, before = step.base.read, step.base.order if step.base is not self._whole else 0
         return steps[::-1]
 
-    def _step(self, target: Stream | None, before: int) -> _Step | None:
+    def _step(self, target: Vectors | None, before: int) -> _Step | None:
         """The step to a stream that was computed before a module ended."""
         whole = self._whole
         assert target is not None and whole.read is not None
@@ -265,8 +267,8 @@ class _Tracer:
 
     def _mixed(
         self,
-        target: Float[Tensor, "1 token *size"],
-        bases: Sequence[tuple[Run, Float[Tensor, "1 token *size"]]],
+        target: Vectors,
+        bases: Sequence[tuple[Run, Vectors]],
         before: int,
     ) -> _Step | None:
         """The step to parallel streams that are mixed anew and get a module's output."""
@@ -290,7 +292,7 @@ def _count(shape: torch.Size, size: int) -> int:
 
 
 def _distinct(
-    runs: Sequence[Run], tensor: Callable[[Run], Stream | None], shape: torch.Size | None
+    runs: Sequence[Run], tensor: Callable[[Run], Vectors | None], shape: torch.Size | None
 ) -> list[Run]:
     """The runs whose tensors have this shape and differ from those of all runs before."""
     found: list[Run] = []
@@ -403,20 +405,20 @@ def _parts(found: Sequence[tuple[Run, float]]) -> tuple[Part, ...]:
     )
 
 
-def _reads_earlier(output: Stream, stream: Float[Tensor, "1 token *width"]) -> bool:
+def _reads_earlier(output: Vectors, stream: Float[Tensor, "1 token *width"]) -> bool:
     """Whether a module's output at the last token depends on the stream at earlier tokens."""
     weighted = (output[0, -1].float() * _weights(output)).sum()
     (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)
     return gradient is not None and bool(gradient[0, :-1].any())
 
 
-def _depends(output: Stream | None, stream: Tensor | None) -> bool:
+def _depends(output: Vectors | None, stream: Tensor | None) -> bool:
     """Whether a module's output depends on another's."""
     assert output is not None and stream is not None
     summed = (output.float() * _weights(output)).sum()
     return torch.autograd.grad(summed, stream, retain_graph=True, allow_unused=True)[0] is not None
 
 
-def _weights(output: Stream) -> Tensor:
+def _weights(output: Vectors) -> Tensor:
     """Weights of a sum; with equal ones, it would be constant behind a norm."""
     return torch.linspace(-1.0, 2.0, output.shape[-1], device=output.device).cos()

@@ -14,6 +14,9 @@ from transformers import PreTrainedModel
 
 from interp.models.weights import device_of
 
+Vectors = Float[Tensor, "1 token *size"]
+"""One vector for each token, or several, such as those of parallel streams."""
+
 _TOKENS = 12
 """Number of tokens in the pass."""
 
@@ -27,7 +30,6 @@ class Run:
     order: int
     """Its rank among the modules' ends."""
     read: Float[Tensor, "1 token *read"] | None
-    """One vector for each token, or several, such as those of parallel streams."""
     returned: Float[Tensor, "1 token *returned"] | None
     flat: bool
     """Whether it returned the tokens of all rows one after another."""
@@ -83,7 +85,7 @@ def rebuilt(output: Any, items: Sequence[Any]) -> Any:
     return kind(*items) if hasattr(output, "_fields") else kind(items)
 
 
-def _stream(value: Any) -> tuple[Float[Tensor, "1 token *width"] | None, bool]:
+def _stream(value: Any) -> tuple[Vectors | None, bool]:
     """A value as the vectors of one prompt's tokens, if it holds them, and whether it is flat."""
     if not isinstance(value, Tensor) or not value.is_floating_point():
         return None, False

@@ -174,10 +174,7 @@ def test_gradients(kind, prompts):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in WITHOUT_ATTENTION])
 def test_attention(kind, prompts):
-    eager = unmapped_model(kind, attn="eager")
-    # Falcon has a fused attention of its own, which tells nothing.
-    model = eager if kind == "falcon" else unmapped_model(kind)
-    few = prompts[:6]
+    eager, model, few = unmapped_model(kind, attn="eager"), unmapped_model(kind), prompts[:6]
     table = interp.attribute(model, few, methods=["attention"], keep_tokens=True).token_shares()
     for prompt in tokenize(model, few):
         with torch.no_grad():
@@ -188,7 +185,7 @@ def test_attention(kind, prompts):
         )
 
 
-@pytest.mark.parametrize("kind", [*WITHOUT_ATTENTION, "falcon"])
+@pytest.mark.parametrize("kind", WITHOUT_ATTENTION)
 def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
     with pytest.raises(UserError, match="returns no attention; omit the method"):
         interp.attribute(unmapped_model(kind), prompts, methods=["attention"])
