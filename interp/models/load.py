@@ -185,7 +185,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         # PyTorch's grouped matrix product, used for experts, does not support float64.
         hf.set_experts_implementation("eager")
     keep_unpacked(hf)
-    _run_first_pass(found, hf)
+    _run_first_pass(found, hf, spread=loading.ranks > 1)
     if found.adapter is not None:
         hf = merged(found.adapter, hf)
     check_blocks(found.name, hf)
@@ -471,14 +471,15 @@ def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
 
 
 @torch.no_grad()
-def _run_first_pass(found: FoundModel, hf: PreTrainedModel) -> None:
+def _run_first_pass(found: FoundModel, hf: PreTrainedModel, *, spread: bool) -> None:
     """Read one token, to find out whether the configuration can be computed with.
 
     Some quantized formats unpack their weights or compile kernels in the first pass; afterwards,
     the weights, and hence the model's identity, stay the same.
     """
     method = quantization_of(found.config)
-    configured = as_user_error(found.format.configuration, found.name)
+    part = "its plan of tensor parallelism" if spread else found.format.configuration
+    configured = as_user_error(part, found.name)
     with quantized_weights(found.name, method) if method else configured:
         assert isinstance(hf(**one_token(hf)).logits, torch.Tensor)
 

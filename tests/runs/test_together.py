@@ -44,6 +44,7 @@ STREAM = ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
 SPECS = {
     "evaluate": Evaluate(),
     "soft-score": SoftScore(),
+    "changed": Evaluate(answers="whole", content_free=True, without_segments=True),
     "generate": Generate(max_new_tokens=4),
     "sampled": Generate(max_new_tokens=4, temperature=1.0),
     "attribute": Attribute(
@@ -51,6 +52,9 @@ SPECS = {
         keep_tokens=True,
     ),
     "effects": Effects(donors=2),
+    "whole effects": Effects(donors=2, answers="whole"),
+    "whole": Attribute(answers="whole", methods=("input_x_gradient", "leave_one_out:deletion")),
+    "whole patch": Patch(answers="whole", sites=("mlp_out",)),
     "patch": Patch(sites=STREAM, sets=True, control=True),
     "estimates": Patch(sites=STREAM, estimate="integrated", verify=2),
     "activations": Activations(sites=STREAM, tokens="all"),
