@@ -139,6 +139,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.patching
 	$(BIN)/python -m benchmarks.edges
 	$(BIN)/python -m benchmarks.evaluate
+	$(BIN)/python -m benchmarks.whole_answers
 	$(BIN)/python -m benchmarks.effects
 	$(BIN)/python -m benchmarks.thoughts
 	$(BIN)/python -m benchmarks.generation

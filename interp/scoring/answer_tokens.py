@@ -312,7 +312,7 @@ class AnswerTokenizer:
             f"the answers {one!r} and {other!r} of prompt {prompt.id} both begin with the "
             f"token {written!r} for {self._model.name}, so their first tokens do not "
             "distinguish them; use answers or forms that begin differently, such as Yes "
-            "and No or A and B"
+            "and No or A and B, or what reads whole answers, such as interp effects"
         )
 
     def _problem(self, option: AnswerOption, what: str) -> UserError:
