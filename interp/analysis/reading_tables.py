@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from interp.analysis.constant import best_constant
+from interp.analysis.constant import ALIKE, best_constant
 from interp.analysis.readings import (
     CONTENT_FREE,
     FORCED,
@@ -112,6 +112,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     """
     rows = [
         {"model": model, "reading": reading, **_row(sample, own), **_test(sample, own)}
+        | ({"note": _UNJUDGED[reading == MEDIAN]} if own["credit"].isna().all() else {})
         for (model, reading), own in readings.items()
     ]
     table = corrected(rows)
@@ -121,7 +122,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
         {"model": NO_MODEL, "reading": name, **_row(sample, own.to_frame("credit"))}
-        | dict.fromkeys(ends, np.nan)
+        | {**dict.fromkeys(ends, np.nan), "note": ""}
         for name, own in reversed([*sample.baselines.items()])
     ]
     table = pd.concat([table, pd.DataFrame(baselines)], ignore_index=True)
@@ -293,7 +294,7 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     asked = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(own["credit"]))
     judged = asked[asked["credit"].notna()]
     if judged.empty:
-        return {"prompts": 0, "pairs": 0, "clusters": 0, "note": _UNJUDGED}
+        return {"prompts": 0, "pairs": 0, "clusters": 0}
     known = own[own.index.isin(judged["prompt_id"])]
     whole = judged[~judged["pair_id"].isin(asked.loc[asked["credit"].isna(), "pair_id"])]
     by_pair = whole.groupby("pair_id", sort=False)
@@ -320,7 +321,10 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     return found
 
 
-_UNJUDGED = "no prompt was judged"
+_UNJUDGED = (
+    "no prompt was judged",
+    f"not calibrated: a phrasing needs at least {ALIKE} prompts of other clusters",
+)
 
 _COLUMNS = {"accuracy": "share", "low": "low", "high": "high"}
 
