@@ -6,7 +6,7 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions import PATHS, ordered
+from interp.analysis.cautions import GAP, PATHS, ordered
 from interp.choices import ORACLE, RANDOM
 from interp.faithfulness import EFFECTS, SCORES
 from interp.faithfulness.figures import methods_by_metrics, share_distances
@@ -42,7 +42,7 @@ def report_of(folder: StudyFolder) -> Report:
     results = read_results(folder)
     trials = [own for model in results for own in model.trials]
     answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
-    paths = [own for own in scores if own.kind == PATHS]
+    paths = [own for own in scores if own.kind in (PATHS, GAP)]
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     return Report(
         title="Faithfulness of attribution",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
 from interp.measurements.answers.show import Answered
 from interp.measurements.attribution.ratios import attribution_table, ratio_table
@@ -34,6 +35,13 @@ from interp.statistics.summaries import grouped
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+_GAP_NOTE = (
+    "change: mean size of the difference in the target between the prompt and what the method "
+    "compares it with (donors, or the mean embedding). gap: mean size of the sum of the scores "
+    "minus this difference, in the target's unit. relative: gap / change. `interp methods` tells "
+    "when the scores of a method add up."
+)
 
 HEAT_MAP_PAIRS = 4
 """Number of pairs that a page shows token by token."""
@@ -206,6 +214,7 @@ class Attributions(Answered):
             table = segment_table(with_whole_thoughts(rows))
             title = "Scores of the thought as a whole, and of the other segments"
             yield TableItem("thought_scores", title, table, narrow=list(_mean_shares(table)))
+        yield from self._completeness()
         found = self.finds()
         if len(found):
             from interp.report.figures.bars import decisive_segments, decisive_title
@@ -301,6 +310,18 @@ class Attributions(Answered):
         )
         failed = pd.concat([answers, *rows])
         return summarize(answers, failed[failed["error"] != ""], cautions=self.cautions)
+
+    def _completeness(self) -> Iterator[TableItem]:
+        """How far scores are from adding up, for methods whose scores should."""
+        table = completeness_table(self.measured.parts("segment_scores", GAP_COLUMNS))
+        if len(table):
+            shown = table[["model", "method"]].assign(
+                change=[f"{size:.3g}" for size in table["difference_size"]],
+                gap=[f"{size:.2g}" for size in table["gap_size"]],
+                relative=[f"{share:.1%}" for share in table["relative_gap"]],
+            )
+            title = "Do scores add up to the change in the target? Mean sizes over prompts"
+            yield TableItem("completeness_table", title, table, _GAP_NOTE, [(title, shown)], shown)
 
     @property
     def _keeps_tokens(self) -> bool:
