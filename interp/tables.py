@@ -414,9 +414,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "`normalized` is 0 if the patch has no effect and 1 if it yields the metric of the source "
         "prompt. It is null for a control, since a control has the same answer.",
         *_PATCHED,
-        column(
-            "method", TEXT, "`exact`, or an estimate such as `integrated`, with its options"
-        ),
+        column("method", TEXT, "`exact`, or an estimate such as `integrated`, with its options"),
         column("source", TEXT, "where activations come from: `counterpart` or `control`"),
         column("site", TEXT, "the activation that is patched, such as `resid_pre`"),
         _LAYER,

@@ -10,6 +10,7 @@ import pandas as pd
 from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
 from interp.measurements.answers.show import Answered
+from interp.measurements.attribution import largest
 from interp.measurements.attribution.ratios import attribution_table, ratio_table
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _GAP_NOTE = (
     "change: mean size of the difference in the target between the prompt and what the method "
     "compares it with (donors, or the mean embedding). gap: mean size of the sum of the scores "
-    "minus this difference, in the target's unit. relative: gap / change. `interp methods` tells "
+    "minus this difference, in the target's unit. relative: gap / change. interp methods tells "
     "when the scores of a method add up."
 )
 
@@ -215,6 +216,15 @@ class Attributions(Answered):
             title = "Scores of the thought as a whole, and of the other segments"
             yield TableItem("thought_scores", title, table, narrow=list(_mean_shares(table)))
         yield from self._completeness()
+        if len(self._largest):
+            yield largest.item(
+                self._largest,
+                list(self.findings()),
+                by=["model", "method"],
+                title="Which segment has the largest score?",
+                note="Scores are summed over a segment's tokens and compared within a prompt by "
+                "size, so that longer segments are favored; text outside all segments is left out.",
+            )
         found = self.finds()
         if len(found):
             from interp.report.figures.bars import decisive_segments, decisive_title
@@ -227,6 +237,21 @@ class Attributions(Answered):
             draw = partial(decisive_segments, table)
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
             yield TableItem("decisive_table", title, table, note)
+
+    def findings(self) -> Iterator[str]:
+        """Which segment has the largest score by the first method, for each model."""
+        table = self._largest
+        rows = table[table["method"] == table["method"].iloc[:1].max()]
+        for (model, method), own in rows.groupby(["model", "method"], sort=False):
+            yield largest.sentence(own, f"{model}, {method}", "score", self.prompts)
+
+    @cached_property
+    def _largest(self) -> pd.DataFrame:
+        parts = self.measured.parts("segment_scores", largest.SCORE_COLUMNS)
+        found = pd.concat(map(largest.largest_scores, parts), ignore_index=True)
+        return largest.largest_table(
+            found, self.prompts, by=["model", "method"], cluster=self.cluster or "pair_id"
+        )
 
     def headline(self) -> pd.DataFrame:
         """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
