@@ -132,6 +132,12 @@ EdgeEstimate = Literal["gradient", "integrated", "activations", "softmax", "gim"
 EdgeMethod = Literal[EdgeEstimate, "exact"]
 """Methods for edges: the estimates, and `exact`, which runs the model once for each edge."""
 
+PatchEstimate = Literal["gradient", "integrated"]
+"""Estimates of patching (`interp.patching.estimates.Estimator`)."""
+
+INTEGRATION_STEPS = 5
+"""Default number of points of estimates that average gradients over points."""
+
 DTYPES = ("auto", "float32", "bfloat16", "float16", "float64")
 """Values of --dtype; auto is float32 on a CPU and the checkpoint's own type elsewhere."""
 

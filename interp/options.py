@@ -13,7 +13,7 @@ from itertools import chain
 from textwrap import fill
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -126,9 +126,9 @@ def is_tuple(annotation: Any) -> bool:
     return origin is tuple or (origin is not Literal and any(map(is_tuple, get_args(annotation))))
 
 
-def is_whole_number(annotation: Any) -> bool:
-    """Whether a type is int or contains int."""
-    return annotation is int or any(map(is_whole_number, get_args(annotation)))
+def takes(annotation: Any, kind: type) -> bool:
+    """Whether a type is `kind` or contains it, as a union or a tuple does."""
+    return annotation is kind or any(takes(part, kind) for part in get_args(annotation))
 
 
 def flag(name: str) -> str:
@@ -179,7 +179,7 @@ def _of_text(field: FieldInfo, value: Any) -> Any:
         if not reads and choices(field.annotation) and isinstance(value, tuple):
             parts = [part.split(",") if isinstance(part, str) else [part] for part in value]
             value = tuple(dict.fromkeys(part for own in parts for part in own if part))
-    elif not reads and isinstance(value, str) and is_whole_number(field.annotation):
+    elif not reads and isinstance(value, str) and takes(field.annotation, int):
         # Python refuses to convert thousands of digits, but a number that long exceeds every bound.
         return int(value) if re.fullmatch(r"[+-]?[0-9]{1,30}", value) else value
     return value
@@ -208,7 +208,7 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     )
     if kind == "value_error" and not reason.startswith("expected"):
         return reason if reason.startswith(("unknown", "no ")) else f"{name}: {reason}"
-    if kind.startswith(("int_", "greater", "less")) and is_whole_number(field.annotation):
+    if kind.startswith(("int_", "greater", "less")) and takes(field.annotation, int):
         reason = _whole_number(field, reason if kind.startswith(("greater", "less")) else "")
     got = problem["input"]
     shown = (
@@ -217,9 +217,28 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     return f"{name} is {shortened(repr(shown), 100)}: {reason[0].lower()}{reason[1:]}"
 
 
-def _whole_number(field: FieldInfo, beyond: str) -> str:
-    """The expected value; `beyond` describes the violated bound if the option declares no range."""
+def accepted(field: FieldInfo) -> str:
+    """The values that an option accepts, such as "a whole number from 1 to 1,000"."""
+    if known := choices(field.annotation):
+        return f"one of {', '.join(map(str, known))}"
+    if field.annotation is bool:
+        return "true or false"
+    kinds = {int: "a whole number", float: "a number"}
+    named = next((words for kind, words in kinds.items() if takes(field.annotation, kind)), "text")
+    least, most = _bounds(field)
+    if least and most:
+        return f"{named} from {least} to {most}"
+    above = "".join(f" above {mark.gt:,}" for mark in marks(field) if isinstance(mark, Gt))
+    return f"{named} of at least {least}" if least else f"{named}{above}"
+
+
+def _bounds(field: FieldInfo) -> tuple[str, str]:
+    """The smallest and the largest value of an option; empty if it declares none."""
     least = [f"{mark.ge:,}" for mark in marks(field) if isinstance(mark, Ge)]
     most = [f"{mark.le:,}" for mark in marks(field) if isinstance(mark, Le)]
-    bounds = f" from {least[0]} to {most[0]}" if least and most else ""
-    return beyond if beyond and not bounds else f"expected a whole number{bounds}"
+    return "".join(least[:1]), "".join(most[:1])
+
+
+def _whole_number(field: FieldInfo, beyond: str) -> str:
+    """The expected value; `beyond` describes the violated bound if the option declares no range."""
+    return beyond if beyond and not all(_bounds(field)) else f"expected {accepted(field)}"

@@ -60,7 +60,7 @@ SEGMENT = column("segment", TEXT, "name of the segment; `template` for tokens ou
 _PROMPT = MODEL, PROMPT_ID
 _SCORED = (
     *_PROMPT,
-    column("method", TEXT, "the attribution method, as listed by `interp methods`"),
+    column("method", TEXT, "the attribution method (`interp methods`), with its options"),
     column("target", TEXT, "the target whose value is attributed, as in `--target`"),
 )
 _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
@@ -414,7 +414,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "`normalized` is 0 if the patch has no effect and 1 if it yields the metric of the source "
         "prompt. It is null for a control, since a control has the same answer.",
         *_PATCHED,
-        column("method", TEXT, "`exact`, or an estimate: `gradient` or `integrated`"),
+        column("method", TEXT, "`exact`, or an estimate such as `integrated`, with its options"),
         column("source", TEXT, "where activations come from: `counterpart` or `control`"),
         column("site", TEXT, "the activation that is patched, such as `resid_pre`"),
         _LAYER,
@@ -484,7 +484,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "error has no rows, "
         "and `exact` has rows only for edges that were run.",
         *_PATCHED,
-        column("method", TEXT, "`exact`, or an estimate such as `integrated`"),
+        column("method", TEXT, "`exact`, or an estimate such as `integrated`, with its options"),
         column("writer", TEXT, "the component at which the edge starts"),
         column("reader", TEXT, "the component at which the edge ends"),
         column(

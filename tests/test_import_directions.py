@@ -33,6 +33,7 @@ FLOORS = (
     {"reading", "statistics"},
     {"models"},
     {"prompts"},
+    {"variants"},
     {"tables", "files", "console", "texts", "options"},
     {"choices", "plugins"},
     {"errors"},

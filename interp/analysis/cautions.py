@@ -17,12 +17,13 @@ import pandas as pd
 from scipy.special import logit
 
 from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
-from interp.attribution.registry import find_method, method_names
+from interp.attribution.registry import ATTRIBUTION, find_method, method_names
 from interp.console import counted
-from interp.errors import one_line
+from interp.errors import UserError, one_line
 from interp.prompts.systems import FACT_SIDE
 from interp.statistics.clusters import FEWEST
 from interp.statistics.summaries import effective_number
+from interp.variants import name_of
 
 OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
     "replies outside the options",
@@ -31,14 +32,13 @@ OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
     "rounding",
 )
 WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
-PATHS = "paths that a method leaves out"
+PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
 SHARED = "shared prompts"
 WHOLE = "answers read whole"
 
 KINDS = (
-    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS),
-    WHOLE,
-    UNTESTED,
+    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED),
+    *(WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
 
@@ -57,6 +57,13 @@ gives the number."""
 ROUNDED = 0.25
 """Share of the typical difference between the sides of a pair at which rounding matters. The
 estimate counts only the last rounding; earlier layers add to it."""
+
+LARGE_GAP = 0.05
+"""Mean gap between the sum of a method's scores and the change in the target to which they should
+add up, as a share of the mean change, from which a caution says so."""
+
+MORE = 5
+"""How many times as many steps a caution proposes if scores do not add up."""
 
 FEW_SIDES = 3
 """Accuracies by side are given for at most so many sides."""
@@ -152,6 +159,7 @@ def cautions_on(
     options: pd.DataFrame | None = None,
     facts: Mapping[str, ModelFacts] = MappingProxyType({}),
     methods: Sequence[str] = (),
+    gaps: pd.DataFrame | None = None,
     differences: Mapping[str, float] | None = None,
     cluster: str | None = None,
 ) -> tuple[Caution, ...]:
@@ -163,6 +171,8 @@ def cautions_on(
         options: rows of the option_probabilities table, if there are any.
         facts: what is known about each model.
         methods: names of the attribution methods that were measured.
+        gaps: how far their scores are from adding up, if they should
+            (`interp.analysis.completeness.completeness_table`).
         differences: how much the sides of a pair differ for each model, in logits; by default,
             computed from the options (`side_differences`).
         cluster: the factor whose values group dependent prompts, if any.
@@ -175,6 +185,7 @@ def cautions_on(
             *about_answers,
             *model_cautions(facts, differences),
             *path_cautions(facts, methods),
+            *(() if gaps is None else gap_cautions(gaps)),
             *sample_cautions(prompts, cluster),
         ]
     )
@@ -374,8 +385,8 @@ def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> It
         facts: what is known about each model.
         methods: names of the attribution methods that were measured.
     """
-    known = [find_method(name) for name in methods if name in method_names()]
-    gradients = [method.name for method in known if method.differentiates]
+    known = [label for label in methods if name_of(label) in method_names()]
+    gradients = [label for label in known if find_method(label).differentiates]
     for model, own in facts.items():
         if gradients and own.reads_tokens_again:
             text = (
@@ -390,6 +401,38 @@ def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> It
                 "mean; what the other layers move between tokens is left out."
             )
             yield Caution(PATHS, model, text, numbers={"layers": list(own.attention_layers)})
+
+
+def gap_cautions(gaps: pd.DataFrame) -> Iterator[Caution]:
+    """Cautions about scores that miss the change in the target that they should add up to.
+
+    Args:
+        gaps: the table of `interp.analysis.completeness.completeness_table`.
+    """
+    for row in gaps[gaps["relative_gap"] >= LARGE_GAP].to_dict("records"):
+        label, size, change = str(row["method"]), row["gap_size"], row["difference_size"]
+        text = (
+            f"the scores of {label} miss the change in the target that they should add up to by "
+            f"{_percent(row['relative_gap'])} (by {size:.2g} on average, of {change:.2g}); "
+            f"{_remedy(label)}."
+        )
+        numbers = {name: row[name] for name in ("method", "relative_gap", "gap_size", "prompts")}
+        yield Caution(GAP, str(row["model"]), text, numbers=numbers)
+
+
+def _remedy(label: str) -> str:
+    """More of what makes a method's scores add up or, if there is no more, when they do."""
+    complete = find_method(label).complete
+    name, options = ATTRIBUTION.parsed(label)
+    for option, value in options:
+        if f"`{option}`" in complete:
+            values = {**dict(options), option: MORE * value}
+            more = ":".join([name, *(f"{each}={own}" for each, own in values.items())])
+            try:
+                return f"try more {option}, such as {ATTRIBUTION.label(more)}"
+            except UserError:  # above the largest value
+                break
+    return f"they add up {complete.replace('`', '')}"
 
 
 def _rounding(model: str, facts: ModelFacts, difference: float) -> Iterator[Caution]:

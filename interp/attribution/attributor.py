@@ -29,7 +29,7 @@ from interp.attribution.method import (
     TokenScores,
     rules_of,
 )
-from interp.attribution.registry import check_methods, find_method
+from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.attribution.targets import attributed_tokens, objective
 from interp.choices import AnswerReading
 from interp.console import begin_part, passed
@@ -48,7 +48,7 @@ from interp.scoring.shared_prefix import read_start
 
 
 class Attributor:
-    """One or more methods for one model and target.
+    """One or more methods, by their labels, for one model and target.
 
     Raises:
         UserError: a method is unknown or does not support this model or its weights, or the budget
@@ -64,7 +64,6 @@ class Attributor:
         answers: AnswerReading = "first",
         batch_tokens: int | None,
     ) -> None:
-        check_methods(methods)
         for name in methods:
             if find_method(name).differentiates:
                 model.check_differentiable(f"the method {name}")
@@ -236,8 +235,9 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
 
 
-def _build(name: str, model: Model) -> SharedPass | OwnPasses:
-    """Build a method's implementation for a model."""
+def _build(label: str, model: Model) -> SharedPass | OwnPasses:
+    """Build a method's implementation for a model, with the options in its label."""
+    name, options = ATTRIBUTION.parsed(label)
     place = find_method(name).implementation
     module, _, attribute = place.partition(":")
     try:
@@ -247,7 +247,7 @@ def _build(name: str, model: Model) -> SharedPass | OwnPasses:
             f"the method {name!r} cannot be loaded from {place} ({one_line(str(error), 300)}); "
             "reinstall or fix that package"
         ) from error
-    built = implementation(model)
+    built = implementation(model, **dict(options))
     if not isinstance(built, SharedPass | OwnPasses):
         raise UserError(
             f"the method {name!r} is implemented by a {type(built).__name__}; expected a "

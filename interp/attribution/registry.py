@@ -5,11 +5,16 @@ method by an entry point of the group `interp.methods` that refers to a `Method`
 imported here, so methods are listed and unknown names rejected quickly.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
+
+from interp import texts
 from interp.errors import UserError, unknown
+from interp.options import FromText, Options
 from interp.plugins import METHODS, loaded, misfit, plugins
+from interp.variants import NoOptions, Variants, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +38,8 @@ class Method:
     cost: str
     """Number of passes through the model for one prompt of n tokens."""
     implementation: str
-    """MODULE:NAME of a callable that takes a model and returns a SharedPass or an OwnPasses of
-    `interp.attribution.method`."""
+    """MODULE:NAME of a callable that takes a model, and each of the `options` by name, and returns
+    a SharedPass or an OwnPasses of `interp.attribution.method`."""
     donors: bool = False
     """Whether the method uses donors: replacements for segments, which the prompt's system
     provides.
@@ -43,6 +48,13 @@ class Method:
     """Whether the method scores each token rather than whole segments."""
     reads_heads: bool = False
     """Whether the method reads attention or the outputs of heads."""
+    options: type[Options] = NoOptions
+    """The options of the method: whole numbers, numbers, true or false, or one of several words,
+    all with defaults. Their docstrings are listed by `interp methods`."""
+    complete: str = ""
+    """The difference in f to which the scores add up, and when; empty if they need not add up.
+    Options that bring them nearer are in backticks. `TokenScores.completeness_gap` is the sum of
+    the scores minus this difference."""
 
     @property
     def signed(self) -> bool:
@@ -69,6 +81,37 @@ CHEAP_METHODS = (*DEFAULT_METHODS, "leave_one_out:deletion")
 _SIGNED = "signed: what the token adds to f, in f's unit"
 _BY_SEGMENT = "signed: what the segment adds to f, in f's unit; only segments are scored"
 _SIZE = "never negative: change of f per unit of embedding"
+
+
+class Steps(Options):
+    """The option of integrated gradients from a donor."""
+
+    steps: Annotated[int, Field(ge=1, le=1000)] = 20
+    """number of points on the line (Gauss-Legendre); whether they suffice, the completeness gap
+    tells"""
+
+
+class LongSteps(Options):
+    """The option of integrated gradients from the mean embedding."""
+
+    steps: Annotated[int, Field(ge=1, le=1000)] = 200
+    """number of points on the line (Gauss-Legendre); more than from a donor, since the mean
+    embedding is farther from the prompt"""
+
+
+class Samples(Options):
+    """The option of methods that read random coalitions of segments."""
+
+    samples: Annotated[int, Field(ge=2, le=100_000)] = 32
+    """number of random S; each S is read only once"""
+
+
+class Sparse(Samples):
+    """The options of a LASSO."""
+
+    penalty: Annotated[float, Field(gt=0, allow_inf_nan=False), FromText(texts.number, "X")] = 0.01
+    """weight of the penalty on absolute coefficients, which sets small scores to zero"""
+
 
 _OWN = (
     Method(
@@ -121,12 +164,14 @@ _OWN = (
     Method(
         "integrated_gradients",
         "gradients along the straight line from a donor to the prompt",
-        "(e_i - d_i) . mean of df/de_i over 20 points from d to e",
+        "(e_i - d_i) . mean of df/de_i over m = steps points from d to e",
         "Sundararajan et al. 2017",
         _SIGNED,
-        "20 forward + 20 backward",
+        "`steps` forward + `steps` backward",
         "interp.attribution.methods.captum:IntegratedGradients",
         donors=True,
+        options=Steps,
+        complete="to f(e) - f(d), as `steps` grow",
     ),
     Method(
         "attention_rollout",
@@ -179,48 +224,55 @@ _OWN = (
         "interp.attribution.methods.perturbation:Shapley",
         donors=True,
         tokens=False,
+        complete="to v(N) - v(nothing)",
     ),
     Method(
         "context_cite",
         "weights of the kept segments in a sparse linear model of the target",
-        "LASSO (0.01) of v(S) on 32 random S, standardized",
+        "LASSO (penalty) of v(S) on m = samples random S, standardized",
         "Cohen-Wang et al. 2024",
         _BY_SEGMENT,
         "at most (2^k - 1) K + 1 forward",
         "interp.attribution.methods.perturbation:ContextCite",
         donors=True,
         tokens=False,
+        options=Sparse,
     ),
     Method(
         "captum:kernel_shap",
         "Shapley values estimated from random coalitions; a control",
-        "weighted least squares of v(S) on 32 random S",
+        "weighted least squares of v(S) on m = samples random S",
         "Lundberg and Lee 2017",
         _BY_SEGMENT,
         "at most (2^k - 1) K + 1 forward",
         "interp.attribution.methods.captum:KernelShap",
         donors=True,
         tokens=False,
+        options=Samples,
+        complete="to v(N) - v(nothing)",
     ),
     Method(
         "captum:lime",
         "a linear model near the prompt; a control",
-        "LASSO (0.01) of v(S) on 32 random S, weighted by their nearness to N",
+        "LASSO (penalty) of v(S) on m = samples random S, weighted by their nearness to N",
         "Ribeiro et al. 2016",
         _BY_SEGMENT,
         "at most (2^k - 1) K + 1 forward",
         "interp.attribution.methods.captum:Lime",
         donors=True,
         tokens=False,
+        options=Sparse,
     ),
     Method(
         "captum:integrated_gradients",
         "gradients along the straight line from the baseline to the prompt",
-        "(e_i - b) . mean of df/de_i over 200 points from b to e",
+        "(e_i - b) . mean of df/de_i over m = steps points from b to e",
         "Sundararajan et al. 2017",
         _SIGNED,
-        "200 forward + 200 backward",
+        "`steps` forward + `steps` backward",
         "interp.attribution.methods.captum:MeanIntegratedGradients",
+        options=LongSteps,
+        complete="to f(e) - f(b), as `steps` grow",
     ),
     Method(
         "captum:deep_lift",
@@ -230,6 +282,7 @@ _OWN = (
         _SIGNED,
         "2 forward + 2 backward",
         "interp.attribution.methods.captum:DeepLift",
+        complete="to f(e) - f(b), if only activation functions are nonlinear",
     ),
     Method(
         "captum:occlusion",
@@ -248,33 +301,37 @@ def method_names() -> list[str]:
     return list(dict.fromkeys([*(method.name for method in _OWN), *plugins(METHODS)]))
 
 
-def find_method(name: str) -> Method:
-    """The method with this name.
+def find_method(label: str) -> Method:
+    """The method of a label, whatever its options.
 
     Raises:
         UserError: there is no such method, or another package's entry point cannot be loaded or
             does not refer to a method.
     """
+    name = name_of(label)
     for method in _OWN:
         if method.name == name:
             return method
-    check_methods([name])
-    point = plugins(METHODS)[name]
+    point = plugins(METHODS).get(name)
+    if point is None:
+        raise UserError(unknown("method", name, method_names()))
     found = loaded(point)
     if not isinstance(found, Method) or found.name != name:
         raise misfit(point, found, "an interp.attribution.registry.Method of that name")
+    declared = found.options
+    if not (isinstance(declared, type) and issubclass(declared, Options)) or any(
+        field.is_required() for field in declared.model_fields.values()
+    ):
+        raise misfit(point, declared, "options that are an interp.options.Options with defaults")
     return found
 
 
-def check_methods(names: Sequence[str]) -> None:
-    """Check that there is at least one method name, and that all names are known.
+def modules_of(label: str) -> list[str]:
+    """The modules on which a method's numbers depend: its implementation, and its declaration."""
+    method, point = find_method(label), plugins(METHODS).get(name_of(label))
+    own = method.implementation.partition(":")[0]
+    return [own] if point is None else [own, point.module]
 
-    Raises:
-        UserError: there is no name, or a name is unknown.
-    """
-    known = method_names()
-    if not names:
-        raise UserError(f"no method given; expected one or more of {', '.join(known)}")
-    for name in names:
-        if name not in known:
-            raise UserError(unknown("method", name, known))
+
+ATTRIBUTION = Variants("method", method_names, lambda name: find_method(name).options)
+"""The attribution methods with their options."""

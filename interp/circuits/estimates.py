@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.choices import EdgeEstimate
+from interp.choices import INTEGRATION_STEPS, EdgeEstimate
 from interp.circuits.exact import LayerRuns, ReaderOutputs
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
@@ -36,7 +36,7 @@ from interp.models.sites import (
     locate,
     recorded,
 )
-from interp.patching.estimates import INTEGRATION_STEPS, embeddings_of
+from interp.patching.estimates import embeddings_of, middles
 from interp.patching.passes import SiteKey, forward, logit_difference, with_answers
 
 AT_ONCE = 2**19
@@ -57,13 +57,28 @@ class EdgeEstimator:
         softmax: first order, except that the attention weights under a patched query or key are
             computed exactly (AtP*, Kramar et al. 2024).
         gim: first order, with the backward rules of GIM (Edin et al. 2025).
+
+    Args:
+        model: the model.
+        graph: its edges.
+        estimate: one of the estimates above.
+        steps: the number of points of `integrated` and `activations`: the midpoints of equal
+            intervals.
     """
 
-    def __init__(self, model: Model, graph: Graph, estimate: EdgeEstimate) -> None:
+    def __init__(
+        self,
+        model: Model,
+        graph: Graph,
+        estimate: EdgeEstimate,
+        *,
+        steps: int = INTEGRATION_STEPS,
+    ) -> None:
         model.check_differentiable(f"the estimate {estimate!r}")
         self._model = model
         self._graph = graph
         self.estimate = estimate
+        self._points = middles(steps)
 
     def effects(self, streams: PairStreams) -> EdgeValues:
         """The estimated change in the metric per patched edge; call within `answers_alone`."""
@@ -83,18 +98,18 @@ class EdgeEstimator:
 
     def _integrated(self, streams: PairStreams) -> EdgeValues:
         base, written = self._embeddings(streams)
-        points = (torch.lerp(base, written, step) for step in _middles())
+        points = (torch.lerp(base, written, step) for step in self._points)
         scores = [first_order(self._model, self._graph, streams, point) for point in points]
         return torch.stack(scores).mean(0)
 
     def _activations(self, streams: PairStreams) -> EdgeValues:
         base, _ = self._embeddings(streams)
         total = torch.zeros(self._graph.edges.shape, dtype=torch.float64)
-        for step in _middles():
+        for step in self._points:
             for writers, location, change in self._writes(streams):
                 moved = [(location, _adding(step * change))]
                 scores = first_order(self._model, self._graph, streams, base, moved)
-                total[:, writers] += scores[:, writers] / INTEGRATION_STEPS
+                total[:, writers] += scores[:, writers] / len(self._points)
         return total
 
     def _writes(self, streams: PairStreams) -> Iterator[tuple[slice, Location, Tensor]]:
@@ -142,10 +157,6 @@ class EdgeEstimator:
 
 def _layers(graph: Graph) -> range:
     return range(graph.layers)
-
-
-def _middles() -> list[float]:
-    return [(step + 0.5) / INTEGRATION_STEPS for step in range(INTEGRATION_STEPS)]
 
 
 def _adding(change: Tensor) -> Edit:

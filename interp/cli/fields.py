@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from interp import texts
 from interp.cli.parser import Parser
 from interp.errors import UserError, unknown
-from interp.options import Flag, FromText, Options, flag, is_tuple, is_whole_number, marks
+from interp.options import Flag, FromText, Options, flag, is_tuple, marks, takes
 
 Folder = Annotated[Path, FromText(texts.path, "DIR"), Flag("DIR", positional=True)]
 """The folder that a command inspects."""
@@ -163,4 +163,4 @@ def _help(field: FieldInfo) -> str:
 
 def _metavar(field: FieldInfo) -> str:
     named = (mark.metavar for mark in marks(field) if isinstance(mark, FromText) and mark.metavar)
-    return next(named, "N" if is_whole_number(field.annotation) else "NAME")
+    return next(named, "N" if takes(field.annotation, int) else "NAME")

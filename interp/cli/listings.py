@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, method_names
 from interp.cli.fields import OptionsCommand
 from interp.errors import UserError, unknown
-from interp.options import Flag
+from interp.options import Flag, Options, accepted
+from interp.variants import written
 
 INTRODUCTION = """\
 # Attribution methods
@@ -17,11 +18,16 @@ This page is printed by `python -m interp methods`. In formulas, `f` is the targ
 prompt, `b` the baseline, `A` the attention of the last token, and `d` the donor's embeddings in
 place of the prompt's own. `v(S)` is the mean of f over K donors, with the segments of S kept and
 all others taken from the donor; `N` is the set of all k segments.
+
+An option follows the method's name, and each further option after another colon: `--methods
+integrated_gradients:steps=50 captum:lime:samples=256:penalty=0.1`. In Python, the same texts or a
+mapping: `methods={"integrated_gradients": {"steps": 50}}`. The method with its options is then a
+method of its own in all tables, so that several variants can be compared in one run.
 """
 
 
 class MethodsCommand(OptionsCommand):
-    """List the attribution methods with formula, paper, sign and cost."""
+    """List the attribution methods with formula, paper, sign, cost and options."""
 
     EXAMPLES = ("methods",)
 
@@ -49,10 +55,22 @@ def _described(method: Method) -> str:
         "paper": method.source,
         "sign": method.sign,
         "cost": method.cost,
+        **({"scores add up": method.complete} if method.complete else {}),
+        **dict(_options(method.options)),
     }
     summary = f"{method.summary[:1].upper()}{method.summary[1:]}."
     items = [f"- {label}: {text}" for label, text in lines.items()]
     return "\n".join([f"## {method.name}{default}", "", summary, "", *items]) + "\n"
+
+
+def _options(declared: type[Options]) -> Iterator[tuple[str, str]]:
+    """Each option of a method, and its type, default and meaning."""
+    for name, field in declared.model_fields.items():
+        meaning = " ".join((field.description or "").split())
+        yield (
+            f"option `{name}`",
+            f"{accepted(field)} (default: {written(field.default)}): {meaning}",
+        )
 
 
 class TablesCommand(OptionsCommand):

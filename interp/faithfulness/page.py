@@ -6,9 +6,10 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions import PATHS, ordered
+from interp.analysis.cautions import GAP, PATHS, ordered
 from interp.choices import ORACLE, RANDOM
 from interp.faithfulness import EFFECTS, SCORES
+from interp.faithfulness.deciding import deciding_item
 from interp.faithfulness.figures import methods_by_metrics, share_distances
 from interp.faithfulness.first_screen import first_screen
 from interp.faithfulness.metrics import METRICS
@@ -42,14 +43,14 @@ def report_of(folder: StudyFolder) -> Report:
     results = read_results(folder)
     trials = [own for model in results for own in model.trials]
     answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
-    paths = [own for own in scores if own.kind == PATHS]
+    paths = [own for own in scores if own.kind in (PATHS, GAP)]
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     return Report(
         title="Faithfulness of attribution",
         text=_TEXT.format(segments=segments_of(trials)),
         glance=first_screen(results, metrics, random_weights, ordered([*answers, *paths])),
         sections=(
-            _verdict_section(results, metrics),
+            _verdict_section(results, metrics, deciding_item(folder, results)),
             _ranking_section(results, metrics),
             _share_section(results),
             Section(
@@ -67,7 +68,9 @@ def report_of(folder: StudyFolder) -> Report:
     )
 
 
-def _verdict_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
+def _verdict_section(
+    results: Sequence[ModelResults], metrics: pd.DataFrame, deciding: TableItem
+) -> Section:
     """A verdict on each method for each model."""
     verdicts = _joined(results, "verdicts")
     judged = "; ".join(f"{own.model}: {own.described}" for own in results)
@@ -89,6 +92,7 @@ def _verdict_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "corrected: the highest value, corrected by a bootstrap for the bias of selection.",
                 display=verdict_matrix(verdicts),
             ),
+            deciding,
             *worst_items(metrics),
         ),
     )

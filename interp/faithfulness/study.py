@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from interp import texts
-from interp.attribution.registry import check_methods, find_method, method_names
+from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
 from interp.measurements.specs import Attribute, Effects, Reinitialized
 from interp.measuring.spec import Stage
@@ -21,6 +21,7 @@ from interp.options import FromText
 from interp.prompts.prompt import DONORS
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
+from interp.variants import WRITTEN, FromVariants
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
@@ -53,8 +54,8 @@ REINITIALIZED_PAIRS = 24
 """Largest number of pairs for the reinitialized model."""
 
 
-def _method_names(text: str) -> tuple[str, ...]:
-    return METHODS if text == ALL else texts.some_of("method", method_names())(text)
+def _labels(text: str) -> tuple[str, ...]:
+    return METHODS if text == ALL else ATTRIBUTION.some(text)
 
 
 class Faithfulness(Study):
@@ -64,8 +65,8 @@ class Faithfulness(Study):
     default_limit = 48
     any_system = True
 
-    methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = METHODS
-    """attribution methods to judge, or all"""
+    methods: Annotated[tuple[str, ...], FromVariants(_labels, WRITTEN, ATTRIBUTION)] = METHODS
+    """attribution methods to judge, with options such as captum:lime:samples=256, or all"""
     segments: Annotated[
         Annotated[tuple[str, ...], Field(min_length=1)] | None, FromText(texts.names, "NAME")
     ] = None
@@ -74,11 +75,6 @@ class Faithfulness(Study):
     """
     reinitialized: bool = True
     """also judge scores of the model with random weights, which requires a second copy in memory"""
-
-    @model_validator(mode="after")
-    def _check_methods(self) -> "Faithfulness":
-        check_methods(self.methods)
-        return self
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems with organisms for this study: the source's, and its mixture with donors."""

@@ -8,17 +8,11 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import Field, JsonValue, model_validator
 
 from interp import texts
-from interp.attribution.registry import (
-    DEFAULT_METHODS,
-    check_methods,
-    find_method,
-    method_names,
-)
+from interp.attribution.registry import ATTRIBUTION, DEFAULT_METHODS, find_method, modules_of
 from interp.choices import (
     RESERVED,
     SITES,
     AnswerReading,
-    EdgeMethod,
     Granularity,
     Normalization,
     Policy,
@@ -26,11 +20,13 @@ from interp.choices import (
     VectorSite,
 )
 from interp.errors import UserError, shortened, unknown
+from interp.measurements.estimates import EDGES, PATCHING
 from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
 from interp.plugins import BACKENDS, named, plugins
 from interp.prompts.prompt import DONORS
 from interp.prompts.thought import END, is_part
+from interp.variants import WRITTEN, FromVariants
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -44,10 +40,6 @@ MOST_DONORS = 256
 MAX_NEW_TOKENS = 256
 
 MOST_DRAWS = 1000
-
-
-def _method_names(text: str) -> tuple[str, ...]:
-    return texts.some_of("method", method_names())(text)
 
 
 def _backend(text: str) -> str:
@@ -211,8 +203,11 @@ class Attribute(ReadsAnswers, Spec):
     optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
     result = "interp.measurements.attribution.show:Attributions"
 
-    methods: Annotated[tuple[str, ...], FromText(_method_names, "NAME")] = DEFAULT_METHODS
-    """attribution methods; `interp methods` lists them"""
+    methods: Annotated[tuple[str, ...], FromVariants(ATTRIBUTION.some, WRITTEN, ATTRIBUTION)] = (
+        DEFAULT_METHODS
+    )
+    """attribution methods, with options such as integrated_gradients:steps=50; `interp methods`
+    lists both. A method with other options is another method of the run"""
     target: Target = "predicted"
     """the attributed quantity. predicted: the predicted token (of whole answers, the option that
     the predicted tokens spell); gold: the gold answer; contrast: the
@@ -223,11 +218,6 @@ class Attribute(ReadsAnswers, Spec):
     """
     keep_tokens: bool = False
     """also keep each token and its score"""
-
-    @model_validator(mode="after")
-    def _check_methods(self) -> "Attribute":
-        check_methods(self.methods)
-        return self
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, with donors if a method uses any.
@@ -254,8 +244,7 @@ class Attribute(ReadsAnswers, Spec):
 
     def modules(self) -> Sequence[str]:
         """The modules of the measurement and of its methods."""
-        own = (find_method(name).implementation.partition(":")[0] for name in self.methods)
-        return (*super().modules(), *own)
+        return (*super().modules(), *chain.from_iterable(map(modules_of, self.methods)))
 
 
 class Reinitialized(Attribute):
@@ -420,9 +409,9 @@ class Patch(ReadsAnswers, OfPairs, Spec):
     """which layers, such as 0,2,5 or 0-2 (default: all)"""
     heads: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
     """the heads, such as 0,2,5 or 0-2 (default: all)"""
-    estimate: Literal["gradient", "integrated"] | None = None
-    """estimate all effects from one backward pass (gradient) or five (integrated) instead of
-    running each patch"""
+    estimate: Annotated[str, FromText(PATCHING.label, WRITTEN)] | None = None
+    """estimate all effects from one backward pass (gradient) or from five (integrated; or N, as
+    integrated:steps=N) instead of running each patch"""
     verify: Annotated[int, Field(ge=0, le=texts.MOST_TOKENS)] = 0
     """in each pair, the K cells with the largest absolute estimates are also run exactly"""
     guarantee: Annotated[float | None, Field(gt=0, lt=1), FromText(texts.share, "P")] = None
@@ -531,11 +520,10 @@ class Edges(ReadsAnswers, OfPairs, Spec):
     shard_prompts = 24
     result = "interp.measurements.edges.show:EdgeEffects"
 
-    methods: Annotated[
-        tuple[EdgeMethod, ...], Field(min_length=1), FromText(texts.names, "NAME")
-    ] = ("integrated",)
+    methods: Annotated[tuple[str, ...], FromVariants(EDGES.some, WRITTEN, EDGES)] = ("integrated",)
     """gradient, integrated, activations, softmax and gim estimate all edges from a few backward
-    passes; exact runs the model once per edge"""
+    passes; exact runs the model once per edge. integrated:steps=N and activations:steps=N average
+    over N points instead of five"""
     directions: Annotated[tuple[Literal["noising", "denoising"], ...], Field(min_length=1)] = (
         "noising",
     )
@@ -614,9 +602,7 @@ class Circuits(OfPairs, Spec):
     edges: Annotated[Path | None, FromText(texts.path, "DIR")] = None
     """folder of a finished run of `edges` on these models, whose mean effects rank the edges
     (default: measure the edges on the same prompts first)"""
-    methods: Annotated[
-        tuple[EdgeMethod, ...] | None, Field(min_length=1), FromText(texts.names, "NAME")
-    ] = None
+    methods: Annotated[tuple[str, ...] | None, FromVariants(EDGES.some, WRITTEN, EDGES)] = None
     """methods from whose effects circuits are chosen (default: all methods in the run of `edges`
     or, without a run, integrated)"""
     split: Annotated[str | None, FromText(texts.name, "FACTOR")] = None

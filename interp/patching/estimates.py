@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.choices import SITES
+from interp.choices import INTEGRATION_STEPS, SITES, PatchEstimate
 from interp.errors import UserError
 from interp.models.model import Model
 from interp.models.sites import layers_read, locate
@@ -40,22 +40,25 @@ from interp.patching.passes import (
     run_pass,
 )
 
-INTEGRATION_STEPS = 5
-"""Number of points for the integrated estimate: the midpoints of equal intervals."""
-
 
 class Estimator:
-    """Estimates the metric under patches in one model."""
+    """Estimates the metric under patches in one model.
 
-    def __init__(self, model: Model, *, estimate: str) -> None:
+    Args:
+        model: the model.
+        estimate: `gradient`, at the base prompt, or `integrated`, the mean over points.
+        steps: the number of points of `integrated`: the midpoints of equal intervals.
+    """
+
+    def __init__(
+        self, model: Model, *, estimate: PatchEstimate, steps: int = INTEGRATION_STEPS
+    ) -> None:
         check_causal(model, f"the estimate {estimate!r}")
         model.check_differentiable(f"the estimate {estimate!r}")
         self._model = model
         self._layers = layers_read(model)
         self._logits = ExactLogits(model)
-        self.estimate = estimate
-        middles = [(step + 0.5) / INTEGRATION_STEPS for step in range(INTEGRATION_STEPS)]
-        self._points = [0.0] if estimate == "gradient" else middles
+        self._points = [0.0] if estimate == "gradient" else middles(steps)
 
     def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
         """The estimated metric of a pair under each cell."""
@@ -124,6 +127,11 @@ class Estimator:
         positions = patched_positions(pair, cell, layers=self._layers)
         rows = [position - pair.shared for position in positions]
         return float(changes[rows, cell.head or 0].sum())
+
+
+def middles(steps: int) -> list[float]:
+    """The midpoints of equal intervals between 0 and 1."""
+    return [(step + 0.5) / steps for step in range(steps)]
 
 
 @torch.no_grad()

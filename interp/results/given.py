@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions import Caution, ModelFacts, cautions_on, ordered, read_whole
+from interp.analysis.completeness import GAP_COLUMNS, adds_up, completeness_table
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.measuring.spec import spec_named
@@ -28,6 +29,7 @@ def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
         options=_options(measured) if own else None,
         facts=measured.facts(),
         methods=_methods(measured),
+        gaps=_gaps(measured),
         differences=_differences(measured) if own else {},
         cluster=measured.about.cluster,
     )
@@ -59,6 +61,13 @@ def _methods(measured: ResultTables) -> Sequence[str]:
     if "segment_scores" not in measured.names():
         return ()
     return tuple(measured.about.parameters.get("methods", DEFAULT_METHODS))
+
+
+def _gaps(measured: ResultTables) -> pd.DataFrame | None:
+    """How far scores are from adding up; None if no method promises that."""
+    if not any(map(adds_up, _methods(measured))):
+        return None
+    return completeness_table(measured.parts("segment_scores", GAP_COLUMNS))
 
 
 def _differences(measured: ResultTables) -> Mapping[str, float] | None:

@@ -30,7 +30,14 @@ from interp.report.glance import (
     quotable,
 )
 from interp.report.latex import latex
-from interp.report.page import FigureItem, Glance, Report, Section, TableItem
+from interp.report.page import (
+    MOST_SENTENCES,
+    FigureItem,
+    Glance,
+    Report,
+    Section,
+    TableItem,
+)
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
@@ -189,9 +196,15 @@ class Result:
         differences = self.differences(*models) if len(models) == 2 else {}
         names = named_numbers(every, numbers)
         sentences = [extremes(numbers, name, differences) for name in names]
+        more = list(self.findings())[:MOST_SENTENCES]
+        sentences = [*more, *sentences[: MOST_SENTENCES - len(more)]]
         asked = " ".join(f"{self.question} {self.extent()}".split())
         figure = self.main_figure(numbers)
         return glance(asked, numbers, sentences, figure=figure, cautions=self.cautions)
+
+    def findings(self) -> Iterator[str]:
+        """Sentences of the first screen before those about its numbers; none by default."""
+        yield from ()
 
     def in_words(self) -> str:
         """Findings in words, shown after the first screen; none by default."""

@@ -1,10 +1,15 @@
 """Methods as another package would write them."""
 
+from dataclasses import replace
+from typing import Annotated
+
 import torch
+from pydantic import Field
 
 from interp.attribution.method import SegmentScores
 from interp.attribution.registry import Method
 from interp.attribution.targets import log_odds
+from interp.options import Options
 from interp.reading.tokens import tokenize
 
 
@@ -76,3 +81,27 @@ def left_out_by_hand(model, prompt):
         logits = model.hf(inputs_embeds=without).logits[:, -1]
         scores[name] = float(log_odds(whole, token) - log_odds(logits, token))
     return scores
+
+
+class Powers(Options):
+    power: Annotated[int, Field(ge=1, le=4)] = 2
+    """exponent of the norm"""
+    halved: bool = False
+    """whether scores are divided by two"""
+
+
+class PowerNorm(EmbeddingNorm):
+    def __init__(self, model, *, power, halved):
+        self._power, self._divisor = power, 2 if halved else 1
+
+    def scores(self, captured):
+        return captured.embeddings.norm(dim=-1) ** self._power / self._divisor
+
+
+class Unset(Options):
+    power: int
+
+
+POWER = replace(described("power", "PowerNorm"), options=Powers)
+UNSET = replace(described("unset", "PowerNorm"), options=Unset)
+UNDECLARED = replace(described("undeclared", "PowerNorm"), options=dict)

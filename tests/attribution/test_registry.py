@@ -9,12 +9,14 @@ import interp
 import interp.attribution.methods
 from interp.attribution import registry
 from interp.attribution.registry import (
+    ATTRIBUTION,
     DEFAULT_METHODS,
-    check_methods,
     find_method,
     method_names,
 )
+from interp.cli.listings import listing
 from interp.errors import UserError
+from interp.measurements.specs import Attribute
 from tests.attribution import own_methods
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -42,14 +44,14 @@ def test_every_file_of_methods_is_registered():
 
 
 def test_the_default_methods_are_methods():
-    check_methods(DEFAULT_METHODS)
+    assert tuple(map(ATTRIBUTION.label, DEFAULT_METHODS)) == DEFAULT_METHODS
 
 
 def test_a_method_is_refused_before_any_model():
     with pytest.raises(UserError, match="did you mean captum:occlusion"):
-        check_methods(["attention", "captum:oclusion"])
+        Attribute(methods=["attention", "captum:oclusion"])
     with pytest.raises(UserError, match=r"no method given; .*input_gradient"):
-        check_methods([])
+        Attribute(methods=[])
 
 
 @pytest.fixture
@@ -94,6 +96,33 @@ def test_a_segments_score_is_what_leaving_it_out_changes(own):
     np.testing.assert_allclose(
         rows.set_index("segment")["score"][list(expected)], list(expected.values()), atol=1e-5
     )
+
+
+def test_a_method_of_another_package_has_options_of_its_own(own):
+    own(power="POWER", embedding_norm="NORM")
+    methods = ["power", "power:power=1", "power:power=1:halved=true", "embedding_norm"]
+    assert Attribute(methods=["power:halved=false:power=2"]).methods == ("power",)
+    result = interp.attribute(
+        tiny_model("llama"), some_prompts(1), methods=methods, keep_tokens=True
+    )
+    assert list(result.segment_scores["method"].unique()) == methods
+    squared, norms, halves, plain = (
+        rows["score"].to_numpy() for _, rows in result.token_scores.groupby("method", sort=False)
+    )
+    np.testing.assert_allclose(norms, plain, rtol=1e-6)
+    np.testing.assert_allclose(squared, plain**2, rtol=1e-5)
+    np.testing.assert_allclose(halves, plain / 2, rtol=1e-6)
+    # Its declaration decides on its numbers too, since it has the defaults.
+    assert "tests.attribution.own_methods" in Attribute(methods=["power"]).modules()
+    assert "- option `power`: a whole number from 1 to 4 (default: 2): exponent" in listing()
+    assert "- option `halved`: true or false (default: false)" in listing()
+
+
+def test_options_without_defaults_are_refused(own):
+    own(unset="UNSET", undeclared="UNDECLARED")
+    for name in ("unset", "undeclared"):
+        with pytest.raises(UserError, match=r"interp.methods, .* expected options .* defaults"):
+            Attribute(methods=[name])
 
 
 def test_an_entry_point_that_is_no_method_is_refused(own):

@@ -1,21 +1,25 @@
 """Edges against each other, finite differences, TransformerLens, and the residual stream itself."""
 
+import numpy as np
 import pytest
 import torch
 
+import interp
 from interp.circuits import estimates
-from interp.circuits.estimates import EdgeEstimator
+from interp.circuits.estimates import EdgeEstimator, first_order
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import Graph, Shape, graph_of
 from interp.circuits.running import CircuitRuns
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError
 from interp.models.unembedding import ExactLogits
+from interp.patching.estimates import embeddings_of
 from interp.patching.passes import answers_alone, run_pair
 from interp.reading.budget import TokenBudget
 from tests.support.other_kinds import classifier
 from tests.support.other_models import other_model
 from tests.support.pairs import EQUAL, UNEQUAL, some_pair
+from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
@@ -48,9 +52,9 @@ class Pair:
     def reading(self):
         return answers_alone(ExactLogits(self.model), self.pair.answers)
 
-    def estimates(self, name):
+    def estimates(self, name, **options):
         with self.reading(), self.model.measuring():
-            return EdgeEstimator(self.model, self.graph, name).effects(self.streams)
+            return EdgeEstimator(self.model, self.graph, name, **options).effects(self.streams)
 
     def exact(self, step=1.0):
         with self.reading():
@@ -122,6 +126,35 @@ def test_costlier_estimates_are_closer_to_exact_edges(name):
         return float((own.estimates(estimate) - exact)[edges].pow(2).sum())
 
     assert error(name) < error("gradient")
+
+
+def test_integrated_scores_are_means_over_as_many_points_as_asked_for():
+    own = Pair(tiny_model("llama", dtype=torch.float64))
+    base, written = embeddings_of(own.model, own.pair)
+    shared = own.pair.shared
+    for steps in (1, 3):
+        at = [
+            torch.lerp(base, written, (2 * n + 1) / (2 * steps))[:, shared:] for n in range(steps)
+        ]
+        with own.reading(), own.model.measuring():
+            scores = [first_order(own.model, own.graph, own.streams, point) for point in at]
+        expected = torch.stack(scores).mean(0)
+        found = own.estimates("integrated", steps=steps)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12, equal_nan=True)
+    default = own.estimates("integrated")
+    assert torch.equal(default.nan_to_num(), own.estimates("integrated", steps=5).nan_to_num())
+    assert not torch.equal(default.nan_to_num(), found.nan_to_num())
+
+
+def test_edges_by_several_variants_of_a_method_stand_side_by_side():
+    model, labels = tiny_model("llama"), ["integrated", "integrated:steps=9", "activations:steps=2"]
+    prompts = some_prompts(2)
+    table = interp.edges(model, prompts, methods=labels).edges
+    assert list(table["method"].unique()) == labels
+    alone = interp.edges(model, prompts, methods={"integrated": {"steps": 9}}).edges
+    own = table[table["method"] == labels[1]]
+    np.testing.assert_array_equal(own["effect"], alone["effect"])
+    assert not np.allclose(own["effect"], table.loc[table["method"] == labels[0], "effect"])
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2"])

@@ -51,6 +51,7 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert values["top_segment", "oracle", "control"] == 1
     # Of two segments that do not interact much, those who read the same values agree.
     assert values["share_rho", "captum:kernel_shap", "sum"] > 0.9
+    check_deciding(folder)
     # It was taught to read premise 1.
     shares = pd.read_csv(folder / "tables" / "shares.csv")
     assert (shares["exact_share"] < 0.15).all()
@@ -64,6 +65,32 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     assert (folder / "tables" / "metrics.csv").read_bytes() == before
     record = json.loads((folder / "study.json").read_text())
     assert record["stages"] == ["effects", "scores", "reinitialized"]
+
+
+def check_deciding(folder):
+    """Where scores point beside the largest effects, against the tables of the runs."""
+    table = pd.read_csv(folder / "tables" / "deciding.csv").set_index("source")
+    assert list(table.index) == ["effects", *METHODS_ASKED]
+    study = StudyFolder.read(folder)
+    effects = study.runs["effects"].table("segment_effects")
+    effects = effects[effects["other_segment"].isna() & (effects["donor_kind"] == "instance")]
+    effects = effects.assign(size=effects["shapley"].abs())
+    wide = effects.pivot(index="prompt_id", columns="segment", values="size")
+    spread = effects.pivot(index="prompt_id", columns="segment", values="shapley_sd")
+    # It was taught to read premise 1, by far.
+    assert (wide["premise1"] - wide["premise2"] > spread.sum(axis=1)).all()
+    assert table.loc["effects", "premise 1"] == 5
+    scores = study.runs["scores"].table("segment_scores")
+    scores = scores[scores["segment"].isin(["premise1", "premise2"])]
+    for method, rows in scores.groupby("method"):
+        sizes = rows.assign(size=rows["score"].abs()).pivot(
+            index="prompt_id", columns="segment", values="size"
+        )
+        same = sizes["premise1"] > sizes["premise2"]
+        assert table.loc[method, "agreement"] == pytest.approx(same.mean())
+        whole = same.groupby(same.index.str.replace("_nonrb", "").str.replace("_rb", "")).all()
+        assert table.loc[method, "premise 1"] == whole.sum()
+    assert table.loc[METHODS_ASKED, "prompts"].eq(10).all()
 
 
 def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):

@@ -155,6 +155,23 @@ def test_all_sites_come_from_one_backward_pass(monkeypatch):
     assert len(calls) == 1
     Estimator(model, estimate="integrated").patch(pair, chosen)
     assert len(calls) == 1 + 5
+    Estimator(model, estimate="integrated", steps=3).patch(pair, chosen)
+    assert len(calls) == 1 + 5 + 3
+
+
+def test_an_estimate_with_options_is_a_method_of_the_table():
+    model, prompts = tiny_model("llama"), some_prompts(2)
+    result = interp.patch(model, prompts, estimate="integrated:steps=1", verify=1)
+    assert set(result.patches["method"]) == {"integrated:steps=1", "exact"}
+    five, nine = (
+        interp.patch(model, prompts, estimate=f"integrated:steps={steps}").patches
+        for steps in (5, 9)
+    )
+    plain = interp.patch(model, prompts, estimate="integrated").patches
+    np.testing.assert_array_equal(five["effect"], plain["effect"])
+    assert set(five["method"]) == {"integrated"}
+    assert not np.allclose(nine["effect"], plain["effect"], equal_nan=True)
+    assert len(result.derived())
 
 
 def test_models_are_left_as_they_were():

@@ -13,10 +13,12 @@ Surrogates are known to be noisy; they serve as controls.
 import warnings
 import zlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import captum.attr
 import torch
+from captum._utils.models.linear_model import SkLearnLasso
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -24,25 +26,11 @@ from torch.nn import functional
 
 from interp.attribution.counterfactual import counterfactual_ids, equal_columns
 from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
-from interp.attribution.method import AnyModel, SegmentScores, TokenScores
+from interp.attribution.method import SegmentScores, TokenScores
 from interp.errors import UserError
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.reading.readers import reader_of
-
-STEPS = 20
-"""Number of points for integrated gradients (Gauss-Legendre). Few are needed, since prompt and
-donor share most tokens.
-"""
-
-LONG_STEPS = 200
-"""Number of points on the path from the mean embedding, which is far from the prompt, so many are
-needed. With captum's default of 50, the completeness gap on the organisms is as large as 3.7
-logits, for a change in the target of 12 logits.
-"""
-
-SAMPLES = 32
-"""Number of random coalitions to which KernelSHAP and LIME are fitted."""
 
 VOCABULARY_ROWS = 8192
 """Number of embeddings that are averaged at once."""
@@ -51,15 +39,16 @@ VOCABULARY_ROWS = 8192
 class IntegratedGradients:
     """(Embedding - donor's embedding) . mean gradient along the straight line between the two."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, steps: int) -> None:
         self._model = model
+        self._steps = steps
 
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Scores that add up to the change in the target, except for the integration error."""
         donors = counterfactual_ids(self._model, explained.batch)
         start = equal_columns(self._model, explained.batch, donors)
         baseline = reader_of(self._model).embed(donors)
-        return _integrated(explained, baseline, steps=STEPS, start=start)
+        return _integrated(explained, baseline, steps=self._steps, start=start)
 
 
 class _FromMean:
@@ -75,9 +64,13 @@ class _FromMean:
 class MeanIntegratedGradients(_FromMean):
     """Integrated gradients (Sundararajan et al. 2017) from the mean embedding."""
 
+    def __init__(self, model: Model, *, steps: int) -> None:
+        super().__init__(model)
+        self._steps = steps
+
     def attribute(self, explained: ExplainedPrompt) -> TokenScores:
         """Scores that add up to the change in the target, except for the integration error."""
-        return _integrated(explained, self._baseline(explained), steps=LONG_STEPS)
+        return _integrated(explained, self._baseline(explained), steps=self._steps)
 
 
 def _integrated(
@@ -136,28 +129,41 @@ class Occlusion(_FromMean):
         return token_scores(effects / baseline.shape[-1], explained, baseline)
 
 
-class KernelShap(AnyModel):
+class KernelShap:
     """KernelSHAP of segments (Lundberg and Lee 2017): Shapley values from random coalitions."""
 
+    def __init__(self, model: Model, *, samples: int) -> None:
+        self._samples = samples
+
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores in the target's units, close to the exact values of `shapley`."""
+        """Signed scores in the target's units, close to the exact values of `shapley`.
+
+        Those add up to the difference between the full and the empty coalition; `completeness_gap`
+        is what the sum of these scores exceeds it by.
+        """
         game = explained.game
         if len(game.segments) == 1:
             # captum draws only coalitions that are neither empty nor full; one segment allows none.
             without, whole = game.values([0, 1]).tolist()
-            return SegmentScores({game.segments[0]: whole - without})
-        return _by_surrogate(captum.attr.KernelShap, explained)
+            return SegmentScores({game.segments[0]: whole - without}, 0.0)
+        found = _by_surrogate(captum.attr.KernelShap, explained, samples=self._samples)
+        without, whole = game.values([0, 2 ** len(game.segments) - 1]).tolist()
+        return replace(found, completeness_gap=sum(found.scores.values()) - (whole - without))
 
 
-class Lime(AnyModel):
+class Lime:
     """LIME of segments (Ribeiro et al. 2016): a LASSO fitted near the prompt, set up by captum."""
 
+    def __init__(self, model: Model, *, samples: int, penalty: float) -> None:
+        self._samples, self._penalty = samples, penalty
+
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
-        """Signed scores in the target's units, shrunk by the LASSO's penalty of 0.01."""
-        return _by_surrogate(captum.attr.Lime, explained)
+        """Signed scores in the target's units, shrunk by the LASSO's penalty."""
+        lasso = partial(captum.attr.Lime, interpretable_model=SkLearnLasso(alpha=self._penalty))
+        return _by_surrogate(lasso, explained, samples=self._samples)
 
 
-def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
+def _by_surrogate(method: Any, explained: ExplainedPrompt, *, samples: int) -> SegmentScores:
     """Weights that captum assigns to segments, from random coalitions seeded by the prompt's id."""
     game = explained.game
 
@@ -176,7 +182,7 @@ def _by_surrogate(method: Any, explained: ExplainedPrompt) -> SegmentScores:
         whole = torch.ones(1, len(game.segments))
         try:
             weights = method(value).attribute(
-                whole, torch.zeros_like(whole), n_samples=SAMPLES, perturbations_per_eval=SAMPLES
+                whole, torch.zeros_like(whole), n_samples=samples, perturbations_per_eval=samples
             )
         except FloatingPointError:
             return SegmentScores.undefined(game.segments)

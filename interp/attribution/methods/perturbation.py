@@ -9,6 +9,7 @@ from interp.attribution.explained import ExplainedPrompt
 from interp.attribution.games import shapley_values
 from interp.attribution.method import AnyModel, SegmentScores
 from interp.errors import UserError
+from interp.models.model import Model
 from interp.reading.tokens import TokenizedPrompt
 
 
@@ -62,20 +63,15 @@ class Shapley(AnyModel):
         return SegmentScores(dict(zip(explained.game.segments, scores.tolist(), strict=True)), gap)
 
 
-MASKS = 32
-"""Number of random coalitions to which the surrogate is fitted; about half contain a given
-segment."""
-
-PENALTY = 0.01
-"""Weight of the penalty on absolute coefficients, for standardized masks."""
-
-
-class ContextCite(AnyModel):
+class ContextCite:
     """Each segment's weight in a LASSO regression of the target (Cohen-Wang et al. 2024).
 
-    The regression's inputs indicate which segments are kept. The others come from donors; the
-    original method deletes them.
+    The regression's inputs, which are standardized, indicate which segments are kept. The others
+    come from donors; the original method deletes them.
     """
+
+    def __init__(self, model: Model, *, samples: int, penalty: float) -> None:
+        self._samples, self._penalty = samples, penalty
 
     def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
         """Signed scores in the target's units; the penalty sets small ones to exactly zero."""
@@ -84,7 +80,8 @@ class ContextCite(AnyModel):
         from sklearn.preprocessing import StandardScaler
 
         game = explained.game
-        coalitions = drawn_coalitions(explained.prompt.prompt.id, len(game.segments))
+        seed, count = explained.prompt.prompt.id, self._samples
+        coalitions = drawn_coalitions(seed, len(game.segments), count)
         masks = np.array(
             [[c >> player & 1 for player in range(len(game.segments))] for c in coalitions]
         )
@@ -92,12 +89,12 @@ class ContextCite(AnyModel):
         if not np.isfinite(values).all():
             return SegmentScores.undefined(game.segments)
         scaler = StandardScaler().fit(masks)
-        fitted = Lasso(alpha=PENALTY).fit(scaler.transform(masks), values)
+        fitted = Lasso(alpha=self._penalty).fit(scaler.transform(masks), values)
         weights = fitted.coef_ / scaler.scale_
         return SegmentScores(dict(zip(game.segments, weights.tolist(), strict=True)))
 
 
-def drawn_coalitions(seed: str, players: int) -> list[int]:
+def drawn_coalitions(seed: str, players: int, count: int) -> list[int]:
     """Random coalitions, reproducible by seed; all coalitions are equally likely."""
     rng = random.Random(f"masks {seed}")
-    return [int(rng.random() * 2**players) for _ in range(MASKS)]
+    return [int(rng.random() * 2**players) for _ in range(count)]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
 from interp.measurements.answers.show import Answered
+from interp.measurements.attribution import largest
 from interp.measurements.attribution.ratios import attribution_table, ratio_table
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
@@ -34,6 +36,13 @@ from interp.statistics.summaries import grouped
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+_GAP_NOTE = (
+    "change: mean size of the difference in the target between the prompt and what the method "
+    "compares it with (donors, or the mean embedding). gap: mean size of the sum of the scores "
+    "minus this difference, in the target's unit. relative: gap / change. interp methods tells "
+    "when the scores of a method add up."
+)
 
 HEAT_MAP_PAIRS = 4
 """Number of pairs that a page shows token by token."""
@@ -206,6 +215,16 @@ class Attributions(Answered):
             table = segment_table(with_whole_thoughts(rows))
             title = "Scores of the thought as a whole, and of the other segments"
             yield TableItem("thought_scores", title, table, narrow=list(_mean_shares(table)))
+        yield from self._completeness()
+        if len(self._largest):
+            yield largest.item(
+                self._largest,
+                list(self.findings()),
+                by=["model", "method"],
+                title="Which segment has the largest score?",
+                note="Scores are summed over a segment's tokens and compared within a prompt by "
+                "size, so that longer segments are favored; text outside all segments is left out.",
+            )
         found = self.finds()
         if len(found):
             from interp.report.figures.bars import decisive_segments, decisive_title
@@ -218,6 +237,21 @@ class Attributions(Answered):
             draw = partial(decisive_segments, table)
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
             yield TableItem("decisive_table", title, table, note)
+
+    def findings(self) -> Iterator[str]:
+        """Which segment has the largest score by the first method, for each model."""
+        table = self._largest
+        rows = table[table["method"] == table["method"].iloc[:1].max()]
+        for (model, method), own in rows.groupby(["model", "method"], sort=False):
+            yield largest.sentence(own, f"{model}, {method}", "score", self.prompts)
+
+    @cached_property
+    def _largest(self) -> pd.DataFrame:
+        parts = self.measured.parts("segment_scores", largest.SCORE_COLUMNS)
+        found = pd.concat(map(largest.largest_scores, parts), ignore_index=True)
+        return largest.largest_table(
+            found, self.prompts, by=["model", "method"], cluster=self.cluster or "pair_id"
+        )
 
     def headline(self) -> pd.DataFrame:
         """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
@@ -301,6 +335,18 @@ class Attributions(Answered):
         )
         failed = pd.concat([answers, *rows])
         return summarize(answers, failed[failed["error"] != ""], cautions=self.cautions)
+
+    def _completeness(self) -> Iterator[TableItem]:
+        """How far scores are from adding up, for methods whose scores should."""
+        table = completeness_table(self.measured.parts("segment_scores", GAP_COLUMNS))
+        if len(table):
+            shown = table[["model", "method"]].assign(
+                change=[f"{size:.3g}" for size in table["difference_size"]],
+                gap=[f"{size:.2g}" for size in table["gap_size"]],
+                relative=[f"{share:.1%}" for share in table["relative_gap"]],
+            )
+            title = "Do scores add up to the change in the target? Mean sizes over prompts"
+            yield TableItem("completeness_table", title, table, _GAP_NOTE, [(title, shown)], shown)
 
     @property
     def _keeps_tokens(self) -> bool:

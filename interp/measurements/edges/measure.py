@@ -3,17 +3,19 @@
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import get_args
+from typing import cast, get_args
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from interp.choices import EdgeEstimate
 from interp.circuits.estimates import EdgeEstimator
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import EdgeValues, Graph, ReaderSite, graph_of
 from interp.circuits.streams import PairStreams
 from interp.console import begin_part
+from interp.measurements.estimates import EDGES
 from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
 from interp.measurements.specs import Circuits, Edges
 from interp.measuring.core import PromptRows
@@ -142,7 +144,7 @@ class _Edges:
         self._spec = spec
         self._exact = ExactEdges(model, graph, budget=budget)
         self._estimators = {
-            name: EdgeEstimator(model, graph, name) for name in spec.methods if name != "exact"
+            label: _estimator(model, graph, label) for label in spec.methods if label != "exact"
         }
 
     def __call__(self, streams: PairStreams, direction: str) -> PromptRows:
@@ -191,3 +193,9 @@ class _Edges:
             for row, writer in own[:count]:
                 sampled[row, writer] = True
         return sampled
+
+
+def _estimator(model: Model, graph: Graph, label: str) -> EdgeEstimator:
+    """The estimator of a method with its options."""
+    name, options = EDGES.parsed(label)
+    return EdgeEstimator(model, graph, cast("EdgeEstimate", name), **dict(options))

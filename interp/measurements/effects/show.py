@@ -1,11 +1,13 @@
 """Display of the exact effects of segments."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.console import counted, echo
+from interp.measurements.attribution import largest
 from interp.measurements.attribution.segments import (
     EFFECT_COLUMNS,
     same_answers,
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 
 
 _SIZE = "shapley_size: mean over prompts of the absolute Shapley value, whatever its direction."
+
+
+_LARGEST_NOTE = (
+    "Effects are compared within a prompt, by the size of the mean Shapley value over donors. "
+    "within the donors' spread: the largest does not clearly lead every other segment, given the "
+    "spread over donors (Student's t, 95%); a counterpart is one donor, which has no spread."
+)
 
 
 class SegmentEffects(Result):
@@ -65,6 +74,29 @@ class SegmentEffects(Result):
         title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
         note = " ".join([_SIZE, *_cancelled(same_answers(effects, self.prompts))])
         yield TableItem("segment_effect_table", title, table, note, [(title, shown)])
+        yield from self._largest_items()
+
+    def findings(self) -> Iterator[str]:
+        """Which segment has the largest effect, for each model and the first kind of donor."""
+        table = self._largest
+        rows = table[table["donor_kind"] == table["donor_kind"].iloc[:1].max()]
+        for model, own in rows.groupby("model", sort=False):
+            yield largest.sentence(own, str(model), "effect", self.prompts)
+
+    def _largest_items(self) -> Iterator[TableItem]:
+        """For how many pairs each segment has the largest effect."""
+        by, table = ["model", "donor_kind"], self._largest
+        if len(table):
+            title, said = "Which segment has the largest effect?", list(self.findings())
+            yield largest.item(table, said, by=by, title=title, note=_LARGEST_NOTE)
+
+    @cached_property
+    def _largest(self) -> pd.DataFrame:
+        parts = self.measured.parts("coalition_values", largest.VALUE_COLUMNS)
+        found = pd.concat(map(largest.largest_effects, parts), ignore_index=True)
+        return largest.largest_table(
+            found, self.prompts, by=["model", "donor_kind"], cluster=self.cluster or "pair_id"
+        )
 
     def plot(self) -> "Figure":
         """The mean Shapley value of each segment, with one standard deviation over prompts."""

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from interp.choices import CONTROL, COUNTERPART, SITES
+from interp.choices import CONTROL, COUNTERPART, SITES, PatchEstimate
 from interp.console import begin_part
 from interp.errors import UserError
+from interp.measurements.estimates import PATCHING
 from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
@@ -98,9 +100,7 @@ class _Patching:
         self._model = model
         self._spec = spec
         self._exact = _exact_backend(model, spec, budget)
-        self._estimator = (
-            None if spec.estimate is None else Estimator(model, estimate=spec.estimate)
-        )
+        self._estimator = None if spec.estimate is None else _estimator(model, spec.estimate)
         reading = None if spec.backend != NATIVE else answers_behind(model, spec.answers)
         self._answer_tokens = AnswerTokenizer(model, reading)
         self._absent = "" if spec.layers else "; ".join(_absent_sites(model, spec.sites))
@@ -172,14 +172,20 @@ class _Patching:
         self, pair: PatchingPair, cells: Sequence[Cell], *, verify: int
     ) -> Iterator[_Patched]:
         """The exact metrics, or the estimates and the exact metrics of the verified cells."""
-        if self._estimator is None:
+        if self._estimator is None or self._spec.estimate is None:
             yield EXACT, cells, self._exact.patch(pair, cells)
             return
         estimates = self._estimator.patch(pair, cells)
-        yield self._estimator.estimate, cells, estimates
+        yield self._spec.estimate, cells, estimates
         if verify:
             chosen = [cells[index] for index in _largest(estimates, verify)]
             yield EXACT, chosen, self._exact.patch(pair, chosen)
+
+
+def _estimator(model: Model, label: str) -> Estimator:
+    """The estimator with its options."""
+    name, options = PATCHING.parsed(label)
+    return Estimator(model, estimate=cast("PatchEstimate", name), **dict(options))
 
 
 def _absent_sites(model: Model, sites: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,261 @@
+"""Which segment has the largest effect on the answer, or the largest score.
+
+Segments are compared within a prompt, by the absolute Shapley value of their exchange or by the
+absolute sum of their tokens' scores; a segment that a prompt lacks cannot be its largest. Text
+outside all segments is not compared, since donors do not replace it. A pair counts for a segment if
+the segment is the largest on every side; it does not count at all if one of its prompts failed.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from interp.attribution.games import shapley_values
+from interp.choices import TEMPLATE
+from interp.console import counted
+from interp.errors import one_line
+from interp.measurements.attribution.segments import with_whole_thoughts
+from interp.report.formatting import segment_label
+from interp.report.glance import with_interval
+from interp.report.page import TableItem
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import UPPER
+
+VALUE_COLUMNS = ["model", "prompt_id", "donor_kind", "segments", "coalition", "values"]
+"""Columns of the coalition_values table that `largest_effects` uses."""
+
+SCORE_COLUMNS = ["model", "prompt_id", "method", "target", "segment", "score", "tokens", "share"]
+"""Columns of the segment_scores table that `largest_scores` uses."""
+
+LARGEST, TIE, NOISE, SIDES = "largest", "tie", "within the donors' spread", "sides differ"
+"""Outcomes of a prompt or pair: one segment is the largest; several are, or none has any effect;
+the lead of the largest is not clear of the spread over donors; or each side has its own."""
+
+EQUAL = 1e-5
+"""Sizes that differ by less than this share of the larger one are equal: fp32 rounds them."""
+
+
+def largest_effects(coalition_values: pd.DataFrame) -> pd.DataFrame:
+    """The segment with the largest effect in each prompt, for each kind of donor.
+
+    Columns are model, donor_kind, prompt_id, segment (empty unless one segment is the largest),
+    outcome (`LARGEST`, `TIE` or `NOISE`) and alone (whether no other segment has any effect). With
+    two or more donors, the largest must lead each other segment clearly: the differences between
+    their effects, each counted in the direction of its mean over donors, have a mean above zero by
+    Student's t for paired samples (two-sided, 95%).
+
+    Args:
+        coalition_values: rows of the coalition_values table, with `VALUE_COLUMNS`.
+    """
+    keys = ["model", "donor_kind", "prompt_id"]
+    rows = [
+        dict(zip(keys, key, strict=True)) | _by_donors(own.sort_values("coalition"))
+        for key, own in coalition_values.groupby(keys, sort=False)
+    ]
+    return pd.DataFrame(rows, columns=[*keys, "segment", "outcome", "alone"])
+
+
+def largest_scores(segment_scores: pd.DataFrame) -> pd.DataFrame:
+    """The segment with the largest absolute score in each prompt, by each method.
+
+    Columns are model, method, target, prompt_id, segment, outcome (`LARGEST` or `TIE`) and alone.
+    The sentences of a thought count as one segment.
+
+    Args:
+        segment_scores: rows of the segment_scores table, with `SCORE_COLUMNS`.
+    """
+    keys = ["model", "method", "target", "prompt_id"]
+    named = segment_scores[segment_scores["segment"] != TEMPLATE]
+    rows = with_whole_thoughts(named).dropna(subset="score")
+    rows["size"] = rows["score"].abs()
+    rows["close"] = rows["size"] >= (1 - EQUAL) * rows.groupby(keys)["size"].transform("max")
+    rows["any"] = rows["size"] > 0
+    each = rows.groupby(keys, sort=False)
+    found = rows.loc[each["size"].idxmax(), [*keys, "segment", "size"]].set_index(keys)
+    counts = each[["close", "any"]].sum()
+    first = (counts["close"] == 1) & (found["size"] > 0)
+    return pd.DataFrame(
+        {
+            "segment": found["segment"].where(first, ""),
+            "outcome": np.where(first, LARGEST, TIE),
+            "alone": first & (counts["any"] == 1),
+        }
+    ).reset_index()
+
+
+def _by_donors(rows: pd.DataFrame) -> dict[str, object]:
+    """The segment with the largest mean effect, if its lead is clear of the spread over donors."""
+    effects = shapley_values(np.stack(list(rows["values"])).astype(float).T)
+    means, donors = effects.mean(0), len(effects)
+    sizes = np.abs(means)
+    top = int(sizes.argmax())
+    unclear = {"segment": "", "alone": False}
+    if not sizes[top] > 0 or (sizes >= (1 - EQUAL) * sizes[top]).sum() > 1:
+        return {**unclear, "outcome": TIE}
+    own = effects * np.sign(means)
+    leads = own[:, [top]] - np.delete(own, top, axis=1)
+    if donors > 1:
+        errors = leads.std(axis=0, ddof=1) / math.sqrt(donors)
+        if (leads.mean(0) <= float(stdtrit(donors - 1, UPPER)) * errors).any():
+            return {**unclear, "outcome": NOISE}
+    segment = str(rows["segments"].iloc[0][top])
+    return {"segment": segment, "outcome": LARGEST, "alone": bool((effects != 0).any(0).sum() == 1)}
+
+
+def largest_table(
+    found: pd.DataFrame, prompts: pd.DataFrame, *, by: Sequence[str], cluster: str
+) -> pd.DataFrame:
+    """For how many pairs and prompts each segment is the largest, with the other outcomes.
+
+    One row per combination of `by`, outcome and segment. Columns are those of `by`, segment (empty
+    for other outcomes), outcome; pairs, share (of all counted pairs), low and high (the 95%
+    interval of the share, over clusters), of_pairs; prompts, of_prompts; alone, the prompts in
+    which no other segment has any effect or score; clusters and note. Each pair counts once,
+    whatever its weight.
+
+    Args:
+        found: the table of `largest_effects` or `largest_scores`.
+        prompts: the prompts table, with prompt_id, pair_id and the cluster.
+        by: columns whose combinations are counted separately, such as model and method.
+        cluster: the column whose values group dependent pairs; each group is one unit of the
+            intervals.
+    """
+    rows = found.merge(prompts[[*{"prompt_id", "pair_id", cluster}]], on="prompt_id")
+    pairs = _by_pair(rows, prompts.groupby("pair_id").size(), by, cluster)
+    keys = [*by, "segment", "outcome"]
+    each = rows.groupby(keys, sort=False)
+    counts = each.agg(prompts=("prompt_id", "size"), alone=("alone", "sum"))
+    own = pairs.groupby(keys, sort=False).size().rename("pairs")
+    table = counts.join(own, how="outer").fillna(0).astype(int).reset_index()
+    groups = rows.groupby(list(by), sort=False).size().rename("of_prompts").reset_index()
+    sizes = pairs.groupby(list(by), sort=False).size().rename("of_pairs").reset_index()
+    groups = groups.merge(sizes, on=list(by), how="left").fillna({"of_pairs": 0})
+    groups = groups.astype({"of_pairs": int}).reset_index(names="group")
+    table = table.merge(groups, on=list(by)).merge(
+        _shares(pairs, table, by, cluster), on=keys, how="left"
+    )
+    place = table["outcome"].map((LARGEST, SIDES, NOISE, TIE).index)
+    table = table.fillna({"note": ""}).assign(place=place)
+    order = ["group", "place", "pairs", "prompts"]
+    table = table.sort_values(order, ascending=[True, True, False, False], kind="stable")
+    columns = ["pairs", "share", "low", "high", "of_pairs", "prompts", "of_prompts"]
+    return table[[*keys, *columns, "alone", "clusters", "note"]].reset_index(drop=True)
+
+
+def _by_pair(rows: pd.DataFrame, sides: pd.Series, by: Sequence[str], cluster: str) -> pd.DataFrame:
+    """One row per pair without a failed prompt: the segment of all its sides, or the outcome."""
+    whole = rows.groupby([*by, "pair_id"], sort=False)["prompt_id"].transform("size")
+    rows = rows[whole == rows["pair_id"].map(sides)]
+    pairs = rows.groupby([*by, "pair_id"], sort=False).agg(
+        segment=("segment", "first"),
+        different=("segment", "nunique"),
+        outcome=("outcome", _worst),
+        **{cluster: (cluster, "first")} if cluster != "pair_id" else {},
+    )
+    pairs = pairs.reset_index()
+    apart = (pairs["outcome"] == LARGEST) & (pairs["different"] > 1)
+    pairs["outcome"] = pairs["outcome"].mask(apart, SIDES)
+    pairs["segment"] = pairs["segment"].where(pairs["outcome"] == LARGEST, "")
+    return pairs
+
+
+def _worst(outcomes: pd.Series) -> str:
+    """The outcome of a pair, from those of its sides: `LARGEST` only if all sides have it."""
+    given = set(outcomes)
+    return next(outcome for outcome in (TIE, NOISE, LARGEST) if outcome in given)
+
+
+def _shares(
+    pairs: pd.DataFrame, table: pd.DataFrame, by: Sequence[str], cluster: str
+) -> pd.DataFrame:
+    """The share of each outcome and segment of the table among the pairs, with its interval."""
+    if pairs.empty:
+        return pd.DataFrame(columns=[*by, "segment", "outcome", *_SHARE])
+    cells = list(table[["segment", "outcome"]].drop_duplicates().itertuples(index=False, name=None))
+    # Columns are numbered, since a segment may have any name.
+    hits = {
+        f"cell {number}": (pairs["segment"] == segment) & (pairs["outcome"] == outcome)
+        for number, (segment, outcome) in enumerate(cells)
+    }
+    table = proportions(pairs.assign(**hits), values=list(hits), by=by, cluster=cluster)
+    number = table["measure"].str.removeprefix("cell ").astype(int)
+    table["segment"] = [cells[place][0] for place in number]
+    table["outcome"] = [cells[place][1] for place in number]
+    return table[[*by, "segment", "outcome", *_SHARE]]
+
+
+_SHARE = ["share", "low", "high", "clusters", "note"]
+
+
+def shown(table: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
+    """The table for terminals and pages: counts and shares as text."""
+    names = table["segment"].map(segment_label).where(table["outcome"] == LARGEST, table["outcome"])
+    pairs = [
+        f"{count:,} of {of:,}" for count, of in zip(table["pairs"], table["of_pairs"], strict=True)
+    ]
+    shares = [
+        with_interval(*map(float, row))
+        for row in table[["share", "low", "high"]].itertuples(index=False, name=None)
+    ]
+    prompts = [
+        f"{count:,} of {of:,}"
+        for count, of in zip(table["prompts"], table["of_prompts"], strict=True)
+    ]
+    return table[list(by)].assign(largest=names, pairs=pairs, share=shares, prompts=prompts)
+
+
+def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> str:
+    """The segment that is the largest in most pairs, in a sentence of at most 25 words.
+
+    Args:
+        rows: the rows of `largest_table` of one model, and of one method or kind of donor.
+        who: what the sentence is about, such as the model.
+        what: what is largest, such as "effect".
+        prompts: the prompts table, which tells whether pairs have several sides.
+    """
+    unit = "pair" if prompts["pair_id"].duplicated().any() else "prompt"
+    of = int(rows["of_pairs"].iloc[0])
+    found = rows[rows["pairs"] > 0]
+    first, others = (found[found["outcome"] == name] for name in (LARGEST, SIDES))
+    if first.empty:
+        return f"{who}: no segment clearly has the largest {what} in any {unit}; n = {of:,}."
+    row = first.iloc[0]
+    name = one_line(segment_label(str(row["segment"])), 30)
+    share = with_interval(*map(float, row[["share", "low", "high"]]))
+    apart = f"; in {others['pairs'].sum():,}, the sides differ" if len(others) else ""
+    count = f"{row['pairs']:,} of {counted(of, unit)}"
+    return f"{who}: {name} has the largest {what} in {count}, {share}{apart}."
+
+
+def item(
+    table: pd.DataFrame, said: Sequence[str], *, by: Sequence[str], title: str, note: str
+) -> TableItem:
+    """The table of `largest_table`, with counts and shares as text.
+
+    Args:
+        table: at least one row of `largest_table`.
+        said: sentences about it, of which the terminal prints the first ones above the table.
+        by: the columns whose combinations are counted separately.
+        title: the question.
+        note: how sizes are compared.
+    """
+    text, alone = shown(table, by=by), int(table["alone"].sum())
+    note = f"{note} {_NOTE}"
+    if alone:
+        units = "prompt and method" if "method" in by else "prompt and kind of donor"
+        note += f" In {alone:,} cases ({units}), no other segment has any effect or score."
+    titled = " ".join([title, *said[:MOST_SAID]])
+    return TableItem("largest_table", title, table, note, [(titled, text)], text)
+
+
+MOST_SAID = 3
+"""Largest number of sentences above the table on the terminal."""
+
+_NOTE = (
+    "A pair counts for a segment if the segment is the largest on every side; pairs with a failed "
+    "prompt are left out, and each pair counts once, whatever its weight. share: of the pairs, "
+    "with a 95% interval over clusters."
+)
