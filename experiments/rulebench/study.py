@@ -54,8 +54,8 @@ class RuleBenchStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Texts under each setting (direct, with demonstrations, with thought), and attributions.
 
-        If a set has rules with changed conclusions, the answers of both versions of a rule are also
-        offered as a choice, which is read from probabilities.
+        Of generated sets whose rules have versions with changed conclusions, the answers of both
+        versions are also offered as a choice, which is read from probabilities.
 
         Raises:
             UserError: the data cannot be read or have broken items.
@@ -86,8 +86,9 @@ class RuleBenchStudy(Study):
                 stages.append(stage(name, own, Generate(max_new_tokens=tokens)))
         if self.attribution and FEW in settings:
             stages.append(stage(ATTRIBUTION, [FEW], Attribute(methods=CHEAP_METHODS)))
-        both = [own for own in sets if own.factual is not None and own.counterfactual is not None]
-        if both and FEW in settings:
+        if source.data is None and FEW in settings:
+            # In the authors' data, both versions of a question may have the same answer.
+            both = [own for own in sets if own.counterfactual is not None]
             stages.append(stage(CHOICES, VERSIONS, Evaluate(), both))
         return tuple(stages)
 

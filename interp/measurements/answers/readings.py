@@ -18,6 +18,7 @@ from interp.analysis.reading_tables import (
     readings_of,
     side_row,
 )
+from interp.analysis.readings import CONTENT_FREE, FORCED, FREE, MEDIAN
 from interp.report.glance import with_interval
 from interp.report.page import TableItem, Titled
 
@@ -185,23 +186,29 @@ def _cells(table: pd.DataFrame, *columns: str) -> list[str]:
     return [with_interval(*map(float, row)) for row in rows]
 
 
+_MEANINGS = {
+    FREE: "most probable token: its option; outside: share of replies that are none of the "
+    "options, which count as wrong.",
+    FORCED: "most probable option: a forced choice; m equally probable ones (tied) are each right "
+    "with probability 1/m.",
+    MEDIAN: "calibrated: median: the option whose log-odds exceed their median in the phrasing "
+    "most; the median is that of other clusters, so no prompt calibrates itself.",
+    CONTENT_FREE: "calibrated: content-free: the option whose share exceeds that in the same "
+    "prompt without content most, as a ratio.",
+    CONSTANT: "constant answer: the most frequent correct answer to such options.",
+}
+
+
 def _note(table: pd.DataFrame, sample: Sample) -> str:
-    """How to read the table, and which readings differ from the better baseline."""
-    parts = [
-        f"Compared with {sample.better}: {in_words(table)} (p_holm: corrected over the table).",
-        "most probable token: its option; outside: share of replies that are none of the options, "
-        "which count as wrong. most probable option: a forced choice; m equally probable ones "
-        "(tied) are each right with probability 1/m. calibrated: median: the option whose "
-        "log-odds exceed their median in the phrasing most; the median is that of the other "
-        "clusters, so no prompt calibrates itself. constant answer: the most frequent correct "
-        "answer to such options. calibrated: content-free: the option whose share exceeds that in "
-        "the same prompt without content most, as a ratio. without ..., swapped options: forced "
-        "choices after changed prompts.",
-    ]
+    """Which readings differ from the better baseline, and how to read the table."""
+    parts = [f"Compared with {sample.better}: {in_words(table)} (p_holm: over the table)."]
+    read = set(table["reading"])
+    parts += [text for reading, text in _MEANINGS.items() if reading in read]
+    if any(name == SWAPPED or name.startswith(WITHOUT) for name in read):
+        parts.append("without ..., swapped options: forced choices after changed prompts.")
     by_name = table[table["model"] == NO_MODEL].set_index("reading")["accuracy"]
     if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + _BALANCED:
         parts.append(
-            "Correct answers are not equally frequent, which a calibration by medians assumes: it "
-            "answers each of two options equally often."
+            "A calibration by medians assumes equally frequent correct answers, which these are not."
         )
     return " ".join(parts)
