@@ -209,6 +209,6 @@ def _note(table: pd.DataFrame, sample: Sample) -> str:
     by_name = table[table["model"] == NO_MODEL].set_index("reading")["accuracy"]
     if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + _BALANCED:
         parts.append(
-            "A calibration by medians assumes equally frequent correct answers, which these are not."
+            "A calibration by medians assumes equally frequent correct answers; these are not."
         )
     return " ".join(parts)
