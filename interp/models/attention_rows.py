@@ -23,7 +23,7 @@ from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
 from interp.models.families.settings import attends_by_own_mask
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
-from interp.models.sites import attention_by, hooked, layer_count, layers_with, locate, watched
+from interp.models.sites import hooked, layer_count, layers_with, locate, watched
 
 Row = Float[Tensor, "batch token"]
 """Attention from one token to each token of the prompt, averaged over the heads of one layer."""
@@ -109,8 +109,15 @@ def _recorded_outputs(model: Model, rows: list[Row], at: int) -> Iterator[None]:
 
 @contextmanager
 def _recorded_own(model: Model, rows: list[Row], at: int) -> Iterator[None]:
-    with attention_by(model, "eager"), _recorded_outputs(model, rows, at):
-        yield
+    config = model.hf.config
+    before = config._attn_implementation
+    # transformers' own switch changes nothing in such models, which read this while they run.
+    config._attn_implementation = "eager"
+    try:
+        with _recorded_outputs(model, rows, at):
+            yield
+    finally:
+        config._attn_implementation = before
 
 
 @contextmanager

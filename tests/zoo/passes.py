@@ -129,10 +129,13 @@ class Passes:
         """Compute attention by plain products of matrices within the block."""
         before = self.hf.config._attn_implementation
         self.hf.set_attn_implementation("eager")
+        # For some models (Falcon) it only warns; they read the setting while they run.
+        self.hf.config._attn_implementation = "eager"
         try:
             yield
         finally:
             self.hf.set_attn_implementation(before)
+            self.hf.config._attn_implementation = before
 
     @contextmanager
     def changed_weights(self, path: str, tokens: int, edit: Edit) -> Iterator[None]:
