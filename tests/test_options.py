@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
         (Patch, {"sites": ()}, "no site given; expected some of resid_pre"),
         (Attribute, {"target": "golden"}, "unknown target 'golden'; did you mean gold"),
         (Attribute, {"keep_tokens": "yes"}, "keep_tokens is 'yes'"),
-        (Attribute, {"foo": 1}, "unknown option 'foo'; expected one of methods"),
+        (Attribute, {"foo": 1}, "unknown option 'foo'; expected one of"),
         (Patch, {"sites": ("foo",)}, "unknown site"),
         (Patch, {"policy": "first"}, "unknown policy 'first'"),
         (Patch, {"granularity": 1}, "unknown granularity '1'"),

@@ -11,6 +11,7 @@ from interp.tables import column, factors_of, note, prompts_table, table
 from tests.support.thinking import QWEN3, thinking_model
 
 EVERYTHING = {
+    "evaluate": {"without_segments": True},
     "attribute": {"keep_tokens": True},
     "attribute-reinitialized": {"keep_tokens": True},
     "patch": {"sets": True},

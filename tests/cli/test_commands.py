@@ -178,20 +178,18 @@ def test_results_go_to_a_folder_named_after_the_run(tmp_path, monkeypatch):
 
 
 def test_a_prompt_that_fails_is_counted_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
-    from interp.scoring import answers, shared_prefix
+    from interp.measurements.answers import evaluation
 
-    original = answers.predict
+    original = evaluation.answer_tables
 
-    def poisoned(model, batch, answer_tokens, **options):
-        predictions = original(model, batch, answer_tokens, **options)
+    def poisoned(model, batch, predictions):
         first = [p.prompt.id.endswith("_rb/follow-yn") for p in batch.prompts]
         for row, poison in enumerate(first):
             if poison:
                 predictions.logits.data[row, 0] = float("nan")
-        return predictions
+        return original(model, batch, predictions)
 
-    monkeypatch.setattr(answers, "predict", poisoned)
-    monkeypatch.setattr(shared_prefix, "predict", poisoned)
+    monkeypatch.setattr(evaluation, "answer_tables", poisoned)
     folder = tmp_path / "out"
     assert main(["evaluate", "--limit", "48", "--device", "cpu", "--out", str(folder)]) == 0
     errors = pq.read_table(folder / "answers.parquet").to_pandas()["error"]

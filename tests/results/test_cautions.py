@@ -40,7 +40,20 @@ def constant(name="m"):
     answers = pd.DataFrame(rows)
     gold = prompts.to_frame().set_index("prompt_id")["gold"]
     answers["correct"] = answers["answer"] == answers["prompt_id"].map(gold)
-    return Scores(InMemory(Evaluate(), prompts, {"answers": answers}, FACTS))
+    options = pd.DataFrame(
+        {
+            "model": name,
+            "prompt_id": own.id,
+            "option": option.name,
+            "probability": share,
+            "relative_probability": share,
+        }
+        for own in prompts
+        for option in own.answer.options
+        for share in [0.9 if option.name in ("No", "False") else 0.1]
+    )
+    tables = {"answers": answers, "option_probabilities": options}
+    return Scores(InMemory(Evaluate(), prompts, tables, FACTS))
 
 
 def test_a_page_quotes_no_accuracy_of_a_model_that_does_not_read():
