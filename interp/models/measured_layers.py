@@ -197,7 +197,7 @@ class _Tracer:
         norms = [run for run in inside if run.is_norm]
         self._norms = _distinct(norms, lambda run: run.returned, shape)
         self._vectors: list[Run] = []
-        self._size = size
+        self._size = size or 0
         # Parallel streams may also be one vector, of a multiple of the embeddings' size.
         self._streams = 1 if shape is None or size is None else _count(shape, size)
         if shape is not None and size is not None and self._streams > 1:
