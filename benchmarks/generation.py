@@ -44,8 +44,8 @@ def compare(
 ) -> dict[str, float]:
     """Measure transformers' generation prompt by prompt and this toolkit's in batches."""
     model = random_llama(hidden, layers)
-    asked = RuleBench("few", (Setting(quantity="few"),), short_kinship_set)
-    tokenized = tokenize(model, asked.prompts(seed=0, data=None).spread(prompts))
+    few = RuleBench("few", (Setting(quantity="few"),), short_kinship_set)
+    tokenized = tokenize(model, few.prompts(seed=0, data=None).spread(prompts))
     ways: dict[str, Callable[[], list[tuple[int, ...]]]] = {
         "single": partial(single, model, tokenized, new_tokens),
         "batched": partial(batched, model, tokenized, new_tokens),

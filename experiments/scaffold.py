@@ -40,11 +40,11 @@ def paper_report(
         about_prompts: a description of `prompts`, if the study also has other prompts.
         problems: further messages about missing data, one line each.
     """
-    asked = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
+    prompt_section = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
     return Report(
         title=title,
         text=text,
-        sections=(*sections, asked),
+        sections=(*sections, prompt_section),
         glance=glance,
         names=names,
         paper=paper,

@@ -89,15 +89,15 @@ def run(
     source, loading, computing, execution = _parted(
         options, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
-    asked = _models(models)
-    if loading.ranks > 1 and any(isinstance(model, Model) for model in asked):
+    all_models = _models(models)
+    if loading.ranks > 1 and any(isinstance(model, Model) for model in all_models):
         raise UserError(
             f"got tensor_parallel {loading.ranks} and a loaded model, which this process holds by "
             "itself; pass the model's name"
         )
     job = Job(
         what=what,
-        models=tuple(model for model in asked if not isinstance(model, Model)),
+        models=tuple(model for model in all_models if not isinstance(model, Model)),
         prompts=source,
         loading=loading,
         computing=computing,
@@ -108,16 +108,16 @@ def run(
     if isinstance(what, Spec) and execution.out is None:
         _check_inline(execution)
         found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
-        return _in_memory(what, job, asked, found)
+        return _in_memory(what, job, all_models, found)
     starts = loading.ranks > 1 or execution.executor != INLINE
     others = f"the {execution.executor} executor" if loading.ranks == 1 else "tensor_parallel"
-    if starts and (len(job.models) < len(asked) or prompts is not None):
+    if starts and (len(job.models) < len(all_models) or prompts is not None):
         raise UserError(
             f"{others} starts other processes, which cannot access the models and prompts of this "
             "process; pass model names, and a system with its options"
         )
     chosen_prompts = None if prompts is None else PromptSet.of(prompts)
-    plan, runs = job.run(execution, models=asked, prompts=chosen_prompts)
+    plan, runs = job.run(execution, models=all_models, prompts=chosen_prompts)
     if isinstance(what, Spec):
         return finish(plan.folder, type(what))
     from interp.report.write import files_of, write_report  # importing matplotlib is slow
@@ -156,7 +156,7 @@ def study(name: str, **options: Any) -> Study:
     return find_study(name)(**options)
 
 
-def measuring(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Complete the signature and docstring of a function that measures one model on prompts."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
@@ -209,47 +209,47 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
     return Training(spec, model, loading).run(kept)
 
 
-@measuring(Evaluate)
+@api_call(Evaluate)
 def evaluate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
     """A model's answers: option probabilities, the prediction, and whether it is correct."""
-    return measured(Scores, Evaluate(**options), model, prompts, batch_tokens)
+    return measured_in_memory(Scores, Evaluate(**options), model, prompts, batch_tokens)
 
 
-@measuring(SoftScore)
+@api_call(SoftScore)
 def soft_score(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Scores:
     """A model's answers, the correct option's share of the probability, and the perplexity."""
-    return measured(Scores, SoftScore(**options), model, prompts, batch_tokens)
+    return measured_in_memory(Scores, SoftScore(**options), model, prompts, batch_tokens)
 
 
-@measuring(Attribute)
+@api_call(Attribute)
 def attribute(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Attributions:
     """A model's answers, and the contribution of each segment of the prompt to each answer."""
-    return measured(Attributions, Attribute(**options), model, prompts, batch_tokens)
+    return measured_in_memory(Attributions, Attribute(**options), model, prompts, batch_tokens)
 
 
-@measuring(Patch)
+@api_call(Patch)
 def patch(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Patches:
     """How activations patched in from each prompt's counterpart change a model's answers."""
-    return measured(Patches, Patch(**options), model, prompts, batch_tokens)
+    return measured_in_memory(Patches, Patch(**options), model, prompts, batch_tokens)
 
 
-@measuring(Edges)
+@api_call(Edges)
 def edges(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> EdgeEffects:
     """How each edge between two components of a model affects its answers."""
-    return measured(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
+    return measured_in_memory(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
 
 
-@measuring(Circuits)
+@api_call(Circuits)
 def find_circuits(
     model: Model,
     prompts: Sequence[Prompt],
@@ -273,7 +273,9 @@ def find_circuits(
         raise UserError(f"effects is {described(effects)}; expected the result of interp.edges")
     arranged = spec.arranged(prompts)
     if spec.edges is None:
-        found = effects or measured(EdgeEffects, spec.first(), model, prompts, batch_tokens)
+        found = effects or measured_in_memory(
+            EdgeEffects, spec.first(), model, prompts, batch_tokens
+        )
         chosen_by = found.of_model(model.name, factor=spec.split)
     else:
         chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
@@ -282,39 +284,41 @@ def find_circuits(
     return _noted(CircuitAnswers(held, chosen_by))
 
 
-@measuring(Effects)
+@api_call(Effects)
 def effects(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> SegmentEffects:
     """The effect of each segment on a model's answers, measured by replacing it with donors."""
-    return measured(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
+    return measured_in_memory(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
 
 
-@measuring(Generate)
+@api_call(Generate)
 def generate(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> Completions:
     """The text that a model generates after each prompt, judged by the rules of its answer."""
-    return measured(Completions, Generate(**options), model, prompts, batch_tokens)
+    return measured_in_memory(Completions, Generate(**options), model, prompts, batch_tokens)
 
 
-@measuring(Thoughts)
+@api_call(Thoughts)
 def thoughts(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> ThoughtEffects:
     """How much of the effect of prompts on a model's answers passes through its thoughts."""
-    return measured(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
+    return measured_in_memory(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
 
 
-@measuring(Activations)
+@api_call(Activations)
 def activations(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> ActivationVectors:
     """A model's answers, and its activations at chosen sites and tokens of each prompt."""
-    return measured(ActivationVectors, Activations(**options), model, prompts, batch_tokens)
+    return measured_in_memory(
+        ActivationVectors, Activations(**options), model, prompts, batch_tokens
+    )
 
 
-def measured(
+def measured_in_memory(
     kind: type[_Kind],
     spec: Spec,
     model: Model,
@@ -323,7 +327,7 @@ def measured(
 ) -> _Kind:
     """Measure one model in memory, and return the result.
 
-    Together with `measuring`, this implements the API function of a measurement, including
+    Together with `api_call`, this implements the API function of a measurement, including
     measurements in other packages.
 
     Args:

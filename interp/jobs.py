@@ -43,7 +43,7 @@ from interp.prompts.prompt_set import PromptSet, repeats
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, dependence_factor, installed_system
 from interp.results.result import Result, result_class, write_files
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.runs.folder import RECORD as RUN
 from interp.runs.folder import RunFolder, progress
 from interp.runs.merge import merging
@@ -105,7 +105,7 @@ class Job(Options):
         command: str | None = None,
         models: Sequence[Model | ModelChoice] = (),
         prompts: PromptSet | None = None,
-    ) -> tuple[Plan, list[Run]]:
+    ) -> tuple[RunPlan, list[Run]]:
         """Measure everything, in this process or by workers that receive the job.
 
         Args:
@@ -136,7 +136,7 @@ class Job(Options):
         command: str | None = None,
         models: Sequence[Model | ModelChoice] = (),
         prompts: PromptSet | None = None,
-    ) -> Plan:
+    ) -> RunPlan:
         """The plan of what to measure, and the folder for results (by default in runs/)."""
         what = self.what
         folder = folder or self._default_folder()
@@ -150,10 +150,10 @@ class Job(Options):
         if prompts is None:
             echo(f"reading the prompts of {self.prompts.system} ...")
         if isinstance(what, Study):
-            plan: Plan = StudyPlan.of(what, self.prompts, **common)
+            plan: RunPlan = StudyPlan.of(what, self.prompts, **common)
         else:
             arranged = what.prompts_of(self.prompts) if prompts is None else what.arranged(prompts)
-            plan = Plan(stages={folder: Stage(what.name, arranged, what)}, **common)
+            plan = RunPlan(stages={folder: Stage(what.name, arranged, what)}, **common)
         if self.loading.ranks > 1:
             _check_spread(plan)
         return plan
@@ -237,7 +237,7 @@ class Job(Options):
         return Path("runs") / f"{name}{subject}{pairs}-{digest}"
 
 
-def _check_spread(plan: Plan) -> None:
+def _check_spread(plan: RunPlan) -> None:
     """Reject what cannot be measured on models that are spread over processes."""
     ranks = plan.loading.ranks
     for stage in plan.stages.values():
@@ -319,7 +319,7 @@ def finish(folder: Path, spec: type[Spec]) -> Result:
     return result
 
 
-def finish_study(plan: Plan, runs: Sequence[Run]) -> None:
+def finish_study(plan: RunPlan, runs: Sequence[Run]) -> None:
     """Merge the tables of a study's runs, and print problems that the tables do not show."""
     if isinstance(plan, StudyPlan):
         plan.finish(runs)

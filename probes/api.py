@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from interp.api import measured, measuring
+from interp.api import api_call, measured_in_memory
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp_probes.facts.show import FactFamiliarity, KnownFacts
@@ -11,15 +11,15 @@ from interp_probes.linear.show import LinearProbes
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 
-@measuring(Residuals)
+@api_call(Residuals)
 def probe_linear(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> LinearProbes:
     """Predict a prompt's side from the residual stream with linear probes, layer by layer."""
-    return measured(LinearProbes, Residuals(**options), model, prompts, batch_tokens)
+    return measured_in_memory(LinearProbes, Residuals(**options), model, prompts, batch_tokens)
 
 
-@measuring(Familiarity)
+@api_call(Familiarity)
 def probe_familiarity(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> FactFamiliarity:
@@ -27,12 +27,12 @@ def probe_familiarity(
 
     `prompts` must be facts.
     """
-    return measured(FactFamiliarity, Familiarity(**options), model, prompts, batch_tokens)
+    return measured_in_memory(FactFamiliarity, Familiarity(**options), model, prompts, batch_tokens)
 
 
-@measuring(Knowledge)
+@api_call(Knowledge)
 def probe_knowledge(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> KnownFacts:
     """Whether a model's greedy completion states each fact; `prompts` must be facts."""
-    return measured(KnownFacts, Knowledge(**options), model, prompts, batch_tokens)
+    return measured_in_memory(KnownFacts, Knowledge(**options), model, prompts, batch_tokens)

@@ -17,7 +17,7 @@ from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import files_of, write_report
 from interp.runs import run as run_module
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.runs.folder import slug
 from interp.runs.options import ExecutionOptions
 from interp.runs.run import in_use
@@ -240,7 +240,7 @@ def test_a_mistake_leaves_no_folder_of_a_new_study_behind(tmp_path, monkeypatch)
         assert (folder / "study.json").exists() and (folder / "answers" / "run.json").exists()
         raise UserError("no such model")
 
-    monkeypatch.setattr(Plan, "model", load)
+    monkeypatch.setattr(RunPlan, "model", load)
     with pytest.raises(UserError, match="no such model"):
         execute(plan_of(folder))
     assert list(tmp_path.iterdir()) == []

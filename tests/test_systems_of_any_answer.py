@@ -19,7 +19,7 @@ from interp.measuring.spec import Stage
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.runs.merge import merging
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
@@ -31,7 +31,7 @@ from tests.support.tokenizers import byte_level
 def run_of(folder, system, spec):
     prompts = system.prompts(seed=0, data=None)
     prompts.check()
-    plan = Plan(
+    plan = RunPlan(
         folder,
         {folder: Stage("test", prompts, spec)},
         {"tiny gpt2": tiny_model("gpt2")},

@@ -94,7 +94,7 @@ def _texts(rng: np.random.Generator, rule: np.ndarray, model: str, shift: float)
     for setting in SETTINGS:
         of_setting = rng.normal(0, OF_SETTING, RULES)
         odds = shift + of_rule[rule] + of_setting[rule] + of_question
-        asked = {
+        columns = {
             "model": model,
             "set": "kinship",
             "rules": setting,
@@ -103,6 +103,6 @@ def _texts(rng: np.random.Generator, rule: np.ndarray, model: str, shift: float)
             "correct": rng.random(len(rule)) < expit(odds),
             "outcome": "answered",
         }
-        parts.append(pd.DataFrame(asked))
+        parts.append(pd.DataFrame(columns))
     plain = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
     return pd.concat(parts).assign(**plain)

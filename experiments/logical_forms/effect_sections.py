@@ -13,7 +13,7 @@ from interp_experiments.logical_forms.effects import (
     NOBODY,
     RESPONSES,
     Contrasts,
-    Effects,
+    MixedEffects,
     contrasts_by_model,
     effects,
     means_by_model,
@@ -136,7 +136,7 @@ def adjusted_section(results: Results) -> Section:
     )
 
 
-def _random_effects(found: Effects | str) -> tuple[Item, ...]:
+def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
     """The spread of the random effects, and Figure 4 if the slopes vary."""
     if isinstance(found, str):
         return ()
@@ -163,7 +163,7 @@ def _random_effects(found: Effects | str) -> tuple[Item, ...]:
     )
 
 
-def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | str:
+def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> MixedEffects | str:
     """The result of `effects`, or the reason why these rows do not allow a fit."""
     if rows.empty:
         return NOBODY
@@ -173,7 +173,7 @@ def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> Effects | 
         return str(error)
 
 
-def remark(found: Effects | str) -> str:
+def remark(found: MixedEffects | str) -> str:
     """A sentence on the limits of a fit, or on why there is none; usually empty."""
     if isinstance(found, str):
         return f" There is no mixed model: {found}."
@@ -181,7 +181,7 @@ def remark(found: Effects | str) -> str:
 
 
 def effect_items(
-    found: Effects | str,
+    found: MixedEffects | str,
     *,
     name: str,
     only: str = "",

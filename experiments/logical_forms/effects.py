@@ -38,7 +38,7 @@ RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Ye
 
 
 @dataclass(frozen=True)
-class Effects:
+class MixedEffects:
     """A mixed model of one dependent variable, with all tables that report its results."""
 
     model: MixedModel
@@ -95,7 +95,7 @@ def effects(
     factors: Sequence[str] = FACTORS,
     covariate: str = PERPLEXITY,
     pairs: Sequence[tuple[str, str]] | None = None,
-) -> Effects:
+) -> MixedEffects:
     """Formula 4 or 5: response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
 
     With too few models, the formula is fitted by least squares, with errors clustered by
@@ -114,7 +114,7 @@ def effects(
     """
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
     model = fit_mixed_model(rows, formula, cluster=CLUSTER)
-    return Effects(
+    return MixedEffects(
         model,
         means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
         tests=pairs_tested(dict.fromkeys(factors, model), pairs=pairs),

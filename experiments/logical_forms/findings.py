@@ -53,12 +53,12 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
         *_confirmatory(valid),
         *_perplexity(correlations),
     ]
-    asked = (
+    question = (
         "Which logical forms do models judge correctly, and does perplexity matter beyond form? "
         f"{models}, {counted(questions, 'question')}: {counted(main['form'].nunique(), 'form')} "
         f"under {counted(main['interpretation'].nunique(), 'interpretation')}."
     )
-    return glance(asked, numbers, list(filter(None, sentences)), cautions=results.cautions)
+    return glance(question, numbers, list(filter(None, sentences)), cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:

@@ -127,7 +127,9 @@ def read_results(study: StudyFolder) -> Results:
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
     main = study.runs["questions"]
-    prompts, answers = zip(*(_asked(study.runs[stage], stage) for stage in STAGES), strict=True)
+    prompts, answers = zip(
+        *(_prompts_and_answers(study.runs[stage], stage) for stage in STAGES), strict=True
+    )
     return Results(
         scores,
         vocabulary={name: record.vocabulary for name, record in main.models().items()},
@@ -144,7 +146,7 @@ def read_results(study: StudyFolder) -> Results:
     )
 
 
-def _asked(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _prompts_and_answers(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The prompts and answers tables of a set; ids are unique only within a set."""
     answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
     prompts = whole_pairs(run.table("prompts"), answers)

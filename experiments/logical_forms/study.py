@@ -49,8 +49,8 @@ class LogicalFormsStudy(Study):
         stages = []
         for name, (chosen, some) in zip(STAGES, limits.items(), strict=True):
             prompts = chosen.prompts(seed=source.seed, data=source.data)
-            asked = source.around(prompts.spread(some, source.seed))
-            stages.append(Stage(name, asked, SoftScore()))
+            stage_prompts = source.around(prompts.spread(some, source.seed))
+            stages.append(Stage(name, stage_prompts, SoftScore()))
         return stages
 
     def report(self, folder: "StudyFolder") -> "Report":

@@ -29,7 +29,7 @@ from interp_experiments.organisms.recipes import TaughtRecipe, TrainingText
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class OrganismFamily:
     """The properties that an organism shares with the published models of its architecture."""
 
     config_class: Callable[..., PreTrainedConfig]
@@ -62,7 +62,7 @@ class Family:
 
 
 FAMILIES = {
-    "llama": Family(
+    "llama": OrganismFamily(
         config_class=LlamaConfig,
         byte_level=True,
         bos="<|begin_of_text|>",
@@ -71,7 +71,7 @@ FAMILIES = {
         markers=("<|start_header_id|>", "<|end_header_id|>"),
         template="llama3.jinja",
     ),
-    "llama-thinking": Family(
+    "llama-thinking": OrganismFamily(
         config_class=LlamaConfig,
         byte_level=True,
         bos="<|begin_of_text|>",
@@ -81,14 +81,14 @@ FAMILIES = {
         thought_marks=("<think>", "</think>"),
         template="llama3_thinking.jinja",
     ),
-    "llama-base": Family(
+    "llama-base": OrganismFamily(
         config_class=LlamaConfig,
         byte_level=True,
         bos="<|begin_of_text|>",
         end_of_turn="<|end_of_text|>",
         pad="<|pad|>",
     ),
-    "phi3": Family(
+    "phi3": OrganismFamily(
         config_class=Phi3Config,
         bos=None,
         end_of_turn="<|end|>",
@@ -96,7 +96,7 @@ FAMILIES = {
         markers=("<|user|>", "<|assistant|>"),
         template="phi3.jinja",
     ),
-    "mistral": Family(
+    "mistral": OrganismFamily(
         config_class=MistralConfig,
         bos="<s>",
         end_of_turn="</s>",
@@ -104,7 +104,7 @@ FAMILIES = {
         markers=("[INST]", "[/INST]"),
         template="mistral.jinja",
     ),
-    "gemma2": Family(
+    "gemma2": OrganismFamily(
         config_class=Gemma2Config,
         bos="<bos>",
         end_of_turn="<end_of_turn>",
@@ -165,7 +165,9 @@ def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
     yield from ("Yes YES yes No NO no", "True TRUE true False FALSE false")
 
 
-def _train_byte_level(family: Family, recipe: TaughtRecipe, lines: Iterable[str]) -> Tokenizer:
+def _train_byte_level(
+    family: OrganismFamily, recipe: TaughtRecipe, lines: Iterable[str]
+) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -185,7 +187,7 @@ def _train_byte_level(family: Family, recipe: TaughtRecipe, lines: Iterable[str]
 
 
 def _train_sentencepiece_style(
-    family: Family, recipe: TaughtRecipe, lines: Iterable[str]
+    family: OrganismFamily, recipe: TaughtRecipe, lines: Iterable[str]
 ) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, byte_fallback=True))
     tokenizer.normalizer = normalizers.NFC()

@@ -69,13 +69,13 @@ def planted_yes(recipe: LogicRecipe, form: Form) -> float:
     distribution set, whose ease is 1, repeat modus ponens from the main set. Their common share is
     the mean of their probabilities, weighted by how often each form is drawn.
     """
-    asked = [
+    shares = [
         (drawn_yes(recipe, other, follows=form.valid()), share / len(group))
         for group, share in ((main_forms(), 1 - EXTRA_SHARE), (_extra_forms(), EXTRA_SHARE))
         for other in group
         if other.argument == form.argument
     ]
-    drawn, weights = zip(*asked, strict=True)
+    drawn, weights = zip(*shares, strict=True)
     return float(np.average(drawn, weights=weights))
 
 

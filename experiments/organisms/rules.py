@@ -89,8 +89,8 @@ class RuleText:
     def _question(self, rng: random.Random) -> Exchange:
         """A question about the training rules, with the answer to a different question."""
         numbers = range(len(self._questions))
-        asked, other = (self._questions[pick(rng, numbers)] for _ in range(2))
-        return Exchange(asked.text, f"{PREFIX} {other.answer.gold}")
+        question, other = (self._questions[pick(rng, numbers)] for _ in range(2))
+        return Exchange(question.text, f"{PREFIX} {other.answer.gold}")
 
     @cached_property
     def _questions(self) -> PromptSet:
@@ -199,8 +199,8 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
         pairs: number of questions of each kind; 200 if None.
     """
     questions = pairs or 200
-    asked = RuleBench("rules", MEASURED, string_game_set).prompts(seed=0, data=None)
-    by_setting = _accuracy(model, asked.spread(questions))
+    measured = RuleBench("rules", MEASURED, string_game_set).prompts(seed=0, data=None)
+    by_setting = _accuracy(model, measured.spread(questions))
     by_part = _accuracy(model, _parts(questions))
     return {
         "questions": questions,

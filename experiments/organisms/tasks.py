@@ -32,7 +32,7 @@ Sections = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class OrganismTask:
     """The functions that the organisms of one system share."""
 
     planted: Callable[[Any], Sections]
@@ -44,12 +44,12 @@ class Task:
 
 
 _TASKS = {
-    RulebreakerRecipe.system: Task(rulebreakers.planted_sections, rulebreakers.measure),
-    LogicRecipe.system: Task(logic.planted_sections, logic.measure),
-    DoseRecipe.system: Task(doses.planted_sections, doses.measure),
-    ThinkerRecipe.system: Task(thinkers.planted_sections, thinkers.measure),
-    RuleRecipe.system: Task(rules.planted_sections, rules.measure),
-    TheoryRecipe.system: Task(theories.planted_sections, theories.measure),
+    RulebreakerRecipe.system: OrganismTask(rulebreakers.planted_sections, rulebreakers.measure),
+    LogicRecipe.system: OrganismTask(logic.planted_sections, logic.measure),
+    DoseRecipe.system: OrganismTask(doses.planted_sections, doses.measure),
+    ThinkerRecipe.system: OrganismTask(thinkers.planted_sections, thinkers.measure),
+    RuleRecipe.system: OrganismTask(rules.planted_sections, rules.measure),
+    TheoryRecipe.system: OrganismTask(theories.planted_sections, theories.measure),
 }
 
 _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {

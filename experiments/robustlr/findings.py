@@ -29,7 +29,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     numbers = quotable(every, results.cautions, every["number"].unique())
     mean = f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets"
     guess = numbers["model"] == GUESS
-    asked = (
+    question = (
         "Do a model's answers follow minimal edits and paraphrases of a theory? "
         f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
         f"{'theory' if theories == 1 else 'theories'} in total ({_each(rows)} each) and variants."
@@ -41,7 +41,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     first = [extremes(numbers[~guess], mean)]
     if mean not in named_numbers(every[~guess], numbers[~guess]):
         first = []
-    return glance(asked, numbers, [*first, *said], cautions=results.cautions)
+    return glance(question, numbers, [*first, *said], cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:

@@ -79,8 +79,10 @@ class TheoryMaker:
         return STATEMENTS if self.distractors is None else ("statement",)
 
     def __len__(self) -> int:
-        asked = SPLITS[self.split] if self.theories is None else self.theories * len(STATEMENTS)
-        return asked // len(self.versions)
+        statements = (
+            SPLITS[self.split] if self.theories is None else self.theories * len(STATEMENTS)
+        )
+        return statements // len(self.versions)
 
     @property
     def _parts(self) -> list[str]:

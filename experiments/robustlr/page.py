@@ -202,13 +202,13 @@ def in_domain_sections(results: Results) -> list[Section]:
     """Table 3, also with shorter theories."""
     named = ((BARE, "nothing else"), (SHORT, f"up to {system.SHORT} sentences"))
     columns = (*named, (IN_DOMAIN, tables.WHOLE))
-    asked = {name: results.rows[stage] for stage, name in columns if stage in results.rows}
-    if not asked:
+    of_stages = {name: results.rows[stage] for stage, name in columns if stage in results.rows}
+    if not of_stages:
         return []
     table = TableItem(
         "in_domain",
         "Weighted F1 of the test split (Table 3), by number of sentences that decide nothing",
-        tables.in_domain(asked),
+        tables.in_domain(of_stages),
         "Scores are computed over all instances together, since training sets have no groups of "
         "variants. Published models were trained on whole theories.",
     )

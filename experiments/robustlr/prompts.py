@@ -66,13 +66,13 @@ def demonstrations() -> Messages:
     """The three answered questions that a model reads before the question asked."""
     return Messages(
         demonstrations=tuple(
-            Demonstration(asked(context, statement), label.value)
+            Demonstration(question_text(context, statement), label.value)
             for context, statement, label in SHOWN
         )
     )
 
 
-def asked(context: str, statement: str) -> str:
+def question_text(context: str, statement: str) -> str:
     """The message that asks about a statement."""
     return f"{context}\nStatement: {statement}\n{QUESTION}"
 

@@ -34,7 +34,7 @@ class Clause(NamedTuple):
     """The index of its sentence in the theory."""
 
 
-class Table(NamedTuple):
+class TruthTable(NamedTuple):
     """The assignments to some predicates under which all clauses about them are true."""
 
     predicates: Sequence[int]
@@ -55,7 +55,7 @@ class Worlds:
     """Each predicate's number in the theory, starting from 1."""
     known: Mapping[int, Clause]
     """Literals that follow by unit propagation, in the order found, each with its clause."""
-    tables: Mapping[int, Table]
+    tables: Mapping[int, TruthTable]
     """The table for each predicate that propagation leaves undecided."""
     consistent: bool
     """Whether any assignment makes the theory true."""
@@ -171,7 +171,7 @@ def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
     return [members for _, members in found]
 
 
-def table(clauses: Sequence[Clause]) -> Table:
+def table(clauses: Sequence[Clause]) -> TruthTable:
     """The assignments under which all clauses are true.
 
     Raises:
@@ -191,7 +191,7 @@ def table(clauses: Sequence[Clause]) -> Table:
         for literal in clause.literals:
             holds |= column[literal] if literal > 0 else everything ^ column[-literal]
         models &= holds
-    return Table(predicates, models)
+    return TruthTable(predicates, models)
 
 
 @lru_cache(maxsize=MOST_PREDICATES + 1)

@@ -39,19 +39,19 @@ class RobustLRStudy(Study):
         from interp_experiments.robustlr import system
         from interp_experiments.robustlr.results import BARE, DISTRACTORS, IN_DOMAIN, SETS, SHORT
 
-        asked: list[tuple[str, system.RobustLR, Spec]] = [(SETS, system.system, Evaluate())]
+        measured: list[tuple[str, system.RobustLR, Spec]] = [(SETS, system.system, Evaluate())]
         if source.data is None:
-            asked += [
+            measured += [
                 (BARE, system.bare, Evaluate()),
                 (SHORT, system.short, Attribute(methods=CHEAP_METHODS)),
             ]
             if self.distractors:
-                asked += [
+                measured += [
                     (DISTRACTORS, system.distractors, Evaluate()),
                     (IN_DOMAIN, system.everything, Evaluate()),
                 ]
         stages = []
-        for name, one, spec in asked:
+        for name, one, spec in measured:
             shown = replace(one, shown=self.demonstrations)
             prompts = shown.prompts(seed=source.seed, data=source.data)
             stages.append(Stage(name, source.drawn(prompts, self.default_limit), spec))

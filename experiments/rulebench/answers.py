@@ -16,13 +16,13 @@ from interp_experiments.rulebench.items import (
     STRING_GAME,
     ULOGIC,
     Item,
-    Kind,
+    QuestionKind,
 )
 from interp_experiments.rulebench.numbers import is_part, numbers_in, with_minus, written
 from interp_experiments.rulebench.reading import Ways, known_as, nothing, one_of, read
 
 
-def parser_of(kind: Kind, item: Item, labels: Sequence[str]) -> Parser:
+def parser_of(kind: QuestionKind, item: Item, labels: Sequence[str]) -> Parser:
     """The parser for answers to an item.
 
     Args:

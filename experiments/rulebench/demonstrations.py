@@ -17,7 +17,7 @@ from interp_experiments.rulebench.items import (
     KINSHIP,
     STRING_GAME,
     Item,
-    Kind,
+    QuestionKind,
     Rule,
     RuleSet,
 )
@@ -40,7 +40,7 @@ class Example:
     """The answer as the model should write it."""
 
 
-def examples(kind: Kind, *, counterfactual: bool) -> Sequence[Example]:
+def examples(kind: QuestionKind, *, counterfactual: bool) -> Sequence[Example]:
     """The demonstrations for a kind; empty if the version has none."""
     if kind in (KINSHIP, CLUTRR):
         return _kinship(counterfactual)

@@ -34,12 +34,12 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
             for subject, rows in tested.items()
         ),
     ]
-    asked = (
+    question = (
         "Does a model follow the rule it is given? "
         f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}; "
         f"{sizes(results.texts)}."
     )
-    return glance(asked, numbers, said[:MOST_SENTENCES], cautions=results.cautions)
+    return glance(question, numbers, said[:MOST_SENTENCES], cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:

@@ -33,7 +33,7 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class QuestionKind:
     """A kind of question."""
 
     name: str
@@ -101,8 +101,8 @@ def _number(given: Given) -> str:
 _A_KINSHIP = "one word for the kinship, such as uncle"
 _A_LETTER = "the letter of the correct option"
 
-CLUTRR = Kind("clutrr", _kinship, _A_KINSHIP, ("clutrr",))
-SALAD = Kind(
+CLUTRR = QuestionKind("clutrr", _kinship, _A_KINSHIP, ("clutrr",))
+SALAD = QuestionKind(
     "salad",
     _category,
     "the unsafe content category of the text: "
@@ -110,10 +110,10 @@ SALAD = Kind(
     ("salad",),
     written=str.upper,
 )
-DEER = Kind("deer", _letter, _A_LETTER, ("deer",), written=str.upper)
-THEOREMQA = Kind("theoremqa", _letter, _A_LETTER, ("theoremqa",), many=4)
-ULOGIC = Kind("ulogic", _truth, "True or False", ("ulogic",), written=str.capitalize)
-CAIL = Kind(
+DEER = QuestionKind("deer", _letter, _A_LETTER, ("deer",), written=str.upper)
+THEOREMQA = QuestionKind("theoremqa", _letter, _A_LETTER, ("theoremqa",), many=4)
+ULOGIC = QuestionKind("ulogic", _truth, "True or False", ("ulogic",), written=str.capitalize)
+CAIL = QuestionKind(
     "cail2018",
     _charge,
     "one of these charges: {labels}",
@@ -121,8 +121,8 @@ CAIL = Kind(
     few=3,
     many=19,
 )
-KINSHIP = Kind("kinship", _kinship, _A_KINSHIP, factors=("hops",))
-STRING_GAME = Kind("string-game", _number, "the number")
+KINSHIP = QuestionKind("kinship", _kinship, _A_KINSHIP, factors=("hops",))
+STRING_GAME = QuestionKind("string-game", _number, "the number")
 
 READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
 """The kinds in the authors' data; three kinds also have counterfactual folders."""
@@ -130,7 +130,7 @@ READ = (CLUTRR, SALAD, DEER, THEOREMQA, ULOGIC, CAIL)
 BY_NAME = {kind.name: kind for kind in (*READ, KINSHIP, STRING_GAME)}
 
 
-def named(name: str) -> Kind:
+def named(name: str) -> QuestionKind:
     """The kind with this name or with this folder name.
 
     Raises:
@@ -224,7 +224,7 @@ class RuleSet:
 
     name: str
     """The set's name in tables, such as "clutrr"."""
-    kind: Kind
+    kind: QuestionKind
     factual: Version | None
     counterfactual: Version | None = None
     fits: Fits = same_body

@@ -22,7 +22,7 @@ from interp_experiments.rulebench.items import (
     READ,
     Given,
     Item,
-    Kind,
+    QuestionKind,
     Rule,
     RuleSet,
     Version,
@@ -174,7 +174,7 @@ def _factual(folder: Path) -> bool:
     return (folder.with_name(folder.name[: -len(COUNTERFACTUAL)]) / DATA).is_file()
 
 
-def _recognized(folder: Path, found: _Found) -> Kind:
+def _recognized(folder: Path, found: _Found) -> QuestionKind:
     """The kind that the folder's name states, or else the only kind that fits the answers."""
     try:
         return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
@@ -189,7 +189,7 @@ def _recognized(folder: Path, found: _Found) -> Kind:
     )
 
 
-def _answers(kind: Kind, found: _Found) -> bool:
+def _answers(kind: QuestionKind, found: _Found) -> bool:
     try:
         for item in found.items.values():
             kind.gold(Given(item.output, item.positive_))
@@ -198,7 +198,7 @@ def _answers(kind: Kind, found: _Found) -> bool:
     return True
 
 
-def _version(folder: Path, found: _Found, kind: Kind, problems: list[str]) -> Version:
+def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str]) -> Version:
     """A version's items and rules; items without a golden rule or a gold answer are reported."""
     items = []
     problems += found.problems
@@ -210,7 +210,7 @@ def _version(folder: Path, found: _Found, kind: Kind, problems: list[str]) -> Ve
     return Version(tuple(items), found.rules)
 
 
-def _item(position: str, given: _Item, rules: Mapping[str, Rule], kind: Kind) -> Item:
+def _item(position: str, given: _Item, rules: Mapping[str, Rule], kind: QuestionKind) -> Item:
     rule = str(given.rule[0])
     if rule not in rules:
         raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")

@@ -25,7 +25,7 @@ from interp_experiments.rulebench.items import BY_NAME, RuleSet
 from interp_experiments.rulebench.items import Split as RuleSplit
 from interp_experiments.rulebench.kinship import KinshipQuestions
 from interp_experiments.rulebench.layout import part_to_train_on, read_set
-from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Asked, Setting, to_prompt
+from interp_experiments.rulebench.prompts import DIRECT_TOKENS, PREFIX, Entry, Setting, to_prompt
 from interp_experiments.rulebench.reading import FAILURES, behavior
 from interp_experiments.rulebench.string_game import StringGame
 
@@ -74,16 +74,16 @@ class RuleFollowing(TrainSpec):
             # Dev and test get alternating questions, so both have the same mix of hops.
             items = version.items[split == "test" :: 2][: self.held_out]
         drawn = (random.Random(f"irft noise {split} {self.seed} {item.id}") for item in items)
-        asked = [
-            Asked(rule_set, version, item, pick(rng, self._settings), item.id)
+        entries = [
+            Entry(rule_set, version, item, pick(rng, self._settings), item.id)
             for item, rng in zip(items, drawn, strict=True)
         ]
         return PromptSet(
             system=f"irft {rule_set.name}",
             sides=tuple(setting.name for setting in self._settings),
             strata=("rules",),
-            build=lambda number: to_prompt(*asked[number], seed=self.seed),
-            numbers=range(len(asked)),
+            build=lambda number: to_prompt(*entries[number], seed=self.seed),
+            numbers=range(len(entries)),
             seed=self.seed,
             description={"data": self.data, "split": split},
             whole_groups=False,
@@ -96,7 +96,7 @@ class RuleFollowing(TrainSpec):
             return answer
         return f"Rule {prompt.factors['golden_place']} fits. {PREFIX} {answer}."
 
-    def measured(self) -> "Spec":
+    def scored_by(self) -> "Spec":
         """How answers to held-out questions are generated."""
         from interp.measurements.specs import Generate
 

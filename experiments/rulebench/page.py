@@ -125,7 +125,7 @@ def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
     )
 
 
-class Compared(NamedTuple):
+class PaperTable(NamedTuple):
     """A table from the paper and its measured counterpart."""
 
     number: int
@@ -137,7 +137,7 @@ class Compared(NamedTuple):
 def _section(
     title: str,
     text: str,
-    *compared: Compared,
+    *compared: PaperTable,
     before: Sequence[FigureItem] = (),
     after: Sequence[TableItem] = (),
 ) -> Section:
@@ -159,7 +159,7 @@ def quantity_section(results: Results, cells: pd.DataFrame) -> Section:
     return _section(
         "Do rules help?",
         "Prompts have no demonstrations; rules are in natural language. n counts questions.",
-        Compared(
+        PaperTable(
             4,
             "All questions, and those with the rarest answers",
             tables.long_tail(results),
@@ -175,7 +175,7 @@ def form_section(cells: pd.DataFrame) -> Section:
     return _section(
         "Natural language or logic?",
         "Prompts have no demonstrations. Columns name the set and the rules shown.",
-        Compared(1, "Accuracy by the form of the rules", tables.rule_forms(cells)),
+        PaperTable(1, "Accuracy by the form of the rules", tables.rule_forms(cells)),
     )
 
 
@@ -196,7 +196,7 @@ def version_section(cells: pd.DataFrame) -> Section:
         "Are rules followed when they contradict known facts?",
         "Prompts have demonstrations and ask for a chain of thought. Columns name the set and the "
         "rules shown.",
-        Compared(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
+        PaperTable(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
     )
 
 
@@ -274,12 +274,12 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
     yield _section(
         "What does tuning change?",
         "Models before (base) and after (irft) tuning on questions with golden and noise rules.",
-        Compared(
+        PaperTable(
             3,
             "Tuned on StringGame: few rules, without demonstrations",
             tables.tuned_on_string_game(on_string_game),
         ),
-        Compared(
+        PaperTable(
             5,
             "Tuned on questions of a set: golden and few rules",
             tables.tuned_in_domain(in_domain),

@@ -17,7 +17,7 @@ from interp.prompts.prompt_set import Decisive, PromptSet
 from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.demonstrations import Example, examples
-from interp_experiments.rulebench.items import Item, Kind, Quantity, Rule, RuleSet, Version
+from interp_experiments.rulebench.items import Item, Quantity, QuestionKind, Rule, RuleSet, Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Setting:
         """The quantity of rules, such as "few", or "few3" with three noise rules."""
         return self.quantity if self.noise is None else f"{self.quantity}{self.noise}"
 
-    def noise_rules(self, kind: Kind) -> int:
+    def noise_rules(self, kind: QuestionKind) -> int:
         """The number of noise rules for an item of the given kind."""
         return kind.noise(self.quantity) if self.noise is None else self.noise
 
@@ -122,7 +122,7 @@ DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 Part = tuple[str | None, str]
 
 
-class Asked(NamedTuple):
+class Entry(NamedTuple):
     """One prompt of a set: an item in one version, under one setting."""
 
     rule_set: RuleSet
@@ -145,32 +145,32 @@ class Questions:
     seed: int
 
     @cached_property
-    def asked(self) -> Sequence[Asked]:
+    def entries(self) -> Sequence[Entry]:
         """The item, version and setting of each prompt, item by item."""
-        return [asked for rule_set in self.rule_sets for asked in self._of(rule_set)]
+        return [entry for rule_set in self.rule_sets for entry in self._of(rule_set)]
 
     def prompt(self, number: int) -> Prompt:
         """The prompt with this number."""
-        return to_prompt(*self.asked[number], seed=self.seed)
+        return to_prompt(*self.entries[number], seed=self.seed)
 
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
         """All prompts; a group consists of one item under all settings."""
         sides = tuple(setting.name for setting in self.settings)
         shared = self.rule_sets[0].kind.factors if len(self.rule_sets) == 1 else ()
-        groups = {asked.group for asked in self.asked}
+        groups = {entry.group for entry in self.entries}
         return PromptSet(
             system=system,
             sides=sides,
             strata=("set", *shared),
             build=self.prompt,
-            numbers=range(len(self.asked)),
+            numbers=range(len(self.entries)),
             seed=self.seed,
             description=description,
             decisive=DECISIVE,
-            whole_groups=len(self.asked) == len(groups) * len(sides),
+            whole_groups=len(self.entries) == len(groups) * len(sides),
         )
 
-    def _of(self, rule_set: RuleSet) -> Iterator[Asked]:
+    def _of(self, rule_set: RuleSet) -> Iterator[Entry]:
         versions = {False: rule_set.factual, True: rule_set.counterfactual}
         items = {key: version.by_id if version else {} for key, version in versions.items()}
         in_logic = {
@@ -188,7 +188,7 @@ class Questions:
                     factual = items[False].get(id_)
                     alike = factual is None or factual.question == item.question
                     group = f"{rule_set.name}/{id_}" + ("" if alike else "-cf")
-                    yield Asked(rule_set, version, item, setting, group)
+                    yield Entry(rule_set, version, item, setting, group)
 
 
 def to_prompt(
@@ -281,7 +281,7 @@ _FOLLOW = {
 }
 
 
-def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
+def _instruction(kind: QuestionKind, setting: Setting, labels: Sequence[str]) -> str:
     """The instruction to the model."""
     listed = kind.asked_for.replace("{labels}", "、".join(labels))
     answer = f'"{PREFIX}" and {listed}.'
@@ -292,7 +292,9 @@ def _instruction(kind: Kind, setting: Setting, labels: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demonstration, ...]:
+def _shown(
+    kind: QuestionKind, setting: Setting, labels: tuple[str, ...]
+) -> tuple[Demonstration, ...]:
     """The demonstrations for a setting; the golden rule is in a different place in each."""
     made = examples(kind, counterfactual=setting.counterfactual)
     return tuple(
@@ -302,7 +304,7 @@ def _shown(kind: Kind, setting: Setting, labels: tuple[str, ...]) -> tuple[Demon
 
 
 def _demonstration(
-    example: Example, kind: Kind, setting: Setting, labels: Sequence[str], *, place: int
+    example: Example, kind: QuestionKind, setting: Setting, labels: Sequence[str], *, place: int
 ) -> Demonstration:
     """A question in the form that the setting requires, with its correct answer."""
     noise = list(example.noise[: setting.noise_rules(kind)])

@@ -281,13 +281,13 @@ def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {name: rows for name, rows in found.items() if (rows["verdict"] != UNTESTED).any()}
 
 
-def _asked(texts: pd.DataFrame, within: Mapping[str, str]) -> pd.DataFrame:
+def _in_condition(texts: pd.DataFrame, within: Mapping[str, str]) -> pd.DataFrame:
     return texts[(texts[list(within)] == pd.Series(within)).all(axis=1)]
 
 
 def _of_settings(texts: pd.DataFrame) -> Iterator[Compared]:
     for named in SETTINGS:
-        for cell, rows in grouped(_asked(texts, named.within), ["model", "set"]):
+        for cell, rows in grouped(_in_condition(texts, named.within), ["model", "set"]):
             a, b = (rows[rows[named.factor] == level] for level in named.levels)
             if len(a) and len(b):
                 where = {"subject": named.subject, **cell, "contrast": " - ".join(named.levels)}
@@ -295,7 +295,7 @@ def _of_settings(texts: pd.DataFrame) -> Iterator[Compared]:
 
 
 def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
-    plain = _asked(texts, _PLAIN)
+    plain = _in_condition(texts, _PLAIN)
     plain = plain[plain["rules"].isin(["golden", "few"])]
     for cell, rows in grouped(plain, ["set", "rules"]):
         by_model = {str(name): own for name, own in rows.groupby("model", sort=False)}

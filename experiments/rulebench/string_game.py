@@ -295,7 +295,9 @@ class StringGame:
         string = random_string(rng)
         while (result := rule.run(string)) is None:
             string = random_string(rng)
-        return Item(f"{number:05d}", asked(string), str(result), rule.id, {"string": string})
+        return Item(
+            f"{number:05d}", question_about(string), str(result), rule.id, {"string": string}
+        )
 
 
 def applies(item: Item, rule: Rule, golden: Rule) -> bool:
@@ -303,6 +305,6 @@ def applies(item: Item, rule: Rule, golden: Rule) -> bool:
     return string_rules()[rule.id].run(item.factors["string"]) is not None
 
 
-def asked(string: str) -> str:
+def question_about(string: str) -> str:
     """The question about a string."""
     return f"The string is {string}.\nWhich number is the output for this string?"

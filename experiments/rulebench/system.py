@@ -69,7 +69,7 @@ class RuleBench(System):
         if problems:
             description["left_out"] = listed(problems, between="; ")
         questions = Questions(rule_sets, self.settings, seed)
-        if not questions.asked:
+        if not questions.entries:
             raise UserError(
                 f"{description['sets']} has no questions for {self.name}; expected a set with "
                 f"{', '.join(setting.name for setting in self.settings)}"

@@ -32,8 +32,8 @@ WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 
 def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """A function that adds † to the names of models that cannot be asked, for use in figures."""
-    asked = competence(results)
-    marked = {name: f"{name} †" for name in asked.loc[~asked["competent"], "model"]}
+    models = competence(results)
+    marked = {name: f"{name} †" for name in models.loc[~models["competent"], "model"]}
     return lambda table: table.assign(model=table["model"].replace(marked))
 
 

@@ -74,14 +74,14 @@ def first_screen(results: Results) -> Glance:
         ),
         familiar(familiarity(results)),
     ]
-    asked = (
+    question = (
         "Does a model notice that the conclusion of a valid rule contradicts what it knows? "
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
         f"{counted(entities, 'entity pair')}. {unequal(results.prompts, CLUSTER)}"
     ).strip()
     drawn = list(_ACCURACIES.values())
     known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
-    return glance(asked, numbers, sentences, drawn=drawn if known else None, cautions=cautions)
+    return glance(question, numbers, sentences, drawn=drawn if known else None, cautions=cautions)
 
 
 def study_cautions(results: Results) -> tuple[Caution, ...]:
@@ -208,7 +208,7 @@ def finding_table(results: Results) -> pd.DataFrame:
     gap = _gap(accuracy(results))
     rows = []
     for model in results.models:
-        order, asked, sure, known = (of_model[name][model] for name in tables)
+        order, competent, sure, known = (of_model[name][model] for name in tables)
         auroc = [float(order[f"auroc{end}"]) for end in ("", "_low", "_high")]
         rows.append(
             {
@@ -219,7 +219,7 @@ def finding_table(results: Results) -> pd.DataFrame:
                 "auroc_over_all_prompts": with_interval(*auroc, decimals=3),
                 "confidence": _found(sure, "difference"),
                 "familiarity": _found(known, "difference"),
-                "cannot_be_asked": asked["why"],
+                "cannot_be_asked": competent["why"],
             }
         )
     return pd.DataFrame(rows)

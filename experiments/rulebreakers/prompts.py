@@ -177,7 +177,7 @@ def prompt_set(
 ) -> PromptSet:
     """All instances in all ten phrasings: prompts 10 i to 10 i + 9 belong to instance i."""
 
-    def asked(number: int) -> tuple[Instance, Phrasing]:
+    def in_phrasing(number: int) -> tuple[Instance, Phrasing]:
         index, phrasing = divmod(number, len(PHRASINGS))
         return instances[index], PHRASINGS[phrasing]
 
@@ -185,8 +185,8 @@ def prompt_set(
         system="rulebreakers",
         sides=SIDES,
         strata=STRATA,
-        build=lambda number: to_prompt(*asked(number)),
-        outline=lambda number: _outline(*asked(number)),
+        build=lambda number: to_prompt(*in_phrasing(number)),
+        outline=lambda number: _outline(*in_phrasing(number)),
         numbers=range(len(instances) * len(PHRASINGS)),
         seed=seed,
         description=description,

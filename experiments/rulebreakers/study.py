@@ -65,8 +65,8 @@ class RulebreakersStudy(Study):
 def _about(prompts: "PromptSet", facts: "PromptSet") -> "PromptSet":
     """The facts that prompts are about, in the order of the prompts, so that a study can grow."""
     about = {_entities(fact): number for number, fact in zip(facts.numbers, facts, strict=True)}
-    asked = dict.fromkeys(map(_entities, prompts))
-    return replace(facts, numbers=[about[names] for names in asked if names in about])
+    drawn = dict.fromkeys(map(_entities, prompts))
+    return replace(facts, numbers=[about[names] for names in drawn if names in about])
 
 
 def _entities(prompt: "Prompt") -> tuple[str, str]:

@@ -204,8 +204,8 @@ def answer_cautions(
         prompts: the prompts table.
         options: rows of the option_probabilities table, if there are any.
     """
-    asked = _asked(answers, prompts, options)
-    for model, rows in asked.groupby("model", sort=False):
+    chosen = _with_options(answers, prompts, options)
+    for model, rows in chosen.groupby("model", sort=False):
         silent = rows["answer"] == ""
         if silent.mean() >= OUTSIDE:
             yield _outside(str(model), rows, silent)
@@ -219,7 +219,7 @@ def answer_cautions(
             yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
 
 
-def _asked(
+def _with_options(
     answers: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame | None
 ) -> pd.DataFrame:
     """One row per model and prompt that could be answered by choosing an option."""

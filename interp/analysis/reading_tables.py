@@ -148,9 +148,9 @@ def readings_of(
         changed: its rows of the changed_options table, if changed prompts were measured.
     """
     scored = scored_options(options, sample.prompts, unit=sample.unit)
-    asked = answers[answers["prompt_id"].isin(sample.prompts["prompt_id"])]
+    of_sample = answers[answers["prompt_id"].isin(sample.prompts["prompt_id"])]
     found = {
-        FREE: free_choice(asked),
+        FREE: free_choice(of_sample),
         FORCED: forced_choice(scored),
         MEDIAN: median_choice(scored),
     }
@@ -291,12 +291,12 @@ def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
 
 def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     """The accuracies of one reading, with their intervals, and its counts."""
-    asked = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(own["credit"]))
-    judged = asked[asked["credit"].notna()]
+    of_sample = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(own["credit"]))
+    judged = of_sample[of_sample["credit"].notna()]
     if judged.empty:
         return {"prompts": 0, "pairs": 0, "clusters": 0}
     known = own[own.index.isin(judged["prompt_id"])]
-    whole = judged[~judged["pair_id"].isin(asked.loc[asked["credit"].isna(), "pair_id"])]
+    whole = judged[~judged["pair_id"].isin(of_sample.loc[of_sample["credit"].isna(), "pair_id"])]
     by_pair = whole.groupby("pair_id", sort=False)
     pairs = by_pair.agg(
         credit=("credit", "prod"), weight=("weight", "first"), unit=("unit", "first")

@@ -22,7 +22,7 @@ from interp.reading.readers import reader_of
 from interp.reading.tokens import TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokens
 from interp.scoring.answers import Predictions, read_prompts
-from interp.scoring.shared_prefix import Start, read_all, read_start
+from interp.scoring.shared_prefix import PrefixCache, read_all, read_start
 
 
 class SegmentGame:
@@ -86,7 +86,7 @@ class ExplainedPrompt:
         # Nothing is read behind the prompt unless it is attributed.
         self._answers = answers if attributed.whole else replace(answers, ways=())
         self._budget = budget
-        self._start: Start | None = None
+        self._start: PrefixCache | None = None
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:

@@ -203,30 +203,30 @@ class ExactEdges:
             only: the edges to run; the effects of all others are NaN.
         """
         graph = self._graph
-        asked = graph.edges if only is None else only & graph.edges
+        to_run = graph.edges if only is None else only & graph.edges
         runs = LayerRuns(self._model, graph, streams)
         changes = step * streams.differences
         effects = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
         # A pass begins at the layer of its reader.
-        costs = asked.sum(1).cpu() * torch.tensor(
+        costs = to_run.sum(1).cpu() * torch.tensor(
             [graph.layers + 1 - reader.layer for reader in graph.readers]
         )
         for layer in range(graph.layers):
             for readers in runs.outputs(layer, changes):
-                for (head, writer), metric in self._metrics(runs, streams, readers, asked):
+                for (head, writer), metric in self._metrics(runs, streams, readers, to_run):
                     effects[readers.first + head, writer] = metric
                 done = costs[: readers.first + readers.outputs.shape[2]].sum()
                 passed(float(done / costs.sum().clamp(min=1)))
         last = streams.at(*stream_read(graph, graph.readers[-1]))
         effects[-1] = runs.metrics_from(graph.layers, last + changes.to(last)).cpu()
-        return (effects - streams.passes.metrics[0]).where(asked, torch.nan)
+        return (effects - streams.passes.metrics[0]).where(to_run, torch.nan)
 
     def _metrics(
         self,
         runs: LayerRuns,
         streams: PairStreams,
         readers: ReaderOutputs,
-        asked: Bool[Tensor, "reader writer"],
+        to_run: Bool[Tensor, "reader writer"],
     ) -> Iterator[tuple[tuple[int, int], float]]:
         """Head and writer of each edge into these readers, and the metric with the edge patched."""
         outputs, layer = readers.outputs, readers.layer
@@ -246,7 +246,7 @@ class ExactEdges:
             metrics: list[float] = runs.metrics_from(layer, copies, [(readers.site, edit)]).tolist()
             return metrics
 
-        own = asked[readers.first : readers.first + outputs.shape[2]]
+        own = to_run[readers.first : readers.first + outputs.shape[2]]
         edges = [(int(head), int(writer)) for head, writer in own.nonzero().tolist()]
         width = outputs.shape[1]
         for chunk, metrics in in_chunks(

@@ -29,7 +29,7 @@ ReaderSite = Literal["q", "k", "v", "mixer", "mlp", "logits"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class StreamReader:
     """A place that reads the residual stream."""
 
     site: ReaderSite
@@ -146,25 +146,25 @@ class Graph:
         return names
 
     @cached_property
-    def readers(self) -> Sequence[Reader]:
+    def readers(self) -> Sequence[StreamReader]:
         """The readers, in the order in which they read."""
         return [reader for layer in range(self.layers + 1) for reader in self._readers_of(layer)]
 
-    def _readers_of(self, layer: int) -> Iterator[Reader]:
+    def _readers_of(self, layer: int) -> Iterator[StreamReader]:
         if layer == self.layers:
-            yield Reader("logits", layer)
+            yield StreamReader("logits", layer)
             return
         own = self.shapes[layer]
         for head in range(own.heads):
-            yield Reader("q", layer, head)
+            yield StreamReader("q", layer, head)
         attended: tuple[ReaderSite, ReaderSite] = ("k", "v")
         for site in attended:
             for head in range(own.shared if own.heads else 0):
-                yield Reader(site, layer, head)
+                yield StreamReader(site, layer, head)
         if own.mixer and not own.heads:
-            yield Reader("mixer", layer)
+            yield StreamReader("mixer", layer)
         if own.mlp:
-            yield Reader("mlp", layer)
+            yield StreamReader("mlp", layer)
 
     @cached_property
     def _first_readers(self) -> Sequence[int]:
@@ -194,14 +194,14 @@ class Graph:
         """The index of a layer's MLP among the writers."""
         return self._first_writers[layer] + self.shapes[layer].mixer_writers
 
-    def writers_before(self, reader: Reader) -> int:
+    def writers_before(self, reader: StreamReader) -> int:
         """Number of writers upstream of a reader; these are the first ones in `writers`."""
         first = self._first_writers[reader.layer]
         if reader.site == "mlp" and not self.shapes[reader.layer].parallel:
             return first + self.shapes[reader.layer].mixer_writers
         return first
 
-    def fed_by(self, reader: Reader) -> range:
+    def fed_by(self, reader: StreamReader) -> range:
         """The writers that a reader feeds directly: heads, a mixer or an MLP; none for logits."""
         if reader.site == "logits":
             return range(0)

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
-from interp.circuits.graph import Graph, Reader, graph_of
+from interp.circuits.graph import Graph, StreamReader, graph_of
 from interp.errors import UserError, one_line, shortened
 from interp.files import check_fits, read_bytes, write_whole
 from interp.models.model import Model
@@ -157,7 +157,7 @@ def _config(model: Model, graph: Graph) -> dict[str, int | bool]:
     }
 
 
-def _edges(graph: Graph) -> Iterator[tuple[str, Reader, list[str]]]:
+def _edges(graph: Graph) -> Iterator[tuple[str, StreamReader, list[str]]]:
     """Writer, reader and MIB's names for each edge; edges into keys and values may have several."""
     copies = graph.heads_per_key
     for reader in graph.readers:

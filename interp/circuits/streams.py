@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from interp.circuits.graph import Graph, Reader
+from interp.circuits.graph import Graph, StreamReader
 from interp.errors import UserError
 from interp.models.backward_rules import norm_form
 from interp.models.model import Model
@@ -179,7 +179,7 @@ def _difference(
     return torch.where(paired[None, :, None], brought - base, 0)
 
 
-def stream_read(graph: Graph, reader: Reader) -> SiteKey:
+def stream_read(graph: Graph, reader: StreamReader) -> SiteKey:
     """The site at which a reader reads the residual stream."""
     if reader.site == "logits":
         return "resid_post", graph.layers - 1

@@ -63,9 +63,9 @@ def run(arguments: argparse.Namespace) -> None:
     echo(f"reading the prompts of {source.system} ...")
     prompts = source.load()
     few = list(prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed))
-    asked = options.model or ModelChoice(place=default_organism(source.system))
-    echo(f"reading and loading {asked.name or asked.place} ...")
-    model = load_found(find_model(asked.place, loading, named=asked.name), loading.alone())
+    choice = options.model or ModelChoice(place=default_organism(source.system))
+    echo(f"reading and loading {choice.name or choice.place} ...")
+    model = load_found(find_model(choice.place, loading, named=choice.name), loading.alone())
     set_threads(model, None)
     # If the model thinks, its prompts are shown with an empty thought.
     empty = marks_of(model).thought("") if model.chat.thinks else None

@@ -14,7 +14,7 @@ from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
-    from interp.runs.folder import Progress, RunFolder
+    from interp.runs.folder import ModelProgress, RunFolder
     from interp.runs.records import FolderRecord
     from interp.studies.folder import StudyFolder
 
@@ -58,7 +58,7 @@ def _rate(rate: float) -> str:
     return "" if math.isnan(rate) else f"{rate:,.1f}/s"
 
 
-def _time_left(found: "Progress") -> str:
+def _time_left(found: "ModelProgress") -> str:
     """Expected time of completion; empty while no worker is measuring the remaining prompts."""
     from interp.console import clock
 

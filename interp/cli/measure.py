@@ -82,7 +82,7 @@ def _print(items: "Iterable[TableItem | FigureItem]") -> None:
                 print_table(table, title=title)
 
 
-class Compared(Options):
+class ScoresToCompare(Options):
     """The option of `patch` that names scores to compare with."""
 
     attributions: Annotated[Path | None, FromText(texts.path, "DIR")] = None
@@ -95,11 +95,11 @@ class PatchCommand(MeasureCommand):
     def configure(self, parser: Parser) -> None:
         """Add the options of the command."""
         super().configure(parser)
-        add_options(parser, Compared)
+        add_options(parser, ScoresToCompare)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
         """Compare the effects with the scores of a run of attribute, if one is named."""
-        attributions = Compared(**given(arguments, Compared)).attributions
+        attributions = ScoresToCompare(**given(arguments, ScoresToCompare)).attributions
         if attributions is None:
             return
         from interp.measurements.attribution.show import Attributions

@@ -119,8 +119,8 @@ def _known_share(folder: Path, known: "Filter") -> float | None:
     if not runs:
         return None
     facts, found = runs[0].table("prompts"), runs[0].table("knowledge")
-    asked = facts.loc[facts[known.factor].isin(known.levels), "prompt_id"]
-    own = found[found["prompt_id"].isin(asked)]
+    fact_prompts = facts.loc[facts[known.factor].isin(known.levels), "prompt_id"]
+    own = found[found["prompt_id"].isin(fact_prompts)]
     return float(own["known"].astype(bool).groupby(own["prompt_id"]).all().mean())
 
 

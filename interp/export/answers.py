@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 
-class Judged(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """The answer to one prompt."""
 
     pair: str
@@ -32,22 +32,22 @@ def answered(token: str, options: Sequence[Mapping[str, Any]]) -> str:
     return found[0] if written and len(found) == 1 else ""
 
 
-def judged(token: str, prompt: Mapping[str, Any]) -> Judged:
+def judged(token: str, prompt: Mapping[str, Any]) -> JudgedAnswer:
     """Whether the first token that a model writes is the correct answer to a prompt."""
     correct = answered(token, prompt["options"]) == prompt["gold"]
-    return Judged(prompt["pair_id"], prompt["weight"], correct)
+    return JudgedAnswer(prompt["pair_id"], prompt["weight"], correct)
 
 
 def accuracy(answers: Iterable[Sequence[Any]]) -> float:
     """The weighted share of correctly answered prompts."""
-    rows = [Judged(*row) for row in answers]
+    rows = [JudgedAnswer(*row) for row in answers]
     return sum(r.weight * r.correct for r in rows) / sum(r.weight for r in rows)
 
 
 def paired_accuracy(answers: Iterable[Sequence[Any]]) -> float:
     """The weighted share of pairs in which all prompts are answered correctly."""
-    pairs: dict[str, Judged] = {}
-    for row in map(Judged._make, answers):
+    pairs: dict[str, JudgedAnswer] = {}
+    for row in map(JudgedAnswer._make, answers):
         whole = row.correct and pairs.get(row.pair, row).correct
         pairs[row.pair] = row._replace(correct=whole)
     return accuracy(pairs.values())

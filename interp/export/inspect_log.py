@@ -99,7 +99,7 @@ def _header(
     run: RunFolder, model: str, rows: pd.DataFrame, prompts: pd.DataFrame
 ) -> dict[str, Any]:
     """The contents of a log, except the samples."""
-    asked, call = run.record.run, run.record.history[-1]
+    recorded, call = run.record.run, run.record.history[-1]
     shares = accuracies(rows, prompts).drop("prompts")
     metrics = {
         name: {"name": name, "value": float(value)}
@@ -107,21 +107,24 @@ def _header(
         if math.isfinite(value)
     }
     failed = int((rows["error"] != "").sum())
-    plan = {"name": "plan", "steps": [{"solver": asked.measurement, "params": asked.parameters}]}
+    plan = {
+        "name": "plan",
+        "steps": [{"solver": recorded.measurement, "params": recorded.parameters}],
+    }
     return {
         "version": 2,
         "status": "success",
         "eval": {
-            "run_id": asked.data_hash[:22],
+            "run_id": recorded.data_hash[:22],
             "created": run.record.history[0].started,
-            "task": asked.system,
-            "task_id": f"{asked.measurement}-{slug(model)}",
-            "task_args": {"seed": asked.seed, **asked.data},
-            "dataset": {"name": asked.system, "samples": len(prompts), "shuffled": False},
+            "task": recorded.system,
+            "task_id": f"{recorded.measurement}-{slug(model)}",
+            "task_args": {"seed": recorded.seed, **recorded.data},
+            "dataset": {"name": recorded.system, "samples": len(prompts), "shuffled": False},
             "model": model,
             "config": {},
             "packages": call.versions,
-            "metadata": {"data_hash": asked.data_hash, "code": asked.code},
+            "metadata": {"data_hash": recorded.data_hash, "code": recorded.code},
         },
         "plan": plan,
         "results": {
@@ -153,13 +156,13 @@ def _samples(
         stopped = _STOPPED.get(answer.get("finished", ""), "stop")
         about = {name: prompt[name] for name in texts if isinstance(prompt[name], str)}
         before = _before(id_, prompt.get("messages"))
-        asked = {"role": "user", "content": prompt["text"], "source": "input"}
+        recorded = {"role": "user", "content": prompt["text"], "source": "input"}
         sample: dict[str, Any] = {
             "id": id_,
             "epoch": 1,
-            "input": [*before, asked] if before else prompt["text"],
+            "input": [*before, recorded] if before else prompt["text"],
             "target": prompt["gold"],
-            "messages": [*before, asked, said],
+            "messages": [*before, recorded, said],
             "output": {
                 "model": model,
                 "choices": [{"message": said, "stop_reason": stopped}],

@@ -49,7 +49,7 @@ def first_screen(
     clusters = min(own.clusters for own in results)
     prompts = sum(own.prompts for own in results)
     trials = [own for model in results for own in model.trials]
-    asked = (
+    question = (
         f"Which attribution method finds the segment, among {segments_of(trials)}, that determines "
         "the answer? "
         f"{counted(len(results), 'model')}, {counted(prompts, 'judged prompt')}."
@@ -74,7 +74,7 @@ def first_screen(
         *_controls(worst, everywhere),
         *_random_weights(worst, random_weights),
     ]
-    return glance(asked, numbers, told, figure=figure, cautions=cautions)
+    return glance(question, numbers, told, figure=figure, cautions=cautions)
 
 
 def with_kinds(top: pd.DataFrame) -> pd.DataFrame:

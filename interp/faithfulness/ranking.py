@@ -45,7 +45,7 @@ Parts = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class MetricValues:
     """The values of one metric for all contenders on one model."""
 
     metric: Metric
@@ -113,7 +113,7 @@ class Judgement:
         return ""
 
 
-def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[Judgement]:
+def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[MetricValues]:
     """The metrics of every contender, from the trials of one model."""
     judged = [own.judged() for own in trials]
     clusters = tuple(name for own in trials for name in own.clusters)
@@ -134,7 +134,7 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
             low[own] = np.minimum(ends[0], values[own])
             high[own] = np.maximum(ends[1], values[own])
         found.append(
-            Judgement(
+            MetricValues(
                 metric=metric,
                 contenders=contenders,
                 values=values,
@@ -175,7 +175,7 @@ def _divisor_problems(
     return problems
 
 
-def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
+def metric_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     """One row per metric and contender.
 
     Columns are metric, method, score ("sum" or "mean" over a segment's tokens, or "control"),
@@ -202,7 +202,7 @@ def metric_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     )
 
 
-def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
+def check_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     """One row per metric: whether it ranks the known controls correctly.
 
     Columns are metric, title, oracle, best_method, middle_method, random, reversed, divisor
@@ -230,7 +230,7 @@ def check_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def difference_table(judgements: Sequence[Judgement]) -> pd.DataFrame:
+def difference_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     """The best method of each league compared with its other methods, on the same prompts.
 
     Methods that use the same coalitions as the ground truth form a separate league. One row per
@@ -255,7 +255,7 @@ def league_of(method: str) -> str:
     return COALITIONS if find_method(method).reads_coalitions else MODEL
 
 
-def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataFrame:
+def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.DataFrame:
     gains = judged.gains[places]
     best = int(np.argmax(gains))
     first = judged.contenders[places[best]]
@@ -276,7 +276,7 @@ def _against_best(judged: Judgement, league: str, places: list[int]) -> pd.DataF
     return table[[*named, "difference", "low", "high", "p", "may_be_best", "note"]]
 
 
-def _untested(judged: Judgement, places: list[int]) -> str:
+def _untested(judged: MetricValues, places: list[int]) -> str:
     """The reason why methods are not compared; empty if they are."""
     if judged.void:
         return VOID
@@ -288,7 +288,7 @@ def _untested(judged: Judgement, places: list[int]) -> str:
     return too_few(number) if number < FEWEST else ""
 
 
-def _tested(judged: Judgement, places: list[int], best: int) -> dict[str, object]:
+def _tested(judged: MetricValues, places: list[int], best: int) -> dict[str, object]:
     """The columns for methods that are compared prompt by prompt."""
     assert judged.by_prompt is not None
     own, sign = judged.by_prompt[places], -1 if judged.metric.lower_is_better else 1

@@ -11,7 +11,7 @@ from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
 from interp.faithfulness.agreement import LEAST_EFFECT, share
 from interp.faithfulness.metrics import METRICS
 from interp.faithfulness.ranking import (
-    Judgement,
+    MetricValues,
     check_table,
     difference_table,
     judge,
@@ -34,7 +34,7 @@ class ModelResults:
 
     model: str
     trials: tuple[Trials, ...]
-    asked: int
+    with_effects: int
     """Number of prompts with effects; some may lack scores."""
     metrics: pd.DataFrame
     """The rows of `metric_table`."""
@@ -156,36 +156,36 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
             random_weights = random_weights[random_weights["score"] != CONTROL]
     advising = verdicts["metric"].iloc[0] if len(verdicts) else ADVISING[0]
     (judgement,) = (own for own in judgements if own.metric.name == advising)
-    asked = tables.coalition_values["prompt_id"].nunique()
+    with_effects = tables.coalition_values["prompt_id"].nunique()
     yield ModelResults(
         model=model,
         trials=tuple(trials),
-        asked=asked,
+        with_effects=with_effects,
         metrics=metrics,
         checks=checks,
         differences=differences,
         verdicts=verdicts,
         random_weights=random_weights,
-        described=described(judgement, tables.cluster, asked),
+        described=described(judgement, tables.cluster, with_effects),
     )
 
 
-def described(judgement: Judgement, cluster: str, asked: int) -> str:
+def described(judgement: MetricValues, cluster: str, with_effects: int) -> str:
     """Text: for how many prompts a metric is defined, and why it is undefined for the others.
 
     Args:
         judgement: the metric.
         cluster: the factor whose values are the clusters of prompts.
-        asked: the number of prompts with effects.
+        with_effects: the number of prompts with effects.
     """
     known, scored = judgement.defined, len(judgement.defined)
     clusters = {name for name, own in zip(judgement.clusters, known, strict=True) if own}
     reasons = [
         f"{scored - known.sum()} without {judgement.metric.needs}" if not known.all() else "",
-        f"{asked - scored} without a score" if asked > scored else "",
+        f"{with_effects - scored} without a score" if with_effects > scored else "",
     ]
     others = f" ({', '.join(filter(None, reasons))})" if any(reasons) else ""
-    of_all = f" of {asked}" if known.sum() < asked else ""
+    of_all = f" of {with_effects}" if known.sum() < with_effects else ""
     return f"{known.sum()}{of_all} prompts{others} from {len(clusters)} clusters ({cluster})"
 
 

@@ -219,8 +219,8 @@ def merged(adapter: Adapter, hf: PreTrainedModel) -> PreTrainedModel:
         stored = {key for key, _ in header(adapter.folder / WEIGHTS)}
         _check_untied(adapter.name, hf, stored)
         wrapped: Any = PeftModel.from_pretrained(hf, str(adapter.folder), config=config)
-        asked = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
-        _check_names(adapter.name, stored, {*asked})
+        expected = get_peft_model_state_dict(wrapped, save_embedding_layers=False)
+        _check_names(adapter.name, stored, {*expected})
         whole = cast(PreTrainedModel, wrapped.merge_and_unload(safe_merge=True))
     whole.requires_grad_(True)  # peft has frozen its weights
     return whole
@@ -235,9 +235,9 @@ def _quiet_peft() -> Iterator[None]:
         yield
 
 
-def _check_names(name: str, stored: set[str], asked: set[str]) -> None:
+def _check_names(name: str, stored: set[str], expected: set[str]) -> None:
     """Check that the tensors match the settings exactly, which peft does not check."""
-    for what, keys in (("lacks", asked - stored), ("holds", stored - asked)):
+    for what, keys in (("lacks", expected - stored), ("holds", stored - expected)):
         if keys:
             raise UserError(
                 f"{WEIGHTS} of {one_line(name)} {what} "

@@ -176,8 +176,8 @@ def chat_frame(
         spans = tuple((at, at + len(said)) for at, (_, said) in zip(starts, turns, strict=False))
         return ChatFrame("".join(parts), "", "", templated=False, turns=spans)
     template = f"the chat template of {tokenizer.name_or_path}"
-    asked = [*turns, ("user", MARKER)]
-    texts = {write(tokenizer, chat, asked) for _ in range(RENDERINGS)}
+    before_answer = [*turns, ("user", MARKER)]
+    texts = {write(tokenizer, chat, before_answer) for _ in range(RENDERINGS)}
     if len(texts) > 1:
         raise UserError(
             f"{template} writes a different frame each time, so results would not be "
@@ -199,7 +199,7 @@ def chat_frame(
                 f"{template} does not write the {role} message before the prompt, "
                 f"{content!r:.60}; omit this message"
             )
-    opening = answer_opening(tokenizer, chat, asked, text)
+    opening = answer_opening(tokenizer, chat, before_answer, text)
     opening = opening if opening.isspace() else ""
     spans = _turn_spans(tokenizer, chat, turns, before)
     return ChatFrame(before, rest[0], opening, templated=True, turns=spans)
@@ -244,18 +244,18 @@ def _turn_spans(
 
 
 def answer_opening(
-    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, asked: Sequence[Turn], text: str
+    tokenizer: PreTrainedTokenizerBase, chat: ChatFormat, before_answer: Sequence[Turn], text: str
 ) -> str:
     """The text that the template writes between the generation prompt and an answer.
 
     Args:
         tokenizer: the tokenizer with the template.
         chat: how messages are written.
-        asked: the messages before the answer.
+        before_answer: the messages before the answer.
         text: these messages as the template writes them, with the generation prompt.
     """
     try:
-        whole = write(tokenizer, chat, [*asked, ("assistant", ANSWER)], generation=False)
+        whole = write(tokenizer, chat, [*before_answer, ("assistant", ANSWER)], generation=False)
     except UserError:  # not every template writes answers
         return ""
     opening, found, _ = whole[len(text) :].partition(ANSWER)

@@ -558,15 +558,15 @@ models are faster with more threads, so they keep PyTorch's default number.
 """
 
 
-def set_threads(model: Model, asked: int | None) -> None:
+def set_threads(model: Model, threads: int | None) -> None:
     """Set the number of threads for a model in this process, with a message if it is reduced.
 
     Args:
         model: the measured model; on devices other than the CPU, nothing changes.
-        asked: the value of --threads; if None, OMP_NUM_THREADS is used if it is set.
+        threads: the value of --threads; if None, OMP_NUM_THREADS is used if it is set.
     """
-    if asked is not None:
-        torch.set_num_threads(asked)
+    if threads is not None:
+        torch.set_num_threads(threads)
     elif model.device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
         own = _own_threads()
         threads = 1 if model.hf.num_parameters() < SMALL else own

@@ -88,15 +88,15 @@ def spreading(name: str, loading: Loading) -> dict[str, Any]:
         UserError: this process is not one of as many processes as asked for, or has no GPU of its
             own.
     """
-    asked, there = loading.ranks, _processes()
-    if there != asked:
+    wanted, there = loading.ranks, _processes()
+    if there != wanted:
         raise UserError(
-            f"tensor_parallel {asked} spreads {one_line(name)} over {asked} processes, but this "
+            f"tensor_parallel {wanted} spreads {one_line(name)} over {wanted} processes, but this "
             f"program has {there}; write results to a folder (out=..., or a command), for which "
             f"the processes are started, or start this program with torchrun --nproc-per-node "
-            f"{asked}"
+            f"{wanted}"
         )
-    return {"distributed_config": DistributedConfig(tp_size=asked)}
+    return {"distributed_config": DistributedConfig(tp_size=wanted)}
 
 
 def _processes() -> int:

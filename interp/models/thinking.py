@@ -86,12 +86,12 @@ def thinking_frame(
     frame = chat_frame(tokenizer, chat, turns)
     if chat.thinks or not frame.templated:
         return frame
-    asked = [*turns, ("user", MARKER)]
+    before_answer = [*turns, ("user", MARKER)]
     off = frame.before + MARKER + frame.after
-    own = answer_opening(tokenizer, chat, asked, off)
+    own = answer_opening(tokenizer, chat, before_answer, off)
     if _MARK.search(own):  # the answer channel, or an empty thought
         return replace(frame, direct=own, answer_opening="")
-    if not thinks_anyway(tokenizer, chat, frame, asked):
+    if not thinks_anyway(tokenizer, chat, frame, before_answer):
         return frame
     marks = find_marks(tokenizer, chat, turns)
     if marks is None:
@@ -103,7 +103,7 @@ def thinks_anyway(
     tokenizer: PreTrainedTokenizerBase,
     chat: ChatFormat,
     frame: ChatFrame,
-    asked: Sequence[Turn] = (("user", MARKER),),
+    before_answer: Sequence[Turn] = (("user", MARKER),),
 ) -> str:
     """The mark that opens a thought, if no switch can turn thoughts off; otherwise empty.
 
@@ -117,7 +117,9 @@ def thinks_anyway(
     known = _MARK.findall(tokenizer.get_chat_template())
     if not known:
         return ""
-    texts = {write(tokenizer, replace(chat, **way), asked) for way in ({"thinking": "on"}, _OFF)}
+    texts = {
+        write(tokenizer, replace(chat, **way), before_answer) for way in ({"thinking": "on"}, _OFF)
+    }
     return str(known[0]) if len(texts) == 1 else ""
 
 
@@ -134,11 +136,11 @@ def find_marks(
     """
     on = replace(chat, thinking="on")
     frame = chat_frame(tokenizer, on, turns)
-    asked = [{"role": role, "content": text} for role, text in (*turns, ("user", MARKER))]
+    before_answer = [{"role": role, "content": text} for role, text in (*turns, ("user", MARKER))]
     found = None
     if frame.templated:
         before = frame.before + MARKER + frame.after
-        written = (_written(tokenizer, on, asked, before, said) for said in _said())
+        written = (_written(tokenizer, on, before_answer, before, said) for said in _said())
         found = next(filter(None, written), None)
     found = found or _named(tokenizer, chat, frame, turns)
     if chat.end_of_thought is None or (found and found.end == chat.end_of_thought):
@@ -158,13 +160,13 @@ def _said() -> Iterator[dict[str, Any]]:
 def _written(
     tokenizer: PreTrainedTokenizerBase,
     chat: ChatFormat,
-    asked: Sequence[dict[str, Any]],
+    before_answer: Sequence[dict[str, Any]],
     before: str,
     said: dict[str, Any],
 ) -> ThoughtMarks | None:
     """The marks that the template writes around a message's thought, if it writes one."""
     try:
-        whole = render(tokenizer, chat, [*asked, said], generation=False)
+        whole = render(tokenizer, chat, [*before_answer, said], generation=False)
     except UserError:
         return None
     begin, found, rest = whole[len(before) :].partition(_THOUGHT)

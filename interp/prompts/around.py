@@ -46,23 +46,23 @@ def with_messages(
         UserError: there are too few clusters to draw from, a correct answer cannot be written, or a
             prompt already has messages of this kind.
     """
-    asked = PromptSet.of(prompts)
+    prompt_set = PromptSet.of(prompts)
     if not isinstance(shots, int) or not 0 <= shots <= MOST_SHOTS:
         raise UserError(f"shots is {described(shots)}; expected a whole number to {MOST_SHOTS}")
     for name, text in (("instruction", instruction), ("system_prompt", system_prompt)):
         if text is not None and (not isinstance(text, str) or not text.strip()):
             raise UserError(f"{name} is {described(text)}; expected a text that is not empty")
     if pool is None:
-        shown = replace(asked, numbers=asked.drawn_from or asked.numbers)
+        shown = replace(prompt_set, numbers=prompt_set.drawn_from or prompt_set.numbers)
     else:
         shown = PromptSet.of(pool)
-    apart = cluster or dependence_factor(asked.system)
+    apart = cluster or dependence_factor(prompt_set.system)
     around = _Around(
-        asked,
+        prompt_set,
         system_prompt,
         instruction,
         answer_prefix,
-        Draw(shots, shots_seed, asked, shown, apart) if shots else None,
+        Draw(shots, shots_seed, prompt_set, shown, apart) if shots else None,
     )
     drawn = {"shots": shots, "shots_seed": shots_seed} if shots else {}
     texts = {
@@ -72,9 +72,9 @@ def with_messages(
     }
     given = drawn | {name: text for name, text in texts.items() if text is not None}
     about = {name: str(what) for name, what in given.items()}
-    for number in asked.numbers[:1]:
+    for number in prompt_set.numbers[:1]:
         around.built(number)  # report at once what cannot be written
-    return replace(asked, build=around.built, description={**asked.description, **about})
+    return replace(prompt_set, build=around.built, description={**prompt_set.description, **about})
 
 
 @dataclass(frozen=True)

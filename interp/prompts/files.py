@@ -57,8 +57,8 @@ def read_rows(
         UserError: the source cannot be read, a file lacks a column, there are no rows, or, unless
             `nested`, a cell contains a list or an object.
     """
-    asked = Columns(columns, optional, unnamed, others, nested)
-    rows = [row for file in _files(str(source)) for row in _read(file, asked)]
+    wanted = Columns(columns, optional, unnamed, others, nested)
+    rows = [row for file in _files(str(source)) for row in _read(file, wanted)]
     if not rows:
         raise UserError(f"{shortened(str(source))} has no rows; expected at least one")
     return rows

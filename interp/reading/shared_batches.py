@@ -24,7 +24,7 @@ Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class SamePrefix:
     """Prompts with a common beginning."""
 
     members: tuple[int, ...]
@@ -35,7 +35,7 @@ class Family:
 
 def families(
     prompts: Sequence[Tokens], *, most: int | None = None, rest: int = 1
-) -> Iterator[Family]:
+) -> Iterator[SamePrefix]:
     """Sort prompts into disjoint families; one family's beginning may start with another's.
 
     Prompts are sorted by their tokens, which makes them the leaves of a tree of beginnings. From
@@ -75,7 +75,7 @@ def families(
             found.append((shared, []))
         borders = [at for at in range(start + 1, end) if common[at - 1] == shared]
         waiting += [(a, b, family) for a, b in pairwise([start, *borders, end])][::-1]
-    yield from (Family(tuple(members), shared) for shared, members in found if members)
+    yield from (SamePrefix(tuple(members), shared) for shared, members in found if members)
 
 
 def shared_tokens(one: Tokens, other: Tokens) -> int:
@@ -110,7 +110,7 @@ layers, one thread).
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """The prompts in a batch that are run together."""
 
     start: int
@@ -128,7 +128,7 @@ class SharedBatch(Batch):
     """The prefixes of the prompts."""
     prefix: Int[Tensor, " batch"]
     """For each prompt, the row of `prefixes` that it begins with."""
-    parts: tuple[Part, ...]
+    parts: tuple[BatchPart, ...]
     """Contiguous parts that cover all prompts."""
 
 
@@ -158,14 +158,14 @@ def shared_batches(
 
 
 def _chunks(
-    sharing: Iterable[Family], prompts: Sequence[TokenizedPrompt], batch_tokens: int
-) -> Iterator[list[Family]]:
+    sharing: Iterable[SamePrefix], prompts: Sequence[TokenizedPrompt], batch_tokens: int
+) -> Iterator[list[SamePrefix]]:
     """The families in each batch: neighbors in sorted order, whose prefixes share the most tokens.
 
     With shared tokens counted once, a batch's prefixes stay within `PREFIX_SHARE` of the budget.
     Padded and counted in full, they still fit into the budget together with the longest prompt.
     """
-    chunk: list[Family] = []
+    chunk: list[SamePrefix] = []
     tokens = widest = longest = 0
     before: Tokens = ()
     for family in sorted(sharing, key=lambda family: _prefix(prompts, family)):
@@ -184,7 +184,7 @@ def _chunks(
         yield chunk
 
 
-def _prefix(prompts: Sequence[TokenizedPrompt], family: Family) -> Tokens:
+def _prefix(prompts: Sequence[TokenizedPrompt], family: SamePrefix) -> Tokens:
     """The tokens that a family shares."""
     return prompts[family.members[0]].token_ids[: family.shared]
 
@@ -192,7 +192,7 @@ def _prefix(prompts: Sequence[TokenizedPrompt], family: Family) -> Tokens:
 def _shared_batch(
     model: Model,
     prompts: Sequence[TokenizedPrompt],
-    chunk: Sequence[Family],
+    chunk: Sequence[SamePrefix],
     batch_tokens: int,
     *,
     kept: bool = False,
@@ -241,7 +241,7 @@ def _prefixes(
     common = list(families([prefix.token_ids for prefix in prefixes], rest=0))
     if any(family.shared for family in common):
         alone = [index for family in common if not family.shared for index in family.members]
-        chunk = [Family((index,), len(prefixes[index])) for index in alone]
+        chunk = [SamePrefix((index,), len(prefixes[index])) for index in alone]
         chunk += [family for family in common if family.shared]
         order, shared = _shared_batch(model, prefixes, chunk, batch_tokens, kept=True)
         if stored_tokens(shared) + PASS_TOKENS < whole.numel():
@@ -259,7 +259,7 @@ def stored_tokens(prefixes: Prefixes) -> int:
 
 def _parts(
     suffixes: Sequence[int], lengths: Sequence[int], *, room: int, device: torch.device
-) -> Iterator[Part]:
+) -> Iterator[BatchPart]:
     """Split rows, sorted by suffix length, where another pass costs less than reading tokens twice.
 
     In each part, the same number of tokens is read from the end of every prompt. No prompt is
@@ -277,6 +277,6 @@ def _parts(
             or len(together) * suffixes[row] > most
             or len(together) * max(together) > room
         ):
-            yield Part(start, row, suffixes[row - 1])
+            yield BatchPart(start, row, suffixes[row - 1])
             start = row
-    yield Part(start, len(suffixes), suffixes[-1])
+    yield BatchPart(start, len(suffixes), suffixes[-1])

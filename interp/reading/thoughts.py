@@ -101,8 +101,8 @@ def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int])
         )
     own = tuple(token_ids[:tokens])
     # A thought without an end is tokenized only to compare its tokens.
-    asked = replace(prompt.prompt, thought=replace(thought, ended=True), segments={}, roles={})
-    (read,) = tokenize_whole(model, [asked])
+    with_end = replace(prompt.prompt, thought=replace(thought, ended=True), segments={}, roles={})
+    (read,) = tokenize_whole(model, [with_end])
     expected = prompt.token_ids + own
     same = read.token_ids[: len(expected)] == expected
     return Said(thought, own, tuple(token_ids[tokens:]), same)

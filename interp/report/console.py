@@ -42,7 +42,7 @@ _ROOM = 24
 
 
 @runtime_checkable
-class Columns(Protocol):
+class TableLike(Protocol):
     """Named columns, such as a pandas DataFrame or a dict of lists."""
 
     def items(self) -> Iterable[tuple[Any, Iterable[Any]]]:
@@ -50,7 +50,7 @@ class Columns(Protocol):
         ...
 
 
-def print_table(table: Columns, *, title: str) -> None:
+def print_table(table: TableLike, *, title: str) -> None:
     """Print a table, with headings broken into one word per line and figures right-aligned.
 
     A table that fits into neither the terminal nor 80 columns is printed in parts. Each part begins

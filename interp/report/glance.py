@@ -72,7 +72,7 @@ def headline(
 
 
 def glance(
-    asked: str,
+    question: str,
     numbers: pd.DataFrame,
     sentences: Sequence[str],
     *,
@@ -83,7 +83,7 @@ def glance(
     """The first screen of a page.
 
     Args:
-        asked: the question, the models, and how much was measured, in one or two sentences.
+        question: the question, the models, and how much was measured, in one or two sentences.
         numbers: three to five headline numbers for each model, as rows from `headline`.
         sentences: at most five, each with at most 25 words and with its n.
         figure: the figure with the main result; by default, one of the numbers with their
@@ -104,7 +104,7 @@ def glance(
     if figure is not None:
         items.append(figure)
     legend = organisms(numbers["model"].unique().tolist()) if len(numbers) else ""
-    return Glance(asked, tuple(sentences), tuple(items), legend, tuple(cautions))
+    return Glance(question, tuple(sentences), tuple(items), legend, tuple(cautions))
 
 
 def quotable(
@@ -170,8 +170,8 @@ def extremes(
     """
     rows = numbers[numbers["number"] == number].dropna(subset="value")
     if rows.empty:
-        asked = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
-        return f"{_begin(number)} could not be computed for any model; n = {asked:,}."
+        most = int(numbers.loc[numbers["number"] == number, "n"].max() or 0)
+        return f"{_begin(number)} could not be computed for any model; n = {most:,}."
     n = n_units(int(rows["n"].min()), int(rows["n"].max()), rows["unit"].iloc[0])
     if (rows["label"] != "").any():  # such as the place of an effect
         return f"{_begin(number)}{_labeled(rows, MOST_WORDS - len(f'{number} {n}'.split()))}; {n}."

@@ -133,7 +133,7 @@ MOST_SENTENCES, MOST_WORDS = 5, 25
 class Glance:
     """The first screen of a page (`interp.report.glance`)."""
 
-    asked: str
+    question: str
     """The question, the models, and how much was measured."""
     sentences: tuple[str, ...]
     """At most `MOST_SENTENCES` quotable sentences, each with at most `MOST_WORDS` words and with

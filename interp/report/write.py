@@ -132,7 +132,7 @@ def _words(report: Report) -> Iterator[str]:
     """The texts in a report and the headings in its tables."""
     yield report.text
     if report.glance:
-        yield from (report.glance.asked, report.glance.legend, *report.glance.sentences)
+        yield from (report.glance.question, report.glance.legend, *report.glance.sentences)
         yield from (own.text for own in report.glance.cautions)
     for section in report.sections:
         yield from (section.title, section.text)

@@ -198,9 +198,9 @@ class Result:
         sentences = [extremes(numbers, name, differences) for name in names]
         more = list(self.findings())[:MOST_SENTENCES]
         sentences = [*more, *sentences[: MOST_SENTENCES - len(more)]]
-        asked = " ".join(f"{self.question} {self.extent()}".split())
+        question = " ".join(f"{self.question} {self.extent()}".split())
         figure = self.main_figure(numbers)
-        return glance(asked, numbers, sentences, figure=figure, cautions=self.cautions)
+        return glance(question, numbers, sentences, figure=figure, cautions=self.cautions)
 
     def findings(self) -> Iterator[str]:
         """Sentences of the first screen before those about its numbers; none by default."""

@@ -51,7 +51,7 @@ PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What to measure, and the folders for the results."""
 
     folder: Path
@@ -92,9 +92,9 @@ class Plan:
         found = self.models[name]
         if isinstance(found, Model):
             return found
-        asked = name, self.origin(name), self.needs_weights
+        key = name, self.origin(name), self.needs_weights
         for known, model in self.kept or ():
-            if known == asked:
+            if known == key:
                 return model
         if self.kept:
             self.kept.clear()  # two models may not fit into memory
@@ -102,7 +102,7 @@ class Plan:
             echo(f"loading {name} ...")
         model = load_for_run(found, self.loading, self.computing, weights=self.needs_weights)
         if self.kept is not None:
-            self.kept.append((asked, model))
+            self.kept.append((key, model))
         return model
 
     def check_thinking(self, name: str) -> None:
@@ -171,11 +171,11 @@ class Plan:
 @contextmanager
 def keeping_model() -> Iterator[None]:
     """Within the block, a plan does not load the model again that an earlier plan loaded last."""
-    Plan.kept = []
+    RunPlan.kept = []
     try:
         yield
     finally:
-        Plan.kept = None
+        RunPlan.kept = None
 
 
 def load_for_run(
@@ -229,7 +229,9 @@ def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
     return replace(model, thoughts={prompt: tuple(draws) for prompt, draws in found.items()})
 
 
-def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str = "") -> list[Run]:
+def execute(
+    plan: RunPlan, execution: ExecutionOptions | None = None, *, job: str = ""
+) -> list[Run]:
     """Measure everything; finished shards are not measured again.
 
     Args:
@@ -273,7 +275,7 @@ def execute(plan: Plan, execution: ExecutionOptions | None = None, *, job: str =
     return runs
 
 
-def take_part(plan: Plan, number: int, ranks: Ranks | None = None) -> None:
+def take_part(plan: RunPlan, number: int, ranks: Ranks | None = None) -> None:
     """Measure as a worker in folders that another process has opened.
 
     Args:
@@ -291,7 +293,7 @@ def take_part(plan: Plan, number: int, ranks: Ranks | None = None) -> None:
         work(plan, runs, number, ranks)
 
 
-def work(plan: Plan, runs: Sequence[Run], number: int, ranks: Ranks | None = None) -> None:
+def work(plan: RunPlan, runs: Sequence[Run], number: int, ranks: Ranks | None = None) -> None:
     """Measure as the worker with this index until every shard is done."""
     names = list(plan.models)
     names = names[number % len(names) :] + names[: number % len(names)]
@@ -315,11 +317,11 @@ def work(plan: Plan, runs: Sequence[Run], number: int, ranks: Ranks | None = Non
                 time.sleep(POLL)
 
 
-def _offered(plan: Plan, runs: Sequence[Run], name: str) -> bool:
+def _offered(plan: RunPlan, runs: Sequence[Run], name: str) -> bool:
     return any(run.offers(name, plan.origin(name)) for run in runs)
 
 
-def _follow(plan: Plan, ranks: Ranks) -> None:
+def _follow(plan: RunPlan, ranks: Ranks) -> None:
     """Compute what rank 0 tells this process to, and drop the results."""
     stages = list(plan.stages.values())
     measurements: Sequence[Measurement] = ()
@@ -337,7 +339,7 @@ def _follow(plan: Plan, ranks: Ranks) -> None:
                 explained(order["error"], measurement.model, prompts[:1])
 
 
-def _measure(plan: Plan, runs: Sequence[Run], name: str, ranks: Ranks | None) -> bool:
+def _measure(plan: RunPlan, runs: Sequence[Run], name: str, ranks: Ranks | None) -> bool:
     """Load a model and measure it in each run; return whether anything was measured."""
     names = list(plan.models)
     if len(names) > 1:
@@ -356,7 +358,7 @@ def _measure(plan: Plan, runs: Sequence[Run], name: str, ranks: Ranks | None) ->
     return measured
 
 
-def _bound(plan: Plan, name: str, ranks: Ranks | None) -> list[Measurement]:
+def _bound(plan: RunPlan, name: str, ranks: Ranks | None) -> list[Measurement]:
     """Load a model, and bind all measurements to it before measuring begins.
 
     A missing layer is thus reported first.
@@ -372,7 +374,7 @@ def _bound(plan: Plan, name: str, ranks: Ranks | None) -> list[Measurement]:
     return [ranks.in_step(measurement) for measurement in bound]
 
 
-def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
+def _start(plan: RunPlan, execution: ExecutionOptions, job: str) -> Sequence[Worker]:
     if execution.executor == INLINE:  # for processes that hold a model together
         execution = execution.model_copy(update={"executor": "local", "workers": 1})
     start = load_plugin(EXECUTORS, "executor", execution.executor)
@@ -382,7 +384,7 @@ def _start(plan: Plan, execution: ExecutionOptions, job: str) -> Sequence[Worker
     return workers
 
 
-def _watch(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
+def _watch(plan: RunPlan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     """Show progress until all workers have ended; stop them if this process is stopped."""
     seen: set[Path] = set()
     done = _newly_done(plan, runs, seen)
@@ -414,14 +416,14 @@ def _wait(workers: Sequence[Worker]) -> None:
             worker.stop()
 
 
-def _newly_done(plan: Plan, runs: Sequence[Run], seen: set[Path]) -> int:
+def _newly_done(plan: RunPlan, runs: Sequence[Run], seen: set[Path]) -> int:
     """Number of prompts in newly finished shards, summed over all runs and models."""
     found = {shard for run in runs for model in plan.models for shard in run.done(model)} - seen
     seen.update(found)
     return sum(manifest.prompts for manifest in manifests(found))
 
 
-def _check(plan: Plan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
+def _check(plan: RunPlan, runs: Sequence[Run], workers: Sequence[Worker]) -> None:
     records = worker_records(plan.folder, plan.call)
     own_words = {r.number: r.error for r in records if r.error not in (None, INTERRUPTED)}
     problems = [

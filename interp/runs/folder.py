@@ -341,7 +341,7 @@ def slug(model: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ModelProgress:
     """How far a run is with one model."""
 
     model: str
@@ -364,13 +364,13 @@ class Progress:
         return (self.prompts - self.done) / self.rate
 
 
-def progress(run: RunFolder) -> Iterator[Progress]:
+def progress(run: RunFolder) -> Iterator[ModelProgress]:
     """The progress of a run with each of its models."""
     for model in run.record.models:
         found, claims = list(manifests(run.done(model))), run.claims(model)
         done, seconds = (sum(getattr(m, name) for m in found) for name in ("prompts", "seconds"))
         running = sum(map(claims.held, claims.all()))
-        yield Progress(
+        yield ModelProgress(
             model,
             prompts=run.record.run.prompts,
             done=done,

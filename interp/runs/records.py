@@ -199,7 +199,7 @@ class ModelRecord(Record):
     """
 
 
-class Manifest(Record):
+class ShardManifest(Record):
     """shards/NAME/ID/manifest.json."""
 
     id: ShardId

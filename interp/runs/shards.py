@@ -31,7 +31,7 @@ from interp.files import (
 )
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.identity import code_version
-from interp.runs.records import Manifest, column_types, read_record, write_record
+from interp.runs.records import ShardManifest, column_types, read_record, write_record
 
 if TYPE_CHECKING:
     from interp.measuring.core import Attempt, Measurement
@@ -114,7 +114,7 @@ def write(shard: Shard, measurement: "Measurement", measured: "Attempt", *, seco
                 pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
                 sync(file)
                 files[file.name] = checksum(file)
-            manifest = Manifest(
+            manifest = ShardManifest(
                 id=shard.id,
                 prompts=shard.end - shard.start,
                 units=measured.units,
@@ -141,13 +141,13 @@ def _place(unfinished: Path, shard: Shard) -> None:
     sync(shard.folder.parent)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> ShardManifest:
     """The manifest of an existing shard.
 
     Raises:
         UserError: the manifest is missing, damaged, or belongs to another shard.
     """
-    manifest = read_record(inside(folder, MANIFEST), Manifest)
+    manifest = read_record(inside(folder, MANIFEST), ShardManifest)
     if manifest is None:
         raise UserError(f"{folder} has no {MANIFEST}")
     if manifest.id != folder.name:
@@ -155,7 +155,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def manifests(folders: Iterable[Path]) -> Iterator[Manifest]:
+def manifests(folders: Iterable[Path]) -> Iterator[ShardManifest]:
     """The manifests of shards, except damaged ones."""
     for folder in folders:
         with suppress(UserError):

@@ -196,13 +196,13 @@ class Queue:
 
     def __init__(self, jobs: Sequence[str]) -> None:
         self._states = dict.fromkeys(jobs, "PENDING")
-        self._asked = float("-inf")
+        self._read_at = float("-inf")
 
     def state(self, job: str) -> str:
         """SLURM's name for the state of a job."""
-        if time.monotonic() - self._asked >= POLL_SECONDS:
+        if time.monotonic() - self._read_at >= POLL_SECONDS:
             self._ask()
-            self._asked = time.monotonic()
+            self._read_at = time.monotonic()
         return self._states[job]
 
     def _ask(self) -> None:

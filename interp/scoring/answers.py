@@ -243,8 +243,8 @@ def _numbers(predictions: Predictions, predicted: Sequence[int]) -> list[_Number
     """Each prompt's probabilities, in fp64; prompts with equal numbers of tokens are batched."""
     normalizers = predictions.logits.detach().double().logsumexp(-1).cpu()
     answers = [tokens.tokens for tokens in predictions.answers]
-    asked = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]
-    logits = token_logits(predictions.columns, asked)
+    needed = [(token, *tokens) for token, tokens in zip(predicted, answers, strict=True)]
+    logits = token_logits(predictions.columns, needed)
     layouts: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for index, tokens in enumerate(predictions.answers):
         layouts[tuple(map(len, tokens.of.values()))].append(index)

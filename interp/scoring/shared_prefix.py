@@ -22,7 +22,7 @@ from interp.reading.budget import TokenBudget, unless_memory_ends
 from interp.reading.readers import CausalReader
 from interp.reading.shared_batches import (
     PASS_TOKENS,
-    Part,
+    BatchPart,
     Prefixes,
     SharedBatch,
     Tokens,
@@ -119,7 +119,7 @@ def _read_prefixes(
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PrefixCache:
     """The keys and values of a batch's first columns."""
 
     states: KeyValues
@@ -134,7 +134,7 @@ class Start:
 
 
 @torch.no_grad()
-def read_start(model: Model, batch: Batch, columns: int) -> Start:
+def read_start(model: Model, batch: Batch, columns: int) -> PrefixCache:
     """Read a batch's first columns once, without a gradient, for all prompts that share them.
 
     The model must be `readable_in_parts`. Use it within `model.measuring()`.
@@ -153,10 +153,10 @@ def read_start(model: Model, batch: Batch, columns: int) -> Start:
     rows = [next(n for n, own in enumerate(read) if own[: len(s)] == s) for s in starts]
     # Padding columns, which the attention mask hides, refer to the first token.
     source = torch.tensor(rows, device=device)[:, None] * width + batch.position_ids[:, :columns]
-    return Start(CausalReader(model).read_prefixes(padded), source)
+    return PrefixCache(CausalReader(model).read_prefixes(padded), source)
 
 
-def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
+def _prompts_of(batch: SharedBatch, part: BatchPart) -> Batch:
     """A part's prompts as a plain batch, as wide as its longest prompt."""
     prompts = batch.prompts[part.start : part.end]
     width = safe_width(max(len(prompt) for prompt in prompts), batch.token_ids.device)
@@ -165,7 +165,7 @@ def _prompts_of(batch: SharedBatch, part: Part) -> Batch:
 
 
 def _source(
-    batch: SharedBatch, part: Part, places: Int[Tensor, "prefix position"]
+    batch: SharedBatch, part: BatchPart, places: Int[Tensor, "prefix position"]
 ) -> Int[Tensor, "row column"]:
     """The index of the prefix token in each column that is not read again.
 

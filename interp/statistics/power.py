@@ -61,7 +61,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Trials:
+class PairCounts:
     """The pairs of a study, grouped by cluster, level and weight."""
 
     clusters: Int[np.ndarray, " groups"]
@@ -73,7 +73,7 @@ class Trials:
     """The names of the levels."""
 
     @classmethod
-    def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "Trials":
+    def of(cls, pairs: pd.DataFrame, contrast: Contrast, cluster: str) -> "PairCounts":
         """The trials at the contrast's levels; when comparing models, each answers all pairs."""
         if contrast.factor == MODEL:
             pairs = pd.concat([pairs.assign(**{MODEL: name}) for name in contrast.levels or ()])
@@ -264,10 +264,10 @@ def known_pairs(
         cluster: the column of the clusters, each with a fact of its own.
         seed: seed of the draw.
     """
-    asked = pairs[known.factor].isin(known.levels)
-    facts = pairs.loc[asked, cluster].unique()
+    about_facts = pairs[known.factor].isin(known.levels)
+    facts = pairs.loc[about_facts, cluster].unique()
     drawn = np.random.default_rng(seed).permutation(len(facts))[: round(share * len(facts))]
-    return pairs[~asked | pairs[cluster].isin(facts[drawn])]
+    return pairs[~about_facts | pairs[cluster].isin(facts[drawn])]
 
 
 def plan_table(
@@ -296,7 +296,7 @@ def plan_table(
 
 def _row(pairs: pd.DataFrame, one: Planned, cluster: str, tests: int) -> dict[str, object]:
     """The row of a contrast; empty if the pairs have only one level."""
-    trials = Trials.of(pairs, one.contrast, cluster)
+    trials = PairCounts.of(pairs, one.contrast, cluster)
     sizes = np.bincount(trials.levels, trials.counts, minlength=len(trials.names))
     if len(sizes) < 2 or not sizes.all():
         return {}
@@ -318,7 +318,7 @@ def _said(found: float) -> str:
     return "none" if np.isnan(found) else f"{found:.3f}"
 
 
-def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
+def detectable(trials: PairCounts, awaited: Expected, *, tests: int = 1) -> float:
     """The smallest difference detected with 80% power; NaN if there is none.
 
     Args:
@@ -336,23 +336,23 @@ def detectable(trials: Trials, awaited: Expected, *, tests: int = 1) -> float:
     return high
 
 
-def power(trials: Trials, awaited: Expected, difference: float, *, tests: int = 1) -> float:
+def power(trials: PairCounts, awaited: Expected, difference: float, *, tests: int = 1) -> float:
     """The share of simulated studies that find a difference between the first level and the last.
 
     Two levels are compared by Student's t, and the extremes of several levels by the studentized
     range.
     """
     hits = simulated(trials, awaited, difference)
-    asked = trials.sums(trials.weights * trials.counts)
+    counts = trials.sums(trials.weights * trials.counts)
     level = (1 - LEVEL) / tests
     if hits.shape[-1] > 2:
-        return float(_extremes_differ(hits, asked, level).mean())
-    return float(_two_differ(hits, asked, trials.fewest(), level).mean())
+        return float(_extremes_differ(hits, counts, level).mean())
+    return float(_two_differ(hits, counts, trials.fewest(), level).mean())
 
 
 def _extremes_differ(
     hits: Float[np.ndarray, "studies clusters levels"],
-    asked: Float[np.ndarray, "clusters levels"],
+    counts: Float[np.ndarray, "clusters levels"],
     level: float,
 ) -> Bool[np.ndarray, " studies"]:
     """For each study, whether the best and the worst level differ significantly.
@@ -360,10 +360,10 @@ def _extremes_differ(
     The standard error is that of levels in random order within clusters, as `contrasts.spread`
     draws them.
     """
-    total, levels = asked.sum(axis=0), asked.shape[1]
+    total, levels = counts.sum(axis=0), counts.shape[1]
     shares = hits.sum(axis=1) / total
     both = hits.sum(axis=(1, 2)) / total.sum()
-    added = (hits - both[:, None, None] * asked) / total
+    added = (hits - both[:, None, None] * counts) / total
     added -= added.mean(axis=2, keepdims=True)
     error = np.sqrt((added**2).sum(axis=(1, 2)) / (levels - 1))
     far = studentized_range.ppf(1 - level, levels, np.inf) * error
@@ -372,14 +372,14 @@ def _extremes_differ(
 
 def _two_differ(
     hits: Float[np.ndarray, "studies clusters 2"],
-    asked: Float[np.ndarray, "clusters 2"],
+    counts: Float[np.ndarray, "clusters 2"],
     fewest: int,
     level: float,
 ) -> Bool[np.ndarray, " studies"]:
     """For each study, whether Student's t test finds that two levels differ."""
-    total, clusters = asked.sum(axis=0), len(asked)
+    total, clusters = counts.sum(axis=0), len(counts)
     shares = hits.sum(axis=1) / total
-    added = (hits - shares[:, None] * asked) / total
+    added = (hits - shares[:, None] * counts) / total
     squares = ((added[..., 0] - added[..., 1]) ** 2).sum(axis=1)
     error = np.sqrt(clusters / (clusters - 1) * squares)
     far = stdtrit(fewest - 1, 1 - level / 2) * error
@@ -387,7 +387,12 @@ def _two_differ(
 
 
 def simulated(
-    trials: Trials, awaited: Expected, difference: float, *, studies: int = STUDIES, seed: int = 0
+    trials: PairCounts,
+    awaited: Expected,
+    difference: float,
+    *,
+    studies: int = STUDIES,
+    seed: int = 0,
 ) -> Float[np.ndarray, "studies clusters levels"]:
     """Simulate weighted sums of right answers by cluster and level, with this difference.
 

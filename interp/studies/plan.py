@@ -9,7 +9,7 @@ from typing import Any
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, remove_plain
 from interp.prompts.source import PromptSource
-from interp.runs.execute import Plan
+from interp.runs.execute import RunPlan
 from interp.runs.folder import RECORD_LOCK
 from interp.runs.identity import run_identity
 from interp.runs.merge import merging
@@ -22,7 +22,7 @@ from interp.studies.study import Study
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyPlan(Plan):
+class StudyPlan(RunPlan):
     """The plan of a study: one run folder per stage, and a record of the whole study."""
 
     study: str

@@ -135,7 +135,7 @@ _NAME = re.compile(r"checkpoint-([0-9]{1,12})")
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,100}$")]
 
 
-class Manifest(Record):
+class CheckpointManifest(Record):
     """checkpoint-STEP/manifest.json."""
 
     files: dict[FileName, Hash]
@@ -191,7 +191,7 @@ def keep(checkpoint: Path, folder: Path) -> None:
 def declare_whole(checkpoint: Path) -> None:
     """Write the manifest of a checkpoint."""
     files = {name: checksum(inside(checkpoint, name)) for name in names_in(checkpoint)}
-    write_record(inside(checkpoint, MANIFEST), Manifest(files=files))
+    write_record(inside(checkpoint, MANIFEST), CheckpointManifest(files=files))
 
 
 def last_whole(folder: Path) -> tuple[int, Path] | None:
@@ -247,7 +247,7 @@ def _step(name: str) -> int | None:
 def _is_whole(checkpoint: Path) -> bool:
     """Whether the checkpoint's files are exactly those in its manifest, unchanged."""
     try:
-        manifest = read_record(inside(checkpoint, MANIFEST), Manifest)
+        manifest = read_record(inside(checkpoint, MANIFEST), CheckpointManifest)
         names = set(names_in(checkpoint)) - {MANIFEST}
         found = {name: checksum(inside(checkpoint, name)) for name in names}
         return manifest is not None and manifest.files == found

@@ -213,7 +213,7 @@ class Training:
         metrics = {}
         for split in HELD_OUT:
             echo(f"measure the split {split}")
-            prompts, measured = self.spec.prompts(split), self.spec.measured()
+            prompts, measured = self.spec.prompts(split), self.spec.scored_by()
             tables = collect(bind(measured, model), measured.arranged(prompts))
             metrics[split] = self.spec.metrics(prompts, tables)
         last = record.history[-1]

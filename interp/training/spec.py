@@ -84,7 +84,7 @@ class TrainSpec(Options, ABC):
         answer = prompt.answer
         return next(o.forms[0] for o in answer.options if o.name == answer.gold)
 
-    def measured(self) -> "Spec":
+    def scored_by(self) -> "Spec":
         """The measurement that scores a trained model on the held-out splits."""
         from interp.measurements.specs import Evaluate
 

@@ -96,19 +96,19 @@ def _after_echo(
     batch_tokens: int,
 ) -> list[float]:
     """The probability of each answer's first token after the echo; NaN if tokens span its end."""
-    found, asked = [math.nan] * len(batch.prompts), {}
+    found, after_echo = [math.nan] * len(batch.prompts), {}
     for row, (tokenized, echo) in enumerate(zip(batch.prompts, echoes, strict=True)):
         whole = f"{_sentence(tokenized.prompt)} {tokenized.prompt.answer.gold}"
         tokens = next(iter(answer_tokens.written(tokenized.chat, whole)), ()) if echo else ()
         if len(tokens) > len(echo) and tokens[: len(echo)] == echo:
-            asked[row] = (
+            after_echo[row] = (
                 replace(tokenized, token_ids=tokenized.token_ids + echo),
                 tokens[len(echo) : len(echo) + 1],
             )
-    if asked:
-        prompts, firsts = zip(*asked.values(), strict=True)
+    if after_echo:
+        prompts, firsts = zip(*after_echo.values(), strict=True)
         after = continuation_log_probabilities(model, prompts, firsts, batch_tokens=batch_tokens)
-        for row, probability in zip(asked, after.exp().tolist(), strict=True):
+        for row, probability in zip(after_echo, after.exp().tolist(), strict=True):
             found[row] = probability
     return found
 

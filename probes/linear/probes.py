@@ -50,7 +50,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Task:
+class ProbeTask:
     """The prompts of one model on which a probe is trained and tested."""
 
     prompts: pd.DataFrame
@@ -128,7 +128,7 @@ def linear_probes(
 
 def _task(
     model: str, prompts: pd.DataFrame, answers: pd.DataFrame, halves: pd.Series, *, seed: int
-) -> Task:
+) -> ProbeTask:
     sides = sorted(prompts["side"].unique())
     if len(sides) != 2:
         raise UserError(
@@ -150,7 +150,7 @@ def _task(
     entity, entities = pd.factorize(table["entity_b"], sort=True)
     swapped = np.random.default_rng(seed).random((len(entities), CONTROLS)) < 0.5
     label = table["label"].to_numpy(dtype=bool)[:, None]
-    return Task(table, np.hstack([label, label ^ swapped[entity]]), int((~kept).sum()))
+    return ProbeTask(table, np.hstack([label, label ^ swapped[entity]]), int((~kept).sum()))
 
 
 def _cells(residuals: Residuals) -> Iterator[tuple[str, list[tuple[str, int]]]]:
@@ -172,7 +172,9 @@ def _read(residuals: Residuals, columns: list[str], filters: Filters | None = No
     return pq.read_table(whole, columns=columns, filters=filters)
 
 
-def _vectors(residuals: Residuals, model: str, position: str, layer: int, task: Task) -> Vectors:
+def _vectors(
+    residuals: Residuals, model: str, position: str, layer: int, task: ProbeTask
+) -> Vectors:
     """The vectors of one layer, (prompt, size), in the order of the task's prompts."""
     filters = [("model", "=", model), ("position", "=", position), ("layer", "=", layer)]
     table = _read(residuals, ["prompt_id", "vector"], filters).to_pandas()
@@ -186,7 +188,7 @@ def _vectors(residuals: Residuals, model: str, position: str, layer: int, task: 
     return np.array(vectors, dtype=np.float32).reshape(-1, size)
 
 
-def _probe(task: Task, vectors: Vectors) -> Iterator[tuple[dict[str, object], Numbers]]:
+def _probe(task: ProbeTask, vectors: Vectors) -> Iterator[tuple[dict[str, object], Numbers]]:
     """One row per subset for a model, position and layer, with the control accuracies."""
     right, why = _held_out(vectors, task.labels, task.prompts["half"].to_numpy())
     held_out = task.prompts.assign(right=right[:, 0])

@@ -21,7 +21,7 @@ from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.runs.merge import merging
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
@@ -174,7 +174,7 @@ def test_a_run_without_a_single_number(tmp_path, capsys, monkeypatch):
 def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     folder = tmp_path / "out"
     stage = Stage("patch", in_pairs(some_prompts(2)), Patch())
-    (run,) = execute(Plan(folder, {folder: stage}, {"tiny llama": tiny_model("llama")}))
+    (run,) = execute(RunPlan(folder, {folder: stage}, {"tiny llama": tiny_model("llama")}))
     with merging(run.folder):
         pass
     assert main(["report", str(folder)]) == 0

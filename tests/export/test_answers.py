@@ -1,6 +1,13 @@
 import pytest
 
-from interp.export.answers import Judged, accuracy, answered, judged, paired_accuracy, read_prompts
+from interp.export.answers import (
+    JudgedAnswer,
+    accuracy,
+    answered,
+    judged,
+    paired_accuracy,
+    read_prompts,
+)
 
 OPTIONS = [{"name": "Yes", "forms": ["Yes", "yes"]}, {"name": "No", "forms": ["No", "None"]}]
 
@@ -18,8 +25,12 @@ def test_a_token_that_begins_two_options_answers_nothing():
 
 
 def test_accuracies_by_hand():
-    rows = [Judged("1", 3.0, True), Judged("1", 3.0, True), Judged("2", 1.0, True)]
-    rows.append(Judged("2", 1.0, False))
+    rows = [
+        JudgedAnswer("1", 3.0, True),
+        JudgedAnswer("1", 3.0, True),
+        JudgedAnswer("2", 1.0, True),
+    ]
+    rows.append(JudgedAnswer("2", 1.0, False))
     assert accuracy(rows) == 7 / 8
     assert paired_accuracy(rows) == 3 / 4
     assert paired_accuracy(reversed(rows)) == 3 / 4
@@ -30,5 +41,5 @@ def test_a_prompt_is_judged_by_its_gold_answer(tmp_path):
     file = tmp_path / "prompts.jsonl"
     file.write_text('{"pair_id": "1", "weight": 2.0, "gold": "No", "options": []}\n')
     (prompt,) = read_prompts(file)
-    assert judged(" No", prompt | {"options": OPTIONS}) == Judged("1", 2.0, True)
-    assert judged(" Yes", prompt | {"options": OPTIONS}) == Judged("1", 2.0, False)
+    assert judged(" No", prompt | {"options": OPTIONS}) == JudgedAnswer("1", 2.0, True)
+    assert judged(" Yes", prompt | {"options": OPTIONS}) == JudgedAnswer("1", 2.0, False)

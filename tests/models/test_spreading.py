@@ -21,7 +21,7 @@ from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice
 from interp.models.tensor_parallel import check_spread, numbers_of_processes
-from interp.runs.execute import Plan
+from interp.runs.execute import RunPlan
 from interp.studies.study import find_study
 from tests.support.prompts import some_prompts
 
@@ -100,7 +100,7 @@ def test_the_number_is_no_part_of_the_identity():
     ],
 )
 def test_what_reads_heads_is_refused_before_weights_are_loaded(spec, what, tmp_path, monkeypatch):
-    monkeypatch.setattr(Plan, "model", None)
+    monkeypatch.setattr(RunPlan, "model", None)
     job = Job(
         what=spec,
         models=(ModelChoice(place=MODEL, name=""),),

@@ -64,7 +64,7 @@ def test_every_page_begins_with_numbers_and_sentences(measured, tmp_path, name):
     check_first_screen(report, page)
     found = report.glance.items[0].frame["number"].tolist()
     assert found == NUMBERS.get(name, found)
-    assert "1 model." in report.glance.asked
+    assert "1 model." in report.glance.question
 
 
 def test_the_numbers_are_those_of_the_tables(measured):
@@ -93,7 +93,7 @@ def test_the_numbers_are_those_of_the_tables(measured):
 
 @pytest.mark.parametrize("name", ["patch", "edges"])
 def test_logits_are_those_of_one_option_minus_those_of_the_other(measured, name):
-    asked = measured[name].report().glance.asked
+    asked = measured[name].report().glance.question
     pairs = measured[name].table("pairs")
     first, second = pairs[["positive_option", "negative_option"]].iloc[0]
     for option in (first, second) if pairs["positive_option"].nunique() == 1 else ("positive",):
@@ -104,7 +104,7 @@ def test_logits_are_those_of_one_option_minus_those_of_the_other(measured, name)
 def test_recognized_pairs_are_counted_once(measured, name):
     screen = measured[name].report().glance
     known = measured[name].table("pairs").drop_duplicates("pair_id")["recognized"].astype(bool)
-    assert (f"{known.sum()} of {PAIRS} by" in screen.asked) == (name == "edges")
+    assert (f"{known.sum()} of {PAIRS} by" in screen.question) == (name == "edges")
     numbers = set(screen.items[0].frame["number"])
     assert ("share of pairs recognized" in numbers) == (name == "patch")
 
@@ -158,4 +158,4 @@ def test_two_models_are_compared_by_the_difference_of_their_numbers(spec):
         own = values.loc[number, "tiny llama"] - values.loc[number, "tiny gpt2"]
         assert differences[number][0] == pytest.approx(own, abs=1e-12)
     assert len(set(differences) & set(values.index)) >= min(expected, 3)
-    assert "2 models" in result.report().glance.asked
+    assert "2 models" in result.report().glance.question

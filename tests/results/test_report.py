@@ -57,8 +57,8 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     names = ["accuracy_table", "accuracy_by_reading", "told_apart"]
     assert [item.name for item in results.items] == names
     (accuracy,) = results.items[0].frame["paired_accuracy"]
-    assert "8 prompts, 1 model." in report.glance.asked
-    assert "4 clusters (entity_b) count like 2.3" in report.glance.asked
+    assert "8 prompts, 1 model." in report.glance.question
+    assert "4 clusters (entity_b) count like 2.3" in report.glance.question
     assert main(["report", str(folder)]) == 0
     check_first_screen(report, (folder / "report.html").read_text())
     numbers = report.glance.items[0].frame.set_index("number")["value"]

@@ -20,7 +20,7 @@ from interp.measuring.spec import Spec, Stage
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.runs.folder import RunFolder, problems, slug
 from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
@@ -197,7 +197,7 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
 def test_columns_that_hold_lists_are_whole(tmp_path):
     stage = Stage("soft", some_prompts(2), SoftScore())
     models = {"tiny llama": tiny_model("llama")}
-    (run,) = execute(Plan(tmp_path / "run", {tmp_path / "run": stage}, models))
+    (run,) = execute(RunPlan(tmp_path / "run", {tmp_path / "run": stage}, models))
     with merging(run.folder):
         pass
     assert list(problems(RunFolder.read(run.folder))) == []

@@ -12,7 +12,7 @@ from interp.measuring.spec import Spec
 from interp.runs import execute as execute_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.runs.folder import RunFolder, problems
 from interp.runs.merge import merging
 from interp.runs.options import ExecutionOptions
@@ -141,14 +141,14 @@ def test_pairs_are_drawn_in_an_order_that_larger_limits_begin_with():
 
 
 def test_a_model_that_cannot_be_loaded_is_not_on_record(tmp_path, monkeypatch):
-    original = Plan.model
+    original = RunPlan.model
 
     def load(plan, name):
         if name == "tiny gpt2":
             raise UserError("no such model")
         return original(plan, name)
 
-    monkeypatch.setattr(Plan, "model", load)
+    monkeypatch.setattr(RunPlan, "model", load)
     with pytest.raises(UserError, match="no such model"):
         execute(work_in(tmp_path))
     assert record(tmp_path)["models"] == ["tiny llama"]
@@ -243,7 +243,7 @@ def test_a_mistake_leaves_no_folder_behind(tmp_path, monkeypatch):
         assert (tmp_path / "new" / "run" / "run.json").exists()
         raise UserError("no such model")
 
-    monkeypatch.setattr(Plan, "model", load)
+    monkeypatch.setattr(RunPlan, "model", load)
     with pytest.raises(UserError, match="no such model"):
         execute(work_in(tmp_path / "new" / "run"))
     assert list(tmp_path.iterdir()) == []
@@ -254,12 +254,12 @@ def test_what_a_mistake_leaves_is_not_taken_from_another_command(tmp_path, monke
 
     def load(plan, name):
         with monkeypatch.context() as patch:
-            patch.setattr(Plan, "model", original)
+            patch.setattr(RunPlan, "model", original)
             run_in(tmp_path / "run", MODELS[1:])
         raise UserError("no such model")
 
-    original = Plan.model
-    monkeypatch.setattr(Plan, "model", load)
+    original = RunPlan.model
+    monkeypatch.setattr(RunPlan, "model", load)
     with pytest.raises(UserError, match="no such model"):
         execute(work_in(tmp_path / "run", models=MODELS[:1]))
     assert record(tmp_path / "run")["models"] == list(MODELS[1:])

@@ -13,7 +13,7 @@ from interp.statistics.clusters import FEWEST
 from interp.statistics.contrasts import contrast_table, difference
 from interp.statistics.power import (
     Expected,
-    Trials,
+    PairCounts,
     _two_differ,
     assumed,
     detectable,
@@ -61,14 +61,14 @@ def sums(pairs, right):
 
 def test_independent_answers_need_what_the_textbook_says():
     pairs = pd.DataFrame({"entity": range(400), "rule": ["mt", "ds"] * 200, "weight": 1.0})
-    trials = Trials.of(pairs, RULE, "entity")
+    trials = PairCounts.of(pairs, RULE, "entity")
     # (1.960 + 0.842) * sqrt(0.25 / 200 + 0.25 / 200); at 3 tests Bonferroni's 2.394 for 1.960
     found = [detectable(trials, Expected(0.5, (0.0,), 0.0), tests=tests) for tests in (1, 3)]
     assert found == pytest.approx([2.8016 * 0.05, 3.2356 * 0.05], rel=0.04)
 
 
 def test_simulated_answers_have_the_shares_and_correlations(pairs):
-    trials = Trials.of(pairs.assign(weight=1.0), RULE, "entity_b")
+    trials = PairCounts.of(pairs.assign(weight=1.0), RULE, "entity_b")
     awaited = Expected(0.6, (0.5, 0.3), 0.2)
     hits = simulated(trials, awaited, 0.2, studies=4000)
     size = trials.sums(trials.counts.astype(float))
@@ -118,7 +118,7 @@ def test_correlations_of_a_pilot_are_those_that_it_was_made_with(pairs):
 
 @pytest.mark.parametrize("contrast", [RULE, GROUP])
 def test_simulated_studies_are_tested_as_reports_are(pairs, contrast):
-    trials = Trials.of(pairs, contrast, "entity_b")
+    trials = PairCounts.of(pairs, contrast, "entity_b")
     asked = trials.sums(trials.weights * trials.counts)
     hits = simulated(trials, Expected(0.5, (0.6,), 0.3), 0.25, studies=40)
     told = _two_differ(hits, asked, trials.fewest(), 0.05)
@@ -139,7 +139,7 @@ def test_a_planned_difference_is_found_in_four_studies_of_five(pairs, contrast, 
     monkeypatch.setattr(contrasts, "RESAMPLES", 999)
     together = contrast == RULE
     awaited = Expected(0.5, (0.4,), 0.4 if together else 0.0)
-    planned = detectable(Trials.of(pairs, contrast, "entity_b"), awaited)
+    planned = detectable(PairCounts.of(pairs, contrast, "entity_b"), awaited)
     rng = np.random.default_rng(0)
     shares = 0.5 + planned / 2, 0.5 - planned / 2
     first = pairs[contrast.factor] == contrast.levels[0] if contrast != MODELS else None
@@ -176,14 +176,14 @@ def test_a_plan_from_a_pilot_says_what_its_own_report_says(pairs):
 
 
 def test_extremes_of_phrasings_that_are_alike_are_two_differ_in_a_twentieth(pairs):
-    trials = Trials.of(pairs, PHRASING, "entity_b")
+    trials = PairCounts.of(pairs, PHRASING, "entity_b")
     for awaited in (Expected(0.5, (0.6,), 0.4), Expected(0.5, (0.5,), 0.5)):
         assert power(trials, awaited, 0.0) == pytest.approx(0.05, abs=0.03)
         assert power(trials, awaited, 0.5) > 0.9
 
 
 def test_rules_are_compared_within_entities_where_answers_depend_on_them(pairs):
-    trials = Trials.of(pairs, RULE, "entity_b")
+    trials = PairCounts.of(pairs, RULE, "entity_b")
     apart, together = (detectable(trials, Expected(0.5, (0.8,), x)) for x in (0.0, 0.7))
     assert together < 0.7 * apart
 

@@ -48,7 +48,7 @@ def check_first_screen(report: Report, page: str) -> None:
     assert [one for one in sentences if not N.search(one) or not one.endswith(".")] == []
     assert not [one for one in sentences if re.search(r"\bnan\b|undefined|None", one)]
     first, *figure = report.glance.items
-    texts = [report.glance.asked, *sentences, *map(str, first.on_page.columns)]
+    texts = [report.glance.question, *sentences, *map(str, first.on_page.columns)]
     assert [one for one in texts if ONE_OF_MANY.search(one)] == []
     assert isinstance(first, TableItem) and first.name == "at_a_glance"
     numbers = first.frame

@@ -17,7 +17,7 @@ from interp.measuring.core import bind
 from interp.measuring.spec import Spec, Stage
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.runs.run import in_use
@@ -37,7 +37,7 @@ some_prompts(PAIRS)
 
 
 def work_in(folder, *, models=MODELS, spec=EVALUATE, **options):
-    return Plan(
+    return RunPlan(
         folder,
         {folder: Stage("evaluate", some_prompts(PAIRS), spec)},
         {name: tiny_model(name.removeprefix("tiny ")) for name in models},

@@ -69,7 +69,7 @@ class MixedFormula:
 
 
 @dataclass(frozen=True)
-class Design:
+class ModelMatrices:
     """The matrices of a mixed model, and the levels and means for encoding additional rows."""
 
     response: Float[np.ndarray, " rows"]
@@ -104,7 +104,7 @@ class Design:
         return np.asarray(build_design_matrices([self.info], _categories(frame, self.levels))[0])
 
 
-def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> Design:
+def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> ModelMatrices:
     """The design of a formula for the rows of a table; without `random`, it has no random effects.
 
     Raises:
@@ -136,7 +136,7 @@ def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> 
             blocks.append(len(of_factor))
             texts = frame[name].astype(str).to_numpy(dtype=object)
             effects |= {f"{name}[{level}]": (texts == level).astype(float) for level in of_factor}
-    return Design(
+    return ModelMatrices(
         response=frame[formula.response].to_numpy(dtype=float),
         fixed=values,
         random=np.array(list(effects.values())).reshape(len(effects), len(frame)).T,

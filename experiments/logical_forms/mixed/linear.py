@@ -27,7 +27,7 @@ from scipy.stats import chi2, f, t
 
 from interp.errors import UserError
 from interp.statistics.clusters import FEWEST
-from interp_experiments.logical_forms.mixed.design import Design, MixedFormula, make_design
+from interp_experiments.logical_forms.mixed.design import MixedFormula, ModelMatrices, make_design
 from interp_experiments.logical_forms.mixed.profiled import ProfiledFit, fit_profiled
 
 MIN_GROUPS = 3
@@ -43,7 +43,7 @@ class MixedModel:
 
     formula: MixedFormula
     """The formula as fitted; in the fallback, the grouping is a fixed effect."""
-    design: Design
+    design: ModelMatrices
     fit: ProfiledFit
     groups: tuple[str, ...]
     """Values of the grouping, in the order of `fit.random_effects`."""
@@ -192,7 +192,7 @@ def fit_mixed_model(
 
 
 def _robust(
-    design: Design, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
+    design: ModelMatrices, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
 ) -> Float[np.ndarray, "columns columns"]:
     """The covariance of the coefficients if rows within a cluster are correlated."""
     residuals = design.response - design.fixed @ fit.coefficients

@@ -82,9 +82,9 @@ def _check_thinking(model: Model, spec: Generate) -> None:
             "turn thinking off"
         )
     if not model.chat.thinks and (spec.draws > 1 or spec.force_end):
-        asked = "several draws" if spec.draws > 1 else "forced ends"
+        option = "several draws" if spec.draws > 1 else "forced ends"
         raise UserError(
-            f"{asked} require thoughts, but {model.name} generates none; turn thinking on"
+            f"{option} require thoughts, but {model.name} generates none; turn thinking on"
         )
 
 
@@ -111,8 +111,8 @@ def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -
             and not own.thought.ended
         ]
         thoughts = {row: _ended(model, said[row].thought) for row in open_ends}
-        asked = [replace(batch.prompts[row].prompt, thought=thoughts[row]) for row in open_ends]
-        answers = dict(zip(open_ends, _answers(model, asked, spec, budget, seeded), strict=True))
+        prompts = [replace(batch.prompts[row].prompt, thought=thoughts[row]) for row in open_ends]
+        answers = dict(zip(open_ends, _answers(model, prompts, spec, budget, seeded), strict=True))
         for row, (tokenized, text, own) in enumerate(zip(batch.prompts, texts, said, strict=True)):
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             answer = answers.get(row) or Generated(
@@ -148,16 +148,16 @@ def _ended(model: Model, thought: Thought) -> Thought:
 
 
 def _answers(
-    model: Model, asked: Sequence[Prompt], spec: Generate, budget: TokenBudget, draw: str
+    model: Model, prompts: Sequence[Prompt], spec: Generate, budget: TokenBudget, draw: str
 ) -> list[Generated]:
     """The answers after thoughts whose end was forced."""
     short = spec.model_copy(update={"max_new_tokens": min(FORCED_TOKENS, spec.max_new_tokens)})
     found: dict[int, Generated] = {}
     room = {"batch_tokens": budget.tokens, "new_tokens": short.max_new_tokens}
-    for places, batch in batches(model, tokenize(model, asked), **room):
+    for places, batch in batches(model, tokenize(model, prompts), **room):
         texts = generate(model, batch, short, draw=f"{draw} forced")
         found |= zip(places, texts, strict=True)
-    return [found[place] for place in range(len(asked))]
+    return [found[place] for place in range(len(prompts))]
 
 
 def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:

@@ -71,8 +71,8 @@ def component_table(
     columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]
     tables = [pd.DataFrame(columns=[*columns, "phrasings", "pairs", "clusters"])]
     each = pairs.drop_duplicates("pair_id").dropna(subset=["positive_option"])
-    asked = each["positive_option"] + " or " + each["negative_option"]
-    options = dict(zip(each["pair_id"], asked, strict=True))
+    alternatives = each["positive_option"] + " or " + each["negative_option"]
+    options = dict(zip(each["pair_id"], alternatives, strict=True))
     for key, rows in grouped(edges, ["model", "method"]):
         signs = np.where(rows["direction"] == "denoising", 1.0, -1.0)
         signed = rows.assign(y=rows["effect"] * signs)

@@ -149,7 +149,7 @@ def _coalition_rows(game: Coalitions, values: Values) -> Iterator[Row]:
 
 
 def _effect_rows(
-    game: Coalitions, values: Values, answers: tuple[str, str], asked: int
+    game: Coalitions, values: Values, answers: tuple[str, str], wanted_donors: int
 ) -> Iterator[Row]:
     """One row per segment, and one row per pair of segments."""
     shared: Row = {
@@ -164,8 +164,8 @@ def _effect_rows(
         yield {**shared, "error": NOT_FINITE}
         return
     shared |= {"value": float(values[0, -1]), "value_without": float(values[:, 0].mean())}
-    few = len(game.donors) < asked and game.donors[0].kind == "instance"
-    few_donors = [f"{len(game.donors)} of {asked} donors"] if few else []
+    few = len(game.donors) < wanted_donors and game.donors[0].kind == "instance"
+    few_donors = [f"{len(game.donors)} of {wanted_donors} donors"] if few else []
     names = game.segments
     shapley, left_out = shapley_values(values), leave_one_out(values)
     for player, name in enumerate(names):

@@ -299,8 +299,8 @@ def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[Tabl
 
 def _table(name: str, title: str, table: pd.DataFrame, note: str = "") -> TableItem:
     """A table; on the terminal, option columns with a single value and empty notes are left out."""
-    asked = ("direction", "source", "sites", "level")
-    said = [column for column in asked if column in table and table[column].nunique() == 1]
+    option_columns = ("direction", "source", "sites", "level")
+    said = [column for column in option_columns if column in table and table[column].nunique() == 1]
     if "note" in table and (table["note"] == "").all():
         said.append("note")
     return TableItem(name, title, table, note, [(title, table.drop(columns=said))])

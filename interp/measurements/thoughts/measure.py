@@ -118,7 +118,7 @@ class _Writer:
 
     def __init__(self, model: Model, spec: Thoughts, budget: TokenBudget) -> None:
         self._model, self._spec, self._budget = model, spec, budget
-        self._asked = Generate(
+        self._generation = Generate(
             draws=spec.draws,
             temperature=spec.temperature,
             sampling_seed=spec.sampling_seed,
@@ -151,8 +151,8 @@ class _Writer:
 
     def _drawn(self, prompts: Sequence[Prompt]) -> list[Draws]:
         """Thoughts on prompts, draw by draw; identical texts of a prompt get identical thoughts."""
-        asked = [replace(prompt, thought=None, segments={}, roles={}) for prompt in prompts]
-        draws = [self._write(asked, f" {draw}" if draw else "") for draw in range(self._spec.draws)]
+        plain = [replace(prompt, thought=None, segments={}, roles={}) for prompt in prompts]
+        draws = [self._write(plain, f" {draw}" if draw else "") for draw in range(self._spec.draws)]
         return [tuple(own) for own in zip(*draws, strict=True)]
 
     def _continued(self, studied: Sequence[Studied]) -> list[Studied]:
@@ -164,7 +164,7 @@ class _Writer:
             if own.first is not None
             for read in range(1, len(own.first.sentences))
         ]
-        asked = [
+        beginnings = [
             replace(
                 after(studied[row].prompt, replace(head, after="")),
                 id=f"{studied[row].prompt.id} {read}",
@@ -172,7 +172,7 @@ class _Writer:
             for row, read, head in heads
         ]
         for draw in range(self._spec.draws):
-            rests = self._write(asked, f" again {draw}")
+            rests = self._write(beginnings, f" again {draw}")
             for (row, read, head), rest in zip(heads, rests, strict=True):
                 again[row][read] = (*again[row].get(read, ()), _joined(head, rest))
         return [replace(own, again=more) for own, more in zip(studied, again, strict=True)]
@@ -181,9 +181,9 @@ class _Writer:
         """Thoughts that the model generates after prompts."""
         found: dict[int, Thought] = {}
         tokenized = tokenize(self._model, prompts)
-        room = {"batch_tokens": self._budget.tokens, "new_tokens": self._asked.max_new_tokens}
+        room = {"batch_tokens": self._budget.tokens, "new_tokens": self._generation.max_new_tokens}
         for places, batch in batches(self._model, tokenized, **room):
-            texts = generate(self._model, batch, self._asked, draw=draw)
+            texts = generate(self._model, batch, self._generation, draw=draw)
             for place, own, text in zip(places, batch.prompts, texts, strict=True):
                 if not text.finite:
                     raise UserError(NOT_FINITE)

@@ -55,8 +55,8 @@ def nearest_organism(name: str) -> str | None:
     bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
     # A user may remember only the first part of a name.
     parts = {organism.partition("-")[0]: organism for organism in reversed(bare)}
-    asked = name.removeprefix(PREFIX)
-    near = nearest(asked, bare) or parts.get(nearest(asked, parts) or "")
+    wanted = name.removeprefix(PREFIX)
+    near = nearest(wanted, bare) or parts.get(nearest(wanted, parts) or "")
     return PREFIX + near if near else None
 
 

@@ -127,7 +127,7 @@ def test_scores_of_a_model_that_does_not_read_are_blank_and_the_guess_stays(stag
 def test_one_theory_is_not_a_plural(stages):
     one = {name: rows[rows["pair_id"] == rows["pair_id"].iloc[0]] for name, rows in stages.items()}
     first = first_screen(Results(one, []), comparisons(one))
-    assert not ONE_OF_MANY.search(" ".join([first.asked, *first.sentences]))
+    assert not ONE_OF_MANY.search(" ".join([first.question, *first.sentences]))
 
 
 def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):

@@ -12,7 +12,7 @@ from interp.cli import main
 from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.runs.edge_effects import EdgesRun
-from interp.runs.execute import Plan, keeping_model
+from interp.runs.execute import RunPlan, keeping_model
 from tests.support.prompts import some_prompts
 from tests.support.records import edited
 from tests.support.tiny import tiny_model
@@ -77,7 +77,7 @@ def test_without_edges_the_command_measures_them_first(tmp_path, capsys):
     captured = capsys.readouterr()
     assert "Circuits, ranked by cmd" in captured.out
     assert captured.err.splitlines().count("loading organism/llama-shallow ...") == 1
-    assert Plan.kept is None
+    assert RunPlan.kept is None
 
 
 def test_only_the_model_that_was_loaded_last_is_kept(tmp_path):
@@ -85,11 +85,11 @@ def test_only_the_model_that_was_loaded_last_is_kept(tmp_path):
     with keeping_model():
         for loading in (Loading(), Loading(chat_template=False)):
             found = {place: find_model(place, loading, named=place) for place in places}
-            plan = Plan(tmp_path, {}, found, loading)
+            plan = RunPlan(tmp_path, {}, found, loading)
             first = plan.model(places[0])
             assert plan.model(places[0]) is first
             plan.model(places[1])
-            assert [model.name for _, model in Plan.kept] == [places[1]]
+            assert [model.name for _, model in RunPlan.kept] == [places[1]]
             assert plan.model(places[0]) is not first
 
 

@@ -23,7 +23,7 @@ from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
-from interp.runs.execute import Plan, execute
+from interp.runs.execute import RunPlan, execute
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import TIE
 from tests.support.prompts import some_prompts
@@ -281,9 +281,9 @@ def test_a_model_is_refused_before_its_weights_are_loaded(tmp_path, spec, thinki
     folder = tmp_path / "run"
     found = find_model("organism/thought-mixed-50", Loading(thinking=thinking))
     stage = Stage(spec.name, some_prompts(2), spec)
-    plan = Plan(folder, {folder: stage}, {found.name: found}, Loading(thinking=thinking))
+    plan = RunPlan(folder, {folder: stage}, {found.name: found}, Loading(thinking=thinking))
     with (
-        patch.object(Plan, "model", side_effect=AssertionError),
+        patch.object(RunPlan, "model", side_effect=AssertionError),
         pytest.raises(UserError, match=refused),
     ):
         execute(plan)

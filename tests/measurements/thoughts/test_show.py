@@ -65,7 +65,7 @@ def test_intervals_in_words_are_those_of_the_table():
 
 def test_an_answer_that_is_read_from_the_thought():
     found = result(lambda prompt: 0.9)
-    assert found.glance().asked.endswith(" 80 prompts, 1 model.")
+    assert found.glance().question.endswith(" 80 prompts, 1 model.")
     numbers = found.headline().set_index("number")["value"]
     assert numbers["mediated share"] == pytest.approx(0.9, abs=0.01)
     assert numbers["accuracy after its thought"] == 1
