@@ -215,7 +215,8 @@ class Model:
         if self.hf._supports_attention_backend or self.attn_implementation == "eager":
             return False
         with self.measuring():
-            return not calls_registered(self.hf, one_token(self.hf))
+            inputs = one_token(self.hf) | self.taken({"use_cache": False})
+            return not calls_registered(self.hf, inputs)
 
     @property
     def allows_padding(self) -> bool:
@@ -226,8 +227,9 @@ class Model:
         prompt as positions, and recurrent or convolutional layers propagate padding. In Gemma 3n,
         whose streams are scaled to one norm (AltUp), gradients of padding are not finite.
         """
-        own = self.attn_implementation == "eager" or self.computes_attention_alone
-        overflows = self.dtype == "float64" and own
+        overflows = self.dtype == "float64" and (
+            self.attn_implementation == "eager" or self.computes_attention_alone
+        )
         counts = self.padding_side == "left" and not self.takes_positions
         scales = settings.has_several_streams(self.text_config)
         reads = settings.reads_padding(self.hf.config)
