@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from interp.runs.workers import worker_records
@@ -126,3 +127,17 @@ def test_a_gguf_file_is_found_by_its_relative_path(tmp_path):
     subprocess.run(alone, check=True, capture_output=True, cwd=tmp_path)
     evaluate_on_slurm(tmp_path / "run", 2, None, *model)
     assert read_tables(tmp_path / "run") == read_tables(tmp_path / "alone")
+
+
+def test_a_model_is_spread_over_the_ranks_of_one_task(tmp_path):
+    model = ["--model", "organism/llama-logic", "--limit", "24"]
+    alone = [*EVALUATE, *model, "--out", str(tmp_path / "alone")]
+    subprocess.run(alone, check=True, capture_output=True)
+    evaluate_on_slurm(tmp_path / "run", 1, None, *model, "--tensor-parallel", "2")
+    (worker,) = worker_records(tmp_path / "run")
+    assert worker.ranks == 2
+    expected, found = (
+        pd.read_parquet(tmp_path / name / "option_probabilities.parquet")
+        for name in ("alone", "run")
+    )
+    pd.testing.assert_frame_equal(found, expected, rtol=0, atol=1e-5)
