@@ -126,7 +126,7 @@ def read_whole(whole: pd.DataFrame) -> Iterator[Caution]:
             yield Caution(
                 WHOLE,
                 str(model),
-                f"the options of {some} begin with the same token, so their whole texts were read: "
+                f"options of {some} begin with the same token, so the whole texts were read: "
                 "their numbers are log-probabilities of texts rather than of first tokens",
                 numbers={"share": share},
             )

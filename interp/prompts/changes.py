@@ -4,8 +4,9 @@ They serve as baselines: what a model prefers anyway, and what it answers withou
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from interp.prompts.mixing import mixed
@@ -47,17 +48,21 @@ def content_free(prompt: Prompt) -> Iterator[Change]:
 
 
 def without_segments(prompt: Prompt) -> Iterator[Change]:
-    """The prompt without each of its segments in turn, unless nothing is left."""
-    for name in prompt.segments:
+    """The prompt without each of its segments in turn, unless nothing is left.
+
+    What begins every message, such as the instruction, is left out of demonstrations too.
+    """
+    for name, (start, _) in prompt.segments.items():
         if left := _without(prompt, [name]):
-            yield Change("without", name, _bare(prompt, left))
+            lead = prompt.segment_text(name) if start == 0 else ""
+            yield Change("without", name, _bare(prompt, left, partial(_cut, lead)))
 
 
 def swapped_options(prompt: Prompt) -> Iterator[Change]:
     """The prompt with each list of its options in reverse order; none without such a list.
 
     A list names every option once, in one form each, such as "Yes or No" and "True, False or
-    Unknown".
+    Unknown". Lists in the questions of demonstrations are reversed too.
     """
     forms = {form: option.name for option in prompt.answer.options for form in option.forms}
     count = len(prompt.answer.options)
@@ -72,9 +77,12 @@ def swapped_options(prompt: Prompt) -> Iterator[Change]:
         order = iter(reversed(found))
         return re.sub(one, lambda _: next(order), match[0])
 
-    text = listed.sub(reverse, prompt.text) if count > 1 else prompt.text
+    def reversed_lists(text: str) -> str:
+        return listed.sub(reverse, text) if count > 1 else text
+
+    text = reversed_lists(prompt.text)
     if text != prompt.text:
-        yield Change("swapped", "", _bare(prompt, text))
+        yield Change("swapped", "", _bare(prompt, text, reversed_lists))
 
 
 def _without(prompt: Prompt, names: list[str]) -> str:
@@ -90,5 +98,15 @@ def _without(prompt: Prompt, names: list[str]) -> str:
     return text if text.strip() else ""
 
 
-def _bare(prompt: Prompt, text: str) -> Prompt:
-    return replace(prompt, text=text, segments={}, roles={}, donors=())
+def _cut(lead: str, text: str) -> str:
+    """A message without its beginning, if it begins so and more follows."""
+    rest = text.removeprefix(lead).lstrip() if lead and text.startswith(lead) else ""
+    return rest or text
+
+
+def _bare(prompt: Prompt, text: str, of_shots: Callable[[str], str] = str) -> Prompt:
+    """The prompt with another text, and with the questions of its demonstrations changed."""
+    messages = prompt.messages
+    shown = tuple(replace(own, question=of_shots(own.question)) for own in messages.demonstrations)
+    messages = replace(messages, demonstrations=shown)
+    return replace(prompt, text=text, segments={}, roles={}, donors=(), messages=messages)

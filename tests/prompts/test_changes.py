@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.around import with_messages
 from interp.prompts.changes import (
     CONTENT_FREE,
     content_free,
@@ -10,7 +11,8 @@ from interp.prompts.changes import (
     without_segments,
 )
 from interp.prompts.mixing import with_donors
-from interp.prompts.prompt import Prompt, compose
+from interp.prompts.prompt import Demonstration, Messages, Prompt, compose
+from interp.prompts.systems import load_prompts
 from tests.support.prompts import some_prompts
 
 YES, NO = AnswerOption("Yes", ("Yes", "yes")), AnswerOption("No", ("No", "no"))
@@ -88,3 +90,28 @@ def test_content_is_what_donors_replace():
     assert found[""].text == f"Premises:\nConclusion:\n{question}"
     assert all(own.answer == prompt.answer for own in found.values())
     assert list(content_free(some_prompts(4)[0])) == []
+
+
+def test_demonstrations_change_as_the_prompt_does():
+    prompts = load_prompts(limit=1)
+    shown = with_messages(prompts, shots=2, instruction="Answer Yes or No.")
+    prompt = shown[0]
+    (without,) = [own.prompt for own in without_segments(prompt) if own.what == "instruction"]
+    for own, other in zip(
+        prompt.messages.demonstrations, without.messages.demonstrations, strict=True
+    ):
+        assert own.question == f"Answer Yes or No.\n{other.question}"
+        assert own.answer == other.answer
+    bare = with_messages(prompts, shots=2)[0]
+    assert without.messages == bare.messages and without.text == bare.text
+
+
+def test_lists_in_demonstrations_are_reversed_too():
+    shot = Demonstration("Is it cold? Yes or No?", "No")
+    prompt = dataclasses.replace(
+        asked("Is it so? Yes or No?"), messages=Messages(demonstrations=(shot,))
+    )
+    (swapped,) = swapped_options(prompt)
+    assert swapped.prompt.messages.demonstrations == (
+        Demonstration("Is it cold? No or Yes?", "No"),
+    )

@@ -45,15 +45,17 @@ def largest_effects(coalition_values: pd.DataFrame) -> pd.DataFrame:
     outcome (`LARGEST`, `TIE` or `NOISE`) and alone (whether no other segment has any effect). With
     two or more donors, the largest must lead each other segment clearly: the differences between
     their effects, each counted in the direction of its mean over donors, have a mean above zero by
-    Student's t for paired samples (two-sided, 95%).
+    Student's t for paired samples (two-sided, 95%). Where donors replace a single segment, there is
+    nothing to compare, and no row.
 
     Args:
         coalition_values: rows of the coalition_values table, with `VALUE_COLUMNS`.
     """
     keys = ["model", "donor_kind", "prompt_id"]
+    several = coalition_values[coalition_values["segments"].map(len) > 1]
     rows = [
         dict(zip(keys, key, strict=True)) | _by_donors(own.sort_values("coalition"))
-        for key, own in coalition_values.groupby(keys, sort=False)
+        for key, own in several.groupby(keys, sort=False)
     ]
     return pd.DataFrame(rows, columns=[*keys, "segment", "outcome", "alone"])
 
@@ -227,6 +229,8 @@ def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> 
     share = with_interval(*map(float, row[["share", "low", "high"]]))
     apart = f"; in {others['pairs'].sum():,}, the sides differ" if len(others) else ""
     count = f"{row['pairs']:,} of {counted(of, unit)}"
+    if row["alone"] == row["prompts"]:
+        return f"{who}: {name} alone has any {what} in {count}, {share}{apart}."
     return f"{who}: {name} has the largest {what} in {count}, {share}{apart}."
 
 

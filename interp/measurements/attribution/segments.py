@@ -118,9 +118,10 @@ EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
 
 EFFECT_COLUMNS = [
     *EFFECT_KEY,
-    *("prompt_id", "answer", "shapley", "leave_one_out", "interaction", "note", "error"),
+    *("prompt_id", "answer", "other_answer"),
+    *("shapley", "leave_one_out", "interaction", "note", "error"),
 ]
-"""Columns of the segment_effects table that `segment_effect_table` and `same_answers` use."""
+"""Columns of the segment_effects table that its summaries use."""
 
 
 def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
@@ -174,6 +175,26 @@ def same_answers(segment_effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.Dat
     answers = rows.groupby(["model", "pair_id"], sort=False)["answer"].agg(["size", "nunique"])
     whole = answers[answers["size"] > 1]["nunique"].eq(1).groupby("model", sort=False)
     return whole.agg(pairs="size", same="sum").reset_index()
+
+
+def one_answer(segment_effects: pd.DataFrame) -> pd.DataFrame:
+    """By model, the prompts, and those that get the more frequent of their two answers.
+
+    If a model gives one answer to all prompts, replacing segments by those of other prompts moves
+    its logit as often up as down, so that effects cancel in a mean over prompts.
+
+    Args:
+        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
+    """
+    rows = segment_effects[segment_effects["donor_kind"] != COUNTERPART]
+    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset=["answer", "other_answer"])
+    options = [
+        " ".join(sorted(both)) for both in zip(rows["answer"], rows["other_answer"], strict=True)
+    ]
+    counts = rows.groupby(["model", pd.Series(options, rows.index, name="options"), "answer"])
+    most = counts.size().groupby(["model", "options"]).max().groupby("model", sort=False)
+    same = most.sum().rename("same").reset_index()
+    return same.merge(rows.groupby("model").size().rename("prompts").reset_index(), on="model")
 
 
 DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]

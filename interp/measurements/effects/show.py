@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from interp.analysis.constant import MOSTLY
+from interp.choices import COUNTERPART
 from interp.console import counted, echo
 from interp.measurements.attribution import largest
 from interp.measurements.attribution.segments import (
     EFFECT_COLUMNS,
+    one_answer,
     same_answers,
     segment_effect_table,
 )
@@ -31,6 +34,9 @@ _LARGEST_NOTE = (
     "within the donors' spread: the largest does not clearly lead every other segment, given the "
     "spread over donors (Student's t, 95%); a counterpart is one donor, which has no spread."
 )
+
+
+_BY_KIND = {"instance": "other instances as donors", COUNTERPART: "counterparts as donors"}
 
 
 class SegmentEffects(Result):
@@ -72,16 +78,14 @@ class SegmentEffects(Result):
         if (alone["note"] != "").any():
             shown["note"] = alone["note"]
         title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
-        note = " ".join([_SIZE, *_cancelled(same_answers(effects, self.prompts))])
+        note = " ".join([_SIZE, *self._cancelled(effects)])
         yield TableItem("segment_effect_table", title, table, note, [(title, shown)])
         yield from self._largest_items()
 
     def findings(self) -> Iterator[str]:
-        """Which segment has the largest effect, for each model and the first kind of donor."""
-        table = self._largest
-        rows = table[table["donor_kind"] == table["donor_kind"].iloc[:1].max()]
-        for model, own in rows.groupby("model", sort=False):
-            yield largest.sentence(own, str(model), "effect", self.prompts)
+        """Which segment has the largest effect, for each model and kind of donor."""
+        for (model, kind), own in self._largest.groupby(["model", "donor_kind"], sort=False):
+            yield largest.sentence(own, f"{model}, {_BY_KIND[kind]}", "effect", self.prompts)
 
     def _largest_items(self) -> Iterator[TableItem]:
         """For how many pairs each segment has the largest effect."""
@@ -114,19 +118,26 @@ class SegmentEffects(Result):
             )
         )
 
+    def _cancelled(self, effects: pd.DataFrame) -> Iterator[str]:
+        """A sentence for each model and kind of donor whose effects cancel in the mean."""
+        same = one_answer(effects)
+        for row in same[same["same"] >= MOSTLY * same["prompts"]].to_dict("records"):
+            yield (
+                f"{row['model']} gives one answer to {row['same']:,} of "
+                f"{counted(row['prompts'], 'prompt')}, so the effects of other instances cancel in "
+                "the mean; shapley_size is their mean size."
+            )
+        same = same_answers(effects, self.prompts)
+        for row in same[same["same"] > 0].to_dict("records"):
+            yield (
+                f"{row['model']} gives the same answer to both sides in {row['same']:,} of "
+                f"{counted(row['pairs'], 'pair')}, where the effects of counterparts on both sides "
+                "cancel in the mean; shapley_size is their mean size."
+            )
+
     def noted(self) -> Mapping[str, object]:
         """The errors of each model; prints a line about each mean in which effects cancel."""
         effects = self.table("segment_effects", EFFECT_COLUMNS)
-        for note in _cancelled(same_answers(effects, self.prompts)):
+        for note in self._cancelled(effects):
             echo(note)
         return errors_by_model(effects)
-
-
-def _cancelled(same: pd.DataFrame) -> Iterator[str]:
-    """A sentence for each model whose effects of counterparts cancel in the mean."""
-    for row in same[same["same"] > 0].to_dict("records"):
-        yield (
-            f"{row['model']} gives the same answer to both sides in {row['same']:,} of "
-            f"{counted(row['pairs'], 'pair')}, where the effects of counterparts on both sides "
-            "cancel in the mean; shapley_size is their mean size."
-        )

@@ -331,9 +331,14 @@ def _answer(options: str, gold: str, contrast: str | None) -> Choice:
                 "only in their capitals"
             )
         found.append(AnswerOption(forms[0], forms))
+    known = [form for option in found for form in option.forms]
+    if twice := next((form for form in known if known.count(form) > 1), None):
+        raise UserError(
+            f"{OPTIONS} is {shortened(repr(options), 80)}, which has {shortened(repr(twice), 60)} "
+            "twice; expected forms that each belong to one option"
+        )
     correct = [option.name for option in found if gold in option.forms]
     if len(correct) != 1:
-        known = [form for option in found for form in option.forms]
         expected = f"expected one of {', '.join(option.name for option in found)}"
         slashed = any(gold in map(str.strip, option.name.split("/")) for option in found)
         raise UserError(

@@ -15,6 +15,7 @@ from interp.measurements.attribution.segments import (
     SUM,
     decisive_table,
     finds,
+    one_answer,
     same_answers,
     segment_effect_table,
     segment_ratios,
@@ -348,3 +349,19 @@ def test_a_segment_that_both_sides_share_says_so():
     assert segment_effect_table(alone)["note"].tolist() == ["same on both sides"]
     instances = alone.assign(donor_kind="instance")
     assert segment_effect_table(instances)["note"].tolist() == [UNCHANGED]
+
+
+def test_one_answer_counts_the_more_frequent_answer_to_each_choice():
+    rows = [
+        ("m", "instance", "1", "No", "Yes"),
+        ("m", "instance", "2", "Yes", "No"),
+        ("m", "instance", "3", "No", "Yes"),
+        ("m", "instance", "4", "False", "True"),
+        ("m", "counterpart", "1", "No", "Yes"),
+        ("n", "instance", "1", "No", "Yes"),
+        ("n", "instance", "2", None, None),
+    ]
+    names = ["model", "donor_kind", "prompt_id", "answer", "other_answer"]
+    found = one_answer(pd.DataFrame(rows * 2, columns=names)).set_index("model")
+    assert found.loc["m"].tolist() == [3, 4]
+    assert found.loc["n"].tolist() == [1, 1]
