@@ -173,8 +173,11 @@ def _summary(ratios: pd.Series, weight: pd.Series, cluster: pd.Series) -> dict[s
     largest, sd = largest_share(values, weights), weighted_sd(values, weights)
     numbers = map(float, (largest, *geometric, *median, *mean, sd))
     count = int(clusters.max()) + 1
-    note = too_few(count) if count < FEWEST else ""
-    counts = {"prompts": len(values), "clusters": count, "note": note}
+    zeros = int((values == 0).sum())
+    notes = [too_few(count)] if count < FEWEST else []
+    if zeros:
+        notes.append(f"{zeros:,} of {len(values):,} ratios are 0, so their geometric mean is 0")
+    counts = {"prompts": len(values), "clusters": count, "note": "; ".join(notes)}
     return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts}
 
 

@@ -411,7 +411,12 @@ def _geometric_means(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Ti
     for kind, title in titles.items():
         rows = table[table["ratio"] == kind]
         means = rows[["geometric", "geometric_low", "geometric_high"]].itertuples(index=False)
-        texts = rows.assign(text=[with_interval(*map(float, row), decimals=3) for row in means])
+        texts = rows.assign(
+            text=[
+                with_interval(*map(float, row), decimals=3) + " (a ratio is 0)" * (row[0] == 0)
+                for row in means
+            ]
+        )
         shown = texts.pivot(index="model", columns="method", values="text").fillna("")
         shown = shown.loc[rows["model"].unique(), rows["method"].unique()].reset_index()
         ends = " [95% interval]" if rows["geometric_low"].notna().any() else ""
