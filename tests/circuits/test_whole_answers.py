@@ -1,5 +1,6 @@
 """Edges to whole answers: against plain hooks, and estimates against slopes of exact effects."""
 
+import dataclasses
 from functools import partial
 
 import pytest
@@ -9,13 +10,14 @@ import interp
 from interp.circuits.graph import graph_of
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError
-from interp.prompts.answers import AnswerOption
-from tests.circuits.test_circuits import names
+from interp.prompts.answers import AnswerOption, Choice
+from tests.circuits.test_circuits import equal_pairs, names
 from tests.circuits.test_edges import Pair, model_of, models
 from tests.patching.test_whole_answers import whole_metric, whole_pair
 from tests.scoring.test_whole_answers import CITIES, plain_tokens, prompts_with
 from tests.support.gpt2_by_hand import ByHand
 from tests.support.pairs import EQUAL, UNEQUAL
+from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
@@ -145,6 +147,29 @@ def test_circuits_of_options_that_begin_alike():
     assert full["metric"].tolist() == pytest.approx(
         [means[pair_id] for pair_id in full["pair_id"]], abs=1e-5
     )
+
+
+def test_f_is_relative_to_the_measured_empty_circuit():
+    """Behind a clean prompt of another length, options attend to less than the corrupt prompt."""
+    model = tiny_model("llama", dtype=torch.float64)
+    answer = Choice(CITIES, "New York", ("New York", "New Jersey"))
+    some = [*equal_pairs(model)[0], *some_prompts(3)]
+    prompts = [dataclasses.replace(prompt, answer=answer) for prompt in some]
+    result = interp.find_circuits(model, prompts)
+    pairs = result.pairs.set_index("pair_id")
+    lengths = pairs["base_tokens"] == pairs["source_tokens"]
+    gap = (pairs["empty_metric"] - pairs["source_metric"]).abs()
+    assert lengths.nunique() == 2
+    assert gap[lengths].max() < 1e-6
+    assert gap[~lengths].max() > 1e-3
+    table = result.derived()["circuit_table"]
+    assert (table.loc[table["edges"] == 0, "f"] == 0).all()
+    assert (table["edges"] == 0).any()
+    full, empty = pairs["base_metric"].mean(), pairs["empty_metric"].mean()
+    means = result.circuits.groupby(["method", "choice", "share"])["metric"].mean()
+    found = table.set_index(["method", "choice", "share"])["f"]
+    expected = (means - empty) / (full - empty)
+    assert found.loc[means.index].tolist() == pytest.approx(expected.tolist(), abs=1e-4)
 
 
 def test_softmax_refuses_whole_answers():
