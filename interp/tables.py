@@ -462,6 +462,11 @@ SCHEMAS: dict[str, pa.Schema] = {
         _WHOLE,
         _logits("base_metric", "metric of the base prompt", _FOR_POSITIVE),
         _logits("source_metric", "metric of the source prompt", _FOR_POSITIVE),
+        _logits(
+            "empty_metric",
+            "metric of the base prompt without any edge; null unless circuits read whole answers",
+            _FOR_POSITIVE,
+        ),
         column(
             "recognized", BOOLEAN, "whether the model prefers the correct answer on both prompts"
         ),
@@ -500,7 +505,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model, pair and circuit. Only the edges of the circuit are kept: each reader "
         "reads what writers with an edge to it add in this run, and what all other writers add in "
         "the corrupt prompt. With all edges, the metric equals `base_metric` of the pairs table; "
-        "without any, it equals `source_metric`. A pair with an error has no rows.",
+        "without any, it equals `source_metric` or, for whole answers, `empty_metric`, which "
+        "differs from it if the prompts differ in length. A pair with an error has no rows.",
         MODEL,
         PAIR_ID,
         column("method", TEXT, "the method whose mean effects rank the edges, or `random`"),

@@ -38,11 +38,6 @@ pytestmark = pytest.mark.usefixtures("unchecked_types")
         (PromptSource, {"system": "x"}, "unknown system 'x'"),
         (Loading, {"dtype": "int8"}, "unknown dtype 'int8'"),
         (Loading, {"device": "cpu", "device_map": "auto"}, "expected one of them"),
-        (
-            Loading,
-            {"system_prompt": "Be brief.", "chat_template": False},
-            "without the chat template",
-        ),
         (ComputeOptions, {"fail_on_error": 2.0}, "fail_on_error is 2.0"),
         (ExecutionOptions, {"slurm_options": ["time"]}, "is not an option such as"),
     ],

@@ -14,11 +14,12 @@ from functools import partial
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from transformers.cache_utils import Cache
 
 from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.console import passed
-from interp.models.cache import runs_in_parts
+from interp.models.cache import KeyValues, behind, runs_in_parts
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
@@ -74,13 +75,22 @@ class LayerRuns:
         streams: Streams,
         sites: Sequence[str],
         edits: Sequence[tuple[str, Edit]] = (),
+        cache: Cache | None = None,
     ) -> dict[str, Activation]:
         """The tensors at the given sites when a layer is run on these streams.
 
-        The pass ends at the last of them, since what follows would cost several times as much.
+        The pass ends at the last of them, since what follows would cost several times as much. It
+        adds the layer's keys and values to `cache` (`cache_for`).
         """
         located = {site: locate(self._model, site, layer) for site in sites}
-        return self._recorded(layer, streams, located, edits)
+        return self._recorded(layer, streams, located, edits, cache)
+
+    def cache_for(self, rows: int) -> Cache:
+        """A cache of the tokens that the pair shares, for a pass over copies of the base prompt."""
+        own: Cache = behind(
+            self._passes.base.key_values, rows=rows, tokens=self._passes.pair.shared
+        )
+        return own
 
     def inputs(
         self, layer: int, streams: Streams, located: Mapping[str, Location]
@@ -105,6 +115,7 @@ class LayerRuns:
         streams: Streams,
         located: Mapping[str, Location],
         edits: Sequence[tuple[str, Edit]] = (),
+        cache: Cache | None = None,
     ) -> dict[str, Activation]:
         others = [own for index, own in enumerate(self._layers) if index != layer and self._parts]
         waiting = len(located)
@@ -121,16 +132,25 @@ class LayerRuns:
             recorded(located) as values,
             watched(located.values(), end),
         ):
-            self._run(layer, streams, edits)
+            self._run(layer, streams, edits, cache)
         return values
 
     def metrics_from(
-        self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]] = ()
+        self,
+        layer: int,
+        streams: Streams,
+        edits: Sequence[tuple[str, Edit]] = (),
+        *,
+        before: KeyValues | None = None,
     ) -> Float[Tensor, " row"]:
-        """The metric of each row, given the streams that a layer or the final norm reads."""
+        """The metric of each row, given the streams that a layer or the final norm reads.
+
+        Whole answers are read behind the keys and values of the layers before in `before`; behind
+        the base prompt's if it is None.
+        """
         with skipped(self._layers[:layer] if self._parts else []):
             run = self._run(layer, streams, edits)
-        logits = answered_from(self._model, self._passes, run, layer)
+        logits = answered_from(self._model, self._passes, run, layer, before=before)
         return logit_difference(logits, len(self._passes.pair.answers.positive))
 
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
@@ -158,7 +178,13 @@ class LayerRuns:
             yield ReaderOutputs(site, layer, first, own)
             first += own.shape[2]
 
-    def _run(self, layer: int, streams: Streams, edits: Sequence[tuple[str, Edit]]) -> Pass:
+    def _run(
+        self,
+        layer: int,
+        streams: Streams,
+        edits: Sequence[tuple[str, Edit]],
+        cache: Cache | None = None,
+    ) -> Pass:
         into = locate(self._model, *entrance(self._model, layer))
         base = self._passes.pair.base
         embeddings = streams
@@ -171,7 +197,7 @@ class LayerRuns:
                 base,
                 embeddings,
                 start=self._passes.pair.shared,
-                past=self._passes.base.key_values,
+                past=self._passes.base.key_values if cache is None else cache,
             )
 
 

@@ -4,6 +4,12 @@ When a circuit is run, each reader has its own input: the sum of the outputs of 
 from this run for writers with an edge to the reader, and from the source prompt for all others
 (MIB, Mueller et al. 2025). The full circuit has the base prompt's metric; the empty circuit has the
 source prompt's.
+
+A circuit restricts the readers at the prompt's tokens. Behind them, the whole model reads whole
+answers: their tokens attend to the keys and values that the circuit's run computed for the prompt,
+as behind patches and edges. In the empty circuit these are the source prompt's keys and values, as
+the base's tokens read its streams; if the two prompts differ in length, its metric is therefore
+close to the source prompt's rather than equal.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from transformers.cache_utils import Cache
 
 from interp.circuits.choice import Circuit
 from interp.circuits.exact import ATTENDED, LayerRuns
 from interp.circuits.graph import Graph
 from interp.circuits.streams import PairStreams, Writers, input_by_output, stream_read
 from interp.console import passed
+from interp.models.cache import KeyValues, of_layer
 from interp.models.model import Model
 from interp.models.sites import Edit, View, locate
 from interp.patching.passes import SiteKey
@@ -40,9 +48,14 @@ class CircuitRuns:
         """
         readers, tokens = len(self._graph.readers), streams.differences.shape[1]
         sources = _source_streams(self._graph, streams)
+        past: KeyValues | None = None
+        if streams.passes.pair.answers.ways:
+            empty = torch.zeros_like(self._graph.edges)[None]
+            past = _Run(self._model, self._graph, streams, sources, empty).source_key_values()
 
         def run(chunk: Sequence[Circuit]) -> list[float]:
-            own = _Run(self._model, self._graph, streams, sources, torch.stack(list(chunk)))
+            rows = torch.stack(list(chunk))
+            own = _Run(self._model, self._graph, streams, sources, rows, past=past)
             found: list[float] = own.metrics().tolist()
             return found
 
@@ -86,6 +99,8 @@ class _Run:
         streams: PairStreams,
         sources: Mapping[SiteKey, Tensor],
         circuits: Bool[Tensor, "row reader writer"],
+        *,
+        past: KeyValues | None = None,
     ) -> None:
         self._model, self._graph = model, graph
         self._writers = Writers(model, graph)
@@ -93,21 +108,46 @@ class _Run:
         self._sources = sources
         self._layers = LayerRuns(self._model, self._graph, streams)
         self._circuits = circuits
+        # The source prompt's keys and values, if whole answers are read behind the prompt.
+        self._past = past
         # Each writer's output in this run, minus its output in the source prompt.
         self._kept = streams.differences.new_zeros((len(circuits), *streams.differences.shape))
 
     def metrics(self) -> Float[Tensor, " row"]:
         graph = self._graph
         self._kept[:, 0] = -self._streams.differences[0]
+        before = None if self._past is None else [*self._past]
         for layer in range(graph.layers):
             readers = slice(graph.attention_readers(layer).start, graph.mlp_reader(layer) + 1)
             rows = self._circuits[:, readers].flatten(1).any(1).nonzero().flatten()
             if len(rows):
-                self._run_layer(layer, rows)
+                cache = self._run_layer(layer, rows)
+                if before is not None:
+                    before[layer] = self._with_rows(before[layer], rows, of_layer(cache, layer))
         last = slice(len(graph.readers) - 1, len(graph.readers))
         sums = self._sums(torch.arange(len(self._circuits)), last, slice(len(graph.writers)))
         stream = self._sources[stream_read(graph, graph.readers[-1])]
-        return self._layers.metrics_from(graph.layers, stream + sums[:, 0].to(stream))
+        read = stream + sums[:, 0].to(stream)
+        return self._layers.metrics_from(graph.layers, read, before=before)
+
+    def source_key_values(self) -> KeyValues:
+        """Keys and values of the base's tokens if all readers read the source prompt's streams.
+
+        They have one row, that of an empty circuit.
+        """
+        row = torch.tensor([0])
+        return [of_layer(self._run_layer(layer, row), layer) for layer in range(self._graph.layers)]
+
+    def _with_rows(
+        self,
+        source: tuple[Tensor, Tensor],
+        rows: Int[Tensor, " row"],
+        own: tuple[Tensor, Tensor],
+    ) -> tuple[Tensor, Tensor]:
+        """A layer's keys and values in all circuits: their own in these rows, or the source's."""
+        keys, values = (one.repeat(len(self._circuits), 1, 1, 1) for one in source)
+        keys[rows], values[rows] = own
+        return keys, values
 
     def _sums(
         self, rows: Int[Tensor, " row"], readers: slice, writers: slice
@@ -122,8 +162,11 @@ class _Run:
             sums.append(torch.einsum("rw,wts->rts", chosen.to(kept), kept))
         return torch.stack(sums)
 
-    def _run_layer(self, layer: int, rows: Int[Tensor, " row"]) -> None:
-        """Run a layer's heads and MLP for some of the circuits."""
+    def _run_layer(self, layer: int, rows: Int[Tensor, " row"]) -> Cache:
+        """Run a layer's heads and MLP for some of the circuits.
+
+        Returns a cache that has the layer's keys and values in these circuits.
+        """
         graph = self._graph
         attended, mlp = graph.attention_readers(layer), graph.mlp_reader(layer)
         parallel = graph.shapes[layer].parallel
@@ -148,12 +191,13 @@ class _Run:
             for site, view, values in self._attended(layer, read[:, :-1])
         ]
         base = self._streams.at("resid_pre", layer).expand(len(rows), -1, -1)
+        cache = self._layers.cache_for(len(rows))
         with self._layers.unprojected(located):
             if parallel:
-                write_heads(self._layers.alone(layer, base, ["z"], edits)["z"])
+                write_heads(self._layers.alone(layer, base, ["z"], edits, cache)["z"])
             else:
                 edits += [("z", write_heads), ("resid_mid", read_between)]
-                out = self._layers.alone(layer, base, ["mlp_out"], edits)["mlp_out"]
+                out = self._layers.alone(layer, base, ["mlp_out"], edits, cache)["mlp_out"]
         if parallel:
             out = self._layers.alone(layer, read[:, -1], ["mlp_out"])["mlp_out"]
         written = graph.mlp_writer(layer)
@@ -163,6 +207,7 @@ class _Run:
             slice(written, written + 1),
             self._writers.of_whole("mlp_out", layer, out) - before,
         )
+        return cache
 
     def _attended(
         self, layer: int, read: Float[Tensor, "row reader token size"]

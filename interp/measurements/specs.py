@@ -579,7 +579,7 @@ class Edges(ReadsAnswers, OfPairs, Spec):
         return cast("Prompts", in_pairs(prompts, clean=self.clean, sides=self.sides))
 
 
-class Circuits(OfPairs, Spec):
+class Circuits(ReadsAnswers, OfPairs, Spec):
     """The answers of a model that is restricted to the edges of a circuit."""
 
     name = "circuits"
@@ -634,7 +634,13 @@ class Circuits(OfPairs, Spec):
     def first(self) -> Edges:
         """The measurement of edges to run first if no finished run is given."""
         methods = self.methods or ("integrated",)
-        return Edges(methods=methods, sides=self.sides, clean=self.clean, policy=self.policy)
+        return Edges(
+            methods=methods,
+            answers=self.answers,
+            sides=self.sides,
+            clean=self.clean,
+            policy=self.policy,
+        )
 
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the absolute path and a checksum of the edges."""

@@ -31,6 +31,11 @@ def key_values(cache: Any) -> KeyValues:
     return [(layer.keys, layer.values) for layer in cache.layers if layer.is_initialized]
 
 
+def of_layer(cache: Any, layer: int) -> tuple[Tensor, Tensor]:
+    """A layer's cached keys and values, (row, key-value head, token, size)."""
+    return cache.layers[layer].keys, cache.layers[layer].values
+
+
 def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
     """A cache of a prompt's first tokens, shared by all rows without copies."""
     if not tokens:

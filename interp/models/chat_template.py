@@ -159,18 +159,16 @@ def chat_frame(
 ) -> ChatFrame:
     """The frame that a model's chat template writes around a message, including the earlier turns.
 
-    Without a template, the frame consists only of the earlier turns, in plain text.
+    Without a template, the frame consists only of the system prompt and the earlier turns, in plain
+    text.
 
     Raises:
         UserError: the template fails; changes, loses or repeats a message; writes a different
             frame each time; or omits a turn or the system prompt.
     """
     if not (chat.template and tokenizer.chat_template):
-        if chat.system is not None:
-            raise UserError(
-                f"{tokenizer.name_or_path} has no chat template, without which a system prompt "
-                "cannot be written; omit the system prompt"
-            )
+        if chat.system and chat.system.strip():
+            turns = [("system", chat.system), *turns]
         parts = paragraphs(turns)
         starts = accumulate(map(len, parts), initial=0)
         spans = tuple((at, at + len(said)) for at, (_, said) in zip(starts, turns, strict=False))

@@ -85,13 +85,14 @@ class ChatFormat:
     """Settings for writing messages to a model.
 
     Raises:
-        UserError: the date is invalid, or a system prompt is set without a template to write it.
+        UserError: the date is invalid, or options of a template that is not used are set.
     """
 
     template: bool = True
     """Whether to use the model's own chat template, if it has one."""
     system: str | None = None
-    """The system prompt; None leaves it to the template, which may insert its own."""
+    """The system prompt; None leaves it to the template, which may insert its own. Without a
+    template, it is a paragraph before the prompt."""
     date: str = DEFAULT_DATE
     """Date for templates that write today's date, as YYYY-MM-DD."""
     thinking: Thinking = "off"
@@ -106,11 +107,6 @@ class ChatFormat:
             iso_date(self.date)
         except ValueError as error:
             raise UserError(str(error)) from error
-        if self.system is not None and not self.template:
-            raise UserError(
-                "got a system prompt without the chat template that would write it; use the chat "
-                "template, or omit the system prompt"
-            )
         if self.options and not self.template:
             raise UserError(
                 "got options of the chat template, but the chat template is turned off; use the "
@@ -198,7 +194,8 @@ class Loading(Options):
     chat_template: bool = True
     """write prompts in the model's chat template, if it has one"""
     system_prompt: Annotated[str | None, FromText(str, "TEXT")] = None
-    """system prompt of the chat template (default: the template's own, usually none)"""
+    """system prompt of the chat template, or a paragraph before each prompt without a template
+    (default: the template's own, usually none)"""
     template_date: Annotated[str, FromText(texts.iso_date, "YYYY-MM-DD")] = DEFAULT_DATE
     """today's date for chat templates that write it"""
     template_option: tuple[Annotated[str, FromText(_template_option, "KEY=VALUE")], ...] = ()

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from interp.choices import SITES
 from interp.console import passed
-from interp.models.cache import runs_in_parts
+from interp.models.cache import KeyValues, runs_in_parts
 from interp.models.model import Model
 from interp.models.sites import (
     Activation,
@@ -320,18 +320,31 @@ def run_from(
 
 
 def answered_from(
-    model: Model, passes: PairPasses, run: Pass, layer: int
+    model: Model,
+    passes: PairPasses,
+    run: Pass,
+    layer: int,
+    *,
+    before: KeyValues | None = None,
 ) -> Float[Tensor, "row answer"]:
-    """The logits of the answers in a pass from a layer on, before which all is the base prompt's.
+    """The logits of the answers in a pass from a layer on.
 
     Whole texts are read behind the pass; call it after what edits the pass.
+
+    Args:
+        model: the model.
+        passes: the passes of the pair.
+        run: the pass.
+        layer: the first layer that it ran.
+        before: keys and values of all layers, of which those before `layer` are read; the base
+            prompt's if None.
     """
     pair = passes.pair
     if not pair.answers.ways:
         return run.logits
     base = [
         (keys.expand(len(run.logits), -1, -1, -1), values.expand(len(run.logits), -1, -1, -1))
-        for keys, values in passes.base.key_values
+        for keys, values in (passes.base.key_values if before is None else before)
     ]
     ran = run.key_values[len(run.key_values) - (len(base) - layer) :]
     whole = replace(run, key_values=[*base[:layer], *ran])

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from transformers.cache_utils import Cache
 
 from interp.choices import SITES, AnswerReading
 from interp.errors import UserError
@@ -92,18 +93,25 @@ def embed(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "1 token size
 
 
 def forward(
-    model: Model, prompt: TokenizedPrompt, embeddings: Embeddings, *, start: int, past: KeyValues
+    model: Model,
+    prompt: TokenizedPrompt,
+    embeddings: Embeddings,
+    *,
+    start: int,
+    past: KeyValues | Cache,
 ) -> Pass:
     """Run the model on embeddings of a prompt from position `start` on, after those in `past`.
 
-    A model that does not run in parts reads the whole prompt, and keeps no keys and values.
+    A cache (`behind`) is extended by the pass, even by one that is ended early. A model that does
+    not run in parts reads the whole prompt, and keeps no keys and values.
     """
     rows, tokens, _ = embeddings.shape
     parts, end = runs_in_parts(model), start + tokens
     assert parts or (start, end) == (0, len(prompt)), "this model reads prompts whole"
     ids = torch.tensor([prompt.token_ids[start:end]], device=embeddings.device)
     positions = torch.arange(start, end, device=embeddings.device)[None]
-    cache = behind(past, rows=rows, tokens=start) if parts else None
+    given = past if isinstance(past, Cache) else behind(past, rows=rows, tokens=start)
+    cache = given if parts else None
     if not parts:  # masks of some models (Qwen 4) have a row for each row of positions
         positions = positions.expand(rows, -1)
     inputs = {"position_ids": positions, "past_key_values": cache, "use_cache": parts}

@@ -56,10 +56,10 @@ class Pair:
         with self.reading(), self.model.measuring():
             return EdgeEstimator(self.model, self.graph, name, **options).effects(self.streams)
 
-    def exact(self, step=1.0):
+    def exact(self, step=1.0, only=None):
         with self.reading():
             own = ExactEdges(self.model, self.graph, budget=TokenBudget(700))
-            return own.effects(self.streams, step=step)
+            return own.effects(self.streams, step=step, only=only)
 
     def metrics(self, circuits, tokens=700):
         with self.reading():

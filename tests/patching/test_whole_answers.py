@@ -23,8 +23,8 @@ from tests.support.tiny import tiny_model
 MODULES = {"resid_pre": "", "v": "self_attn.v_proj", "mlp_out": "mlp"}
 
 
-def whole_pair(model, options=CITIES):
-    pair = some_pair(model, EQUAL)
+def whole_pair(model, options=CITIES, lengths=EQUAL):
+    pair = some_pair(model, lengths)
     names = tuple(option.name for option in options)
     prompts = [
         dataclasses.replace(own, prompt=dataclasses.replace(own.prompt, answer=answer))

@@ -10,6 +10,7 @@ from interp.measurements.specs import Evaluate
 from interp.measuring.core import bind
 from interp.models import chat_template
 from interp.models.loading import ChatFormat
+from interp.prompts.prompt import Demonstration, Messages
 from interp.prompts.systems import load_prompts
 from interp.reading.tokens import tokenize, write_chat
 from interp.runs.identity import model_record
@@ -227,13 +228,29 @@ def test_a_system_prompt_stands_before_the_message(goose):
 def test_a_system_prompt_that_nothing_writes_is_refused(goose):
     with pytest.raises(UserError, match="does not write a system prompt"):
         write_chat(goose, with_template("{{ messages[-1]['content'] }}", system="Think."))
-    plain = dataclasses.replace(
-        make_tiny("llama", byte_level(None)), chat=ChatFormat(system="Think.")
-    )
-    with pytest.raises(UserError, match="has no chat template"):
-        write_chat(goose, plain)
-    with pytest.raises(UserError, match=r"system prompt without .*template"):
-        ChatFormat(template=False, system="Think.")
+
+
+@pytest.mark.parametrize("template", [True, False])
+def test_without_a_template_a_system_prompt_is_a_paragraph_as_that_of_a_row(goose, template):
+    plain = make_tiny("llama", byte_level(None if template else SYSTEM))
+    shown = (Demonstration("Is grass green?", "Yes"),)
+    for messages in (Messages(), Messages(demonstrations=shown)):
+        of_option, of_row = (
+            write_chat(
+                dataclasses.replace(goose, messages=dataclasses.replace(messages, system=own)),
+                dataclasses.replace(plain, chat=ChatFormat(template=template, system=system)),
+            )
+            for own, system in ((None, "Think."), ("Think.", None))
+        )
+        assert of_option == of_row
+        assert of_option.text.startswith("Think.\n\n")
+        start, end = of_option.around["system_prompt"]
+        assert of_option.text[start:end] == "Think."
+    nothing = dataclasses.replace(plain, chat=ChatFormat(template=template, system=" "))
+    assert write_chat(goose, nothing).text == goose.text
+    both = dataclasses.replace(goose, messages=Messages("Think."))
+    with pytest.raises(UserError, match="expected only one"):
+        write_chat(both, dataclasses.replace(plain, chat=ChatFormat(system="Guess.")))
 
 
 def test_a_template_can_be_left_out(goose):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pandas as pd
+import torch
 
 from interp.circuits.choice import Chosen, chosen_circuits, half_of, mean_scores
 from interp.circuits.graph import graph_of
@@ -16,6 +17,7 @@ from interp.measuring.core import PromptRows
 from interp.models.model import Model
 from interp.plugins import named
 from interp.reading.budget import TokenBudget, token_budget
+from interp.tables import Row
 
 CPU_CIRCUIT_TOKENS = 8192
 """Default budget of one pass over several circuits on a CPU, in tokens that the readers of a layer
@@ -60,7 +62,10 @@ def circuits_by(
     def rows(streams: PairStreams, _direction: str) -> PromptRows:
         if not chosen:
             raise UserError("--edges is missing: expected the folder of a finished run of edges")
-        metrics = runs.metrics(streams, [own.circuit for own in chosen])
+        every = [own.circuit for own in chosen]
+        whole = bool(streams.passes.pair.answers.ways)
+        empty = [torch.zeros_like(graph.edges)] * whole
+        metrics = runs.metrics(streams, [*every, *empty])
         pair_id = streams.passes.pair.base.prompt.pair_id
         found = [
             {
@@ -73,9 +78,10 @@ def circuits_by(
                 "edges": int(own.circuit.sum()),
                 "metric": metric,
             }
-            for own, metric in zip(chosen, metrics, strict=True)
+            for own, metric in zip(chosen, metrics[: len(chosen)], strict=True)
         ]
-        return {"circuits": found}
+        measured: Row = {"empty_metric": metrics[-1]} if whole else {}
+        return {"circuits": found, "pairs": [measured]}
 
     return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
 

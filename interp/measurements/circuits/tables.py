@@ -2,9 +2,10 @@
 
 f(C) = [mean m(C) - mean m(empty)] / [mean m(full) - mean m(empty)], a ratio of means over pairs
 (MIB, Mueller et al. 2025): 1 corresponds to the whole model on the clean prompt, and 0 to the whole
-model on the corrupt prompt. cmd is the area under |1 - f| over the share of edges, by the
-trapezoidal rule, starting at the smallest share; 0 is best. cpr is the area under f, which is
-capped at 1 at each share, since a circuit that exaggerates the answer would otherwise score best.
+model on the corrupt prompt or, for whole answers, to the measured empty circuit. cmd is the area
+under |1 - f| over the share of edges, by the trapezoidal rule, starting at the smallest share; 0 is
+best. cpr is the area under f, which is capped at 1 at each share, since a circuit that exaggerates
+the answer would otherwise score best.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -114,7 +115,9 @@ def _curves(
     circuits: pd.DataFrame, pairs: pd.DataFrame, clusters: Mapping[str, object]
 ) -> Iterator[_Curve]:
     """The curve of each ranking."""
-    ends = pairs.set_index(["model", "pair_id"])[["base_metric", "source_metric"]]
+    # Behind prompts of different lengths, whole answers attend to less than the source prompt.
+    measured = pairs.get("empty_metric", pairs["source_metric"]).fillna(pairs["source_metric"])
+    ends = pairs.assign(empty=measured).set_index(["model", "pair_id"])[["base_metric", "empty"]]
     for (model,), of_model in circuits.groupby(["model"], sort=False):
         for key, rows in grouped(of_model, _RANKING):
             wide = rows.pivot(index="pair_id", columns=["draw", "share"], values="metric")

@@ -91,11 +91,9 @@ class _Pairs:
         self._rows = rows
         self._directions = directions
         self._logits = ExactLogits(model)
-        # A circuit's streams are not those of any pass, so nothing can be read behind them, and
-        # attention from behind is not part of the weights that softmax computes exactly.
-        reading = None
-        if isinstance(spec, Edges) and "softmax" not in spec.methods:
-            reading = answers_behind(model, spec.answers)
+        # Attention from behind is not part of the weights that softmax computes exactly.
+        exact_weights = isinstance(spec, Edges) and "softmax" in spec.methods
+        reading = None if exact_weights else answers_behind(model, spec.answers)
         self._answer_tokens = AnswerTokenizer(model, reading)
         self._checked = False
 
