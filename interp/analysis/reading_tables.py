@@ -102,23 +102,26 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     its interval, if there are two or three sides; outside (share of prompts whose reply is outside
     the options) and tied (share of prompts with several equally probable answers); p and p_holm, of
     a mean difference of 0 between the accuracy and the better baseline; compared (that
-    baseline), verdict, prompts (judged), pairs, clusters and note. Intervals are those of
-    `interp.statistics.proportions`, p that of `cluster_mean` with the same clusters (pairs if there
-    are no clusters); p_holm is corrected over all rows of the table (Holm, 1979).
+    baseline), verdict; p_chance, p_holm_chance and verdict_chance, the same for chance; prompts
+    (judged), pairs, clusters and note. In all shares, prompts count by their weights. Intervals are
+    those of `interp.statistics.proportions`, p that of `cluster_mean` with the same clusters (pairs
+    if there are no clusters); both p_holm are corrected over all tests of the table (Holm, 1979).
 
     Args:
         sample: the prompts.
         readings: for each model and reading, credit, tied and, if known, outside, by prompt_id.
     """
+    over = {
+        baseline: [_over(sample, own, baseline) for own in readings.values()]
+        for baseline in dict.fromkeys([sample.better, CHANCE])
+    }
     rows = [
-        {"model": model, "reading": reading, **_row(sample, own), **_test(sample, own)}
-        | ({"note": _UNJUDGED[reading == MEDIAN]} if own["credit"].isna().all() else {})
-        for (model, reading), own in readings.items()
+        {"model": model, "reading": reading, **_reading_row(sample, reading, own, found)}
+        for ((model, reading), own), found in zip(
+            readings.items(), over[sample.better], strict=True
+        )
     ]
-    table = corrected(rows)
-    table = table.assign(
-        verdict=[*map(_verdict, table["p_holm"], table["over"])], compared=sample.better
-    )
+    table = pd.DataFrame(rows).assign(compared=sample.better, **_tests(over))
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
         {"model": NO_MODEL, "reading": name, **_row(sample, own.to_frame("credit"))}
@@ -128,9 +131,10 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     table = pd.concat([table, pd.DataFrame(baselines)], ignore_index=True)
     sides = [f"{side}_{name}" for side in sample.sides for name in ("accuracy", "low", "high")]
     first = ["accuracy", "low", "high", "paired_accuracy", "paired_low", "paired_high", *sides]
-    last = ["outside", "tied", "p", "p_holm", "compared", "verdict", "prompts", "pairs", "clusters"]
+    last = ["outside", "tied", "p", "p_holm", "compared", "verdict"]
+    last += ["p_chance", "p_holm_chance", "verdict_chance", "prompts", "pairs", "clusters"]
     table = table.reindex(columns=["model", "reading", *first, *last, "note"])
-    return table.fillna({"compared": "", "verdict": "", "note": ""})
+    return table.fillna({"compared": "", "verdict": "", "verdict_chance": "", "note": ""})
 
 
 def readings_of(
@@ -250,7 +254,7 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         "p": found.p,
         "pairs": found.trials,
         "clusters": found.clusters,
-        "note": "; ".join(dict.fromkeys(filter(None, [area.note, found.note]))),
+        "note": _joined(area.note, found.note),
     }
 
 
@@ -295,7 +299,7 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     judged = of_sample[of_sample["credit"].notna()]
     if judged.empty:
         return {"prompts": 0, "pairs": 0, "clusters": 0}
-    known = own[own.index.isin(judged["prompt_id"])]
+    known, weights = own.loc[judged["prompt_id"]], judged["weight"].to_numpy(dtype=float)
     whole = judged[~judged["pair_id"].isin(of_sample.loc[of_sample["credit"].isna(), "pair_id"])]
     by_pair = whole.groupby("pair_id", sort=False)
     pairs = by_pair.agg(
@@ -306,8 +310,11 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
         "accuracy": over_prompts["share"],
         "low": over_prompts["low"],
         "high": over_prompts["high"],
-        "outside": known["outside"].mean() if "outside" in known else np.nan,
-        "tied": known["tied"].mean() if "tied" in known else np.nan,
+        **{
+            name: np.average(known[name].to_numpy(dtype=float), weights=weights)
+            for name in ("outside", "tied")
+            if name in known
+        },
         "prompts": len(judged),
         "pairs": len(pairs),
         "clusters": judged["unit"].nunique(),
@@ -321,10 +328,30 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     return found
 
 
-_UNJUDGED = (
-    "no prompt was judged",
-    f"not calibrated: a phrasing needs at least {ALIKE} prompts of other clusters",
-)
+def _reading_row(
+    sample: Sample, reading: str, own: pd.DataFrame, found: ClusterMean
+) -> dict[str, object]:
+    """The numbers of one reading, with a note on prompts without credit and on a missing test."""
+    row = _row(sample, own)
+    untested = found.note if row["prompts"] and np.isnan(found.p) else ""
+    return row | {"note": _joined(_lacking(reading, own), row.get("note"), untested)}
+
+
+def _lacking(reading: str, own: pd.DataFrame) -> str:
+    """Why prompts have no credit in a reading, and how many; empty if all have one."""
+    known = own["credit"].notna()
+    if known.all():
+        return ""
+    counted = f"{(~known).sum()} of {len(known)} prompts " if known.any() else ""
+    if reading == MEDIAN:
+        needs = f"a phrasing needs at least {ALIKE} prompts of other clusters"
+        return f"{counted}not calibrated: {needs}"
+    return f"{counted}not judged" if counted else "no prompt was judged"
+
+
+def _joined(*notes: object) -> str:
+    return "; ".join(dict.fromkeys(str(note) for note in notes if note))
+
 
 _COLUMNS = {"accuracy": "share", "low": "low", "high": "high"}
 
@@ -334,13 +361,33 @@ def _share(rows: pd.DataFrame, cluster: str | None) -> pd.Series:
     return by.iloc[0]
 
 
-def _test(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
-    """The mean difference between a reading and the better baseline, and its p."""
+def _over(sample: Sample, own: pd.DataFrame, baseline: str) -> ClusterMean:
+    """The mean difference between a reading and a baseline, with its test."""
     rows = sample.prompts[["prompt_id", "unit", "weight"]]
-    baseline = sample.baselines[sample.better]
-    over = rows["prompt_id"].map(own["credit"] - baseline)
-    found = _mean(rows.assign(over=over))
-    return {"over": found.mean, "p": found.p}
+    over = rows["prompt_id"].map(own["credit"] - sample.baselines[baseline])
+    return _mean(rows.assign(over=over))
+
+
+def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> dict[str, list[object]]:
+    """The columns of the tests, of the better baseline and, with the ending _chance, of chance.
+
+    Args:
+        over: for the better baseline and for chance, the differences of all readings from it.
+    """
+    # One family, since a reader would notice a difference from either.
+    table = corrected(
+        [
+            {"baseline": name, "over": one.mean, "p": one.p}
+            for name, own in over.items()
+            for one in own
+        ]
+    ).assign(verdict=lambda own: [*map(_verdict, own["p_holm"], own["over"])])
+    better = next(iter(over))
+    return {
+        f"{column}{ending}": table.loc[table["baseline"] == name, column].tolist()
+        for name, ending in ((better, ""), (CHANCE, "_chance"))
+        for column in ("p", "p_holm", "verdict")
+    }
 
 
 def _mean(rows: pd.DataFrame) -> ClusterMean:
@@ -366,28 +413,33 @@ def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
 
 
 def in_words(table: pd.DataFrame) -> str:
-    """A sentence for each reading: for how many models it differs from the better baseline.
+    """A sentence for each baseline: for how many models each reading differs from it.
 
     Args:
         table: the table from `reading_table`.
     """
-    told = []
-    for reading, rows in table[table["verdict"] != ""].groupby("reading", sort=False):
-        verdicts, compared = rows["verdict"], rows["compared"].iloc[0]
-        tested = verdicts[verdicts != UNTESTED]
-        counts = {name: int((tested == name).sum()) for name in (ABOVE, BELOW)}
-        if tested.empty:
-            said = UNTESTED
-        elif len(tested) == 1:
-            (only,) = tested
-            said = f"no difference from {compared} shown" if only == EQUAL else f"{only} {compared}"
-        else:
-            said = (
-                f"above {compared} for {counts[ABOVE]} of {len(tested)} models, below for "
-                f"{counts[BELOW]}"
-            )
-        told.append(f"{reading}: {said}")
-    return "; ".join(told)
+    read = table[table["verdict"] != ""]
+    verdicts = {str(read["compared"].iloc[0]): "verdict", CHANCE: "verdict_chance"}
+    sentences = []
+    for compared, column in verdicts.items():
+        told = [
+            f"{reading}: {_counted(rows[column].tolist(), compared)}"
+            for reading, rows in read.groupby("reading", sort=False)
+        ]
+        sentences.append(f"Compared with {compared}: {'; '.join(told)}.")
+    return " ".join(sentences)
+
+
+def _counted(verdicts: Sequence[str], compared: str) -> str:
+    """What the verdicts on several models say, or that on the only one."""
+    if set(verdicts) == {UNTESTED}:
+        return UNTESTED
+    if len(verdicts) == 1:
+        (only,) = verdicts
+        return f"no difference from {compared} shown" if only == EQUAL else f"{only} {compared}"
+    above, below, untested = map(verdicts.count, (ABOVE, BELOW, UNTESTED))
+    said = f"above {compared} for {above} of {len(verdicts)} models, below for {below}"
+    return f"{said}, not tested for {untested}" if untested else said
 
 
 def _verdict(p: float, over: float) -> str:

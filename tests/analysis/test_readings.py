@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, roc_auc_score
+from statsmodels.stats.multitest import multipletests
 
 from interp.analysis.constant import ALIKE
 from interp.analysis.reading_tables import (
@@ -34,6 +35,8 @@ from interp.analysis.readings import (
     median_choice,
     scored_options,
 )
+from interp.statistics.clusters import too_few
+from interp.statistics.decisions import UNTESTED
 from interp.tables import TIE
 
 MODEL = "m"
@@ -232,15 +235,81 @@ def test_concordance_by_hand(options):
 
 
 def test_a_constant_answer_is_the_better_baseline_where_answers_are_unbalanced():
-    prompts, answers, options = data([[0.2, 0.8]] * 20, ["A", "B", "B", "B"] * 5)
+    prompts, answers, options = data([[0.2, 0.8]] * 60, ["A", "B", "B", "B"] * 15)
     sample = Sample(prompts, options)
     assert sample.better == CONSTANT
     readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
     table = reading_table(sample, readings).set_index("reading")
     assert table.loc[[FREE, CONSTANT], "accuracy"].tolist() == [0.75, 0.75]
     assert table.at[FREE, "verdict"] == EQUAL  # although it is far above 0.5
+    assert table.at[FREE, "verdict_chance"] == ABOVE
+    assert table.at[MEDIAN, "verdict_chance"] == EQUAL  # without a bias, nothing is left
     assert table.at[CHANCE, "accuracy"] == 0.5
-    assert f"no difference from {CONSTANT}" in in_words(table.reset_index())
+    of_constant, of_chance = in_words(table.reset_index()).split(f"Compared with {CHANCE}")
+    assert f"{FREE}: no difference from {CONSTANT}" in of_constant
+    assert f"{FREE}: above {CHANCE}" in of_chance
+
+
+def test_tests_against_both_baselines_are_one_family():
+    (prompts, answers, rows), _ = random_data(5, options=2, groups=30)
+    rare = prompts[(prompts["gold"] == "A") & (prompts.index % 4 == 0)]["prompt_id"]
+    prompts, answers, rows = (t[~t["prompt_id"].isin(rare)] for t in (prompts, answers, rows))
+    sample = Sample(prompts, rows)
+    assert sample.better == CONSTANT
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, rows).items()}
+    table = reading_table(sample, readings)[: len(readings)]
+    _, expected, *_ = multipletests([*table["p"], *table["p_chance"]], method="holm")
+    found = [*table["p_holm"], *table["p_holm_chance"]]
+    assert found == pytest.approx(expected.tolist())
+    assert table["p"].tolist() != table["p_chance"].tolist()
+
+
+def test_without_a_better_constant_answer_chance_is_tested_once():
+    (prompts, answers, rows), _ = random_data(6, options=2, groups=30)
+    sample = Sample(prompts, rows)
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, rows).items()}
+    table = reading_table(sample, readings)[: len(readings)]
+    assert table["compared"].eq(CHANCE).all()
+    for name in ("p", "p_holm", "verdict"):
+        assert table[name].tolist() == table[f"{name}_chance"].tolist()
+    _, expected, *_ = multipletests(table["p"], method="holm")
+    assert table["p_holm"].tolist() == pytest.approx(expected.tolist())
+    assert in_words(table).count("Compared with") == 1
+
+
+def test_models_that_could_not_be_tested_are_counted():
+    verdicts = [ABOVE, UNTESTED, UNTESTED]
+    table = pd.DataFrame({"reading": FREE, "verdict": verdicts, "compared": CHANCE})
+    table["verdict_chance"] = table["verdict"]
+    assert f"above {CHANCE} for 1 of 3 models, below for 0, not tested for 2" in in_words(table)
+    assert in_words(table[:1]).endswith(f"{FREE}: above {CHANCE}.")
+    assert in_words(table[1:]).endswith(f"{FREE}: {UNTESTED}.")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["A", "", TIE]), st.floats(0.1, 9)), min_size=4))
+def test_shares_of_prompts_count_by_weights(drawn):
+    """Correct, outside and tied replies are all replies, so their weighted shares sum to 1."""
+    prompts, answers, options = data([[0.6, 0.4]] * len(drawn), ["A"] * len(drawn), sides=1)
+    said, weights = zip(*drawn, strict=True)
+    prompts, answers = prompts.assign(weight=weights), answers.assign(answer=said)
+    answers["correct"] = (answers["answer"] == "A").astype(object)
+    sample = Sample(prompts, options)
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
+    row = reading_table(sample, readings).set_index("reading").loc[FREE]
+    outside = sum(w for name, w in drawn if not name) / sum(weights)
+    assert row["outside"] == pytest.approx(outside)
+    assert row[["accuracy", "outside", "tied"]].sum() == pytest.approx(1)
+
+
+def test_a_note_counts_the_prompts_that_are_not_calibrated():
+    phrasing = [*"aaaaaaaabb"]
+    prompts, answers, options = data([[0.1, 0.9]] * 10, ["A", "B"] * 5, phrasing=phrasing)
+    sample = Sample(prompts, options)
+    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
+    row = reading_table(sample, readings).set_index("reading").loc[MEDIAN]
+    assert row["prompts"] == 8
+    assert row["note"].startswith("2 of 10 prompts")
+    assert row["note"].endswith(too_few(4))
 
 
 def test_exactly_chance_is_not_different_from_chance_with_three_options():

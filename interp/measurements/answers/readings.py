@@ -149,8 +149,8 @@ _APART = (
 )
 
 
-def _against(sample: Sample) -> str:
-    return f"against_{sample.better.replace(' ', '_')}"
+def _against(baseline: str) -> str:
+    return f"against_{baseline.replace(' ', '_')}"
 
 
 def _with_intervals(table: pd.DataFrame, sample: Sample) -> pd.DataFrame:
@@ -162,8 +162,12 @@ def _with_intervals(table: pd.DataFrame, sample: Sample) -> pd.DataFrame:
         **dict(zip(sample.sides, sample.sides, strict=True)),
     }.items():
         shown[heading] = _cells(table, *(f"{name}_{end}" for end in ("accuracy", "low", "high")))
-    shown[_against(sample)] = table["verdict"]
-    return shown.join(table[["outside", "tied", "p_holm", "prompts", "note"]])
+    holm = ["p_holm"]
+    shown[_against(sample.better)] = table["verdict"]
+    if sample.better != CHANCE:
+        shown[_against(CHANCE)] = table["verdict_chance"]
+        holm.append("p_holm_chance")
+    return shown.join(table[["outside", "tied", *holm, "prompts", "note"]])
 
 
 def _narrow(shown: pd.DataFrame, sample: Sample, title: str) -> Iterator[Titled]:
@@ -176,7 +180,8 @@ def _narrow(shown: pd.DataFrame, sample: Sample, title: str) -> Iterator[Titled]
             wide[baseline] = str(shown.set_index("reading").at[baseline, "all_prompts"])
         yield title, wide.reset_index()
         return
-    columns = ["reading", "all_prompts", "whole_pairs", _against(sample)]
+    against = map(_against, dict.fromkeys([sample.better, CHANCE]))
+    columns = ["reading", "all_prompts", "whole_pairs", *against]
     for model in models:
         yield f"{title}: {model}", shown.loc[shown["model"].isin([model, NO_MODEL]), columns]
 
@@ -200,8 +205,15 @@ _MEANINGS = {
 
 
 def _note(table: pd.DataFrame, sample: Sample) -> str:
-    """Which readings differ from the better baseline, and how to read the table."""
-    parts = [f"Compared with {sample.better}: {in_words(table)} (p_holm: over the table)."]
+    """Which readings differ from chance and the better baseline, and how to read the table."""
+    parts = [in_words(table), "p_holm: corrected over all tests of the table."]
+    if sample.better != CHANCE:
+        parts.append(
+            "A constant answer is better than chance here, so a free or forced choice that is "
+            "above chance alone does not show that prompts are read."
+        )
+    if sample.prompts["weight"].nunique() > 1:
+        parts.append("Prompts with larger weights count more.")
     read = set(table["reading"])
     parts += [text for reading, text in _MEANINGS.items() if reading in read]
     if any(name == SWAPPED or name.startswith(WITHOUT) for name in read):
