@@ -85,7 +85,7 @@ class SegmentEffects(Result):
     def findings(self) -> Iterator[str]:
         """Which segment has the largest effect, for each model and kind of donor."""
         for (model, kind), own in self._largest.groupby(["model", "donor_kind"], sort=False):
-            yield largest.sentence(own, f"{model}, {_BY_KIND[kind]}", "effect", self.prompts)
+            yield largest.sentence(own, f"{model}, {_BY_KIND[str(kind)]}", "effect", self.prompts)
 
     def _largest_items(self) -> Iterator[TableItem]:
         """For how many pairs each segment has the largest effect."""
