@@ -15,7 +15,7 @@ from pydantic import Field
 from interp import texts
 from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
-from interp.measurements.specs import Attribute, Effects, Reinitialized
+from interp.measurements.specs import Attribute, Effects, ReadsAnswers, Reinitialized
 from interp.measuring.spec import Stage
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
@@ -58,7 +58,7 @@ def _labels(text: str) -> tuple[str, ...]:
     return METHODS if text == ALL else ATTRIBUTION.some(text)
 
 
-class Faithfulness(Study):
+class Faithfulness(ReadsAnswers, Study):
     """The study of how well each method's scores agree with the effects of segments."""
 
     name = "faithfulness"
@@ -85,13 +85,18 @@ class Faithfulness(Study):
         drawn = self._drawn(source)
         prompts = self._donated(drawn)
         stages = [
-            Stage(EFFECTS, prompts, Effects()),
-            Stage(SCORES, prompts, Attribute(methods=self.methods, target="margin")),
+            Stage(EFFECTS, prompts, Effects(answers=self.answers)),
+            Stage(
+                SCORES,
+                prompts,
+                Attribute(methods=self.methods, target="margin", answers=self.answers),
+            ),
         ]
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
-            stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, target="margin")))
+            random = Reinitialized(methods=own, target="margin", answers=self.answers)
+            stages.append(Stage(REINITIALIZED, few, random))
         return tuple(stages)
 
     def _drawn(self, source: PromptSource) -> "PromptSet":

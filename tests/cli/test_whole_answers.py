@@ -1,0 +1,95 @@
+"""A stranger's file whose options begin alike goes through every command."""
+
+import pandas as pd
+import pytest
+
+from interp.cli import main
+from interp.runs.folder import RunFolder
+from interp.studies.folder import StudyFolder
+
+CITIES = (("Manhattan", "Newark"), ("Buffalo", "Trenton"), ("Brooklyn", "Hoboken"))
+NAMES = ("Anna", "Bob", "Carla")
+STATES = ("New York", "New Jersey")
+LLAMA, THINKER = "organism/llama-shallow", "organism/thought-mixed-50"
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    file = tmp_path_factory.mktemp("pairs") / "pairs.csv"
+    rows = [
+        {
+            "pair": name,
+            "side": state.split()[1].lower(),
+            "gold": state,
+            "options": "|".join(STATES),
+            "premise1": f"{name} lives in {city}.",
+            "premise2": f"{name} is a cook.",
+            "question": f"In which state does {name} live?",
+        }
+        for name, cities in zip(NAMES, CITIES, strict=True)
+        for city, state in zip(cities, STATES, strict=True)
+    ]
+    pd.DataFrame(rows).to_csv(file, index=False)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("command", "table"),
+    [
+        (["evaluate", "--model", LLAMA], "option_probabilities"),
+        (["attribute", "--model", LLAMA, "--methods", "input_gradient"], "option_probabilities"),
+        (["effects", "--model", LLAMA, "--donors", "1"], "segment_effects"),
+        (["patch", "--model", LLAMA, "--layers", "0"], "pairs"),
+        (["edges", "--model", LLAMA, "--methods", "gradient"], "pairs"),
+        (["circuits", "--model", LLAMA], "pairs"),
+        (["thoughts", "--thinking", "on", "--model", THINKER], "thought_answers"),
+    ],
+)
+def test_options_that_begin_alike_are_read_whole(pairs, tmp_path, capsys, command, table):
+    folder = tmp_path / "run"
+    assert main([*command, "--data", str(pairs), "--device", "cpu", "--out", str(folder)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "begin with the same token, so their whole texts were read" in said
+    own = RunFolder.read(folder).table(table)
+    assert len(own) and own["whole"].all()
+    assert own.get("error", pd.Series([""])).fillna("").eq("").all()
+
+
+def test_activations_are_kept_beside_answers_that_were_read_whole(pairs, tmp_path):
+    given = ["--data", str(pairs), "--model", LLAMA, "--device", "cpu"]
+    tables = []
+    for command in ("activations", "evaluate"):
+        folder = tmp_path / command
+        assert main([command, *given, "--out", str(folder)]) == 0
+        tables.append(RunFolder.read(folder).table("answers"))
+    kept, own = tables
+    assert own["error"].eq("").all()
+    pd.testing.assert_frame_equal(kept, own, rtol=1e-4)
+
+
+def test_the_study_of_attributions_compares_whole_answers(pairs, tmp_path):
+    """Leave one out by donors, as a method and as an effect, from the same whole texts."""
+    found = []
+    for answers, more in (("first", []), ("whole", ["--no-reinitialized"])):
+        folder = tmp_path / answers
+        given = ["--data", str(pairs), "--model", LLAMA, "--device", "cpu", "--answers", answers]
+        given += ["--dtype", "float64"]
+        methods = ["--methods", "leave_one_out:donor", "input_gradient"]
+        assert main(["faithfulness", *given, *methods, *more, "--out", str(folder)]) == 0
+        runs = StudyFolder.read(folder).runs
+        effects, scores = (
+            runs[stage].table(table)
+            for stage, table in (("effects", "segment_effects"), ("scores", "segment_scores"))
+        )
+        for stage in runs.keys() & {"scores", "reinitialized"}:
+            assert runs[stage].table("option_probabilities")["whole"].all()
+        assert effects["whole"].all()
+        effects = effects[effects["other_segment"].isna() & (effects["donor_kind"] == "instance")]
+        scores = scores[scores["method"] == "leave_one_out:donor"]
+        key = ["prompt_id", "segment"]
+        both = effects.set_index(key)[["leave_one_out"]].join(scores.set_index(key)["score"])
+        assert len(both) >= 2 * len(NAMES)
+        assert both["score"].tolist() == pytest.approx(both["leave_one_out"].tolist(), abs=1e-5)
+        assert both["score"].abs().max() > 0.1
+        found.append(both)
+    assert found[0].equals(found[1])
