@@ -121,7 +121,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
             readings.items(), over[sample.better], strict=True
         )
     ]
-    table = pd.DataFrame(rows).assign(compared=sample.better, **_tests(over))
+    table = pd.DataFrame(rows).assign(compared=sample.better).join(_tests(over))
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
         {"model": NO_MODEL, "reading": name, **_row(sample, own.to_frame("credit"))}
@@ -344,7 +344,7 @@ def _lacking(reading: str, own: pd.DataFrame) -> str:
         return ""
     counted = f"{(~known).sum()} of {len(known)} prompts " if known.any() else ""
     if reading == MEDIAN:
-        needs = f"a phrasing needs at least {ALIKE} prompts of other clusters"
+        needs = f"an option needs at least {ALIKE} prompts of its phrasing in other clusters"
         return f"{counted}not calibrated: {needs}"
     return f"{counted}not judged" if counted else "no prompt was judged"
 
@@ -368,7 +368,7 @@ def _over(sample: Sample, own: pd.DataFrame, baseline: str) -> ClusterMean:
     return _mean(rows.assign(over=over))
 
 
-def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> dict[str, list[object]]:
+def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
     """The columns of the tests, of the better baseline and, with the ending _chance, of chance.
 
     Args:
@@ -383,11 +383,13 @@ def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> dict[str, list[object]]
         ]
     ).assign(verdict=lambda own: [*map(_verdict, own["p_holm"], own["over"])])
     better = next(iter(over))
-    return {
-        f"{column}{ending}": table.loc[table["baseline"] == name, column].tolist()
-        for name, ending in ((better, ""), (CHANCE, "_chance"))
-        for column in ("p", "p_holm", "verdict")
-    }
+    return pd.DataFrame(
+        {
+            f"{column}{ending}": table.loc[table["baseline"] == name, column].to_numpy()
+            for name, ending in ((better, ""), (CHANCE, "_chance"))
+            for column in ("p", "p_holm", "verdict")
+        }
+    )
 
 
 def _mean(rows: pd.DataFrame) -> ClusterMean:

@@ -125,6 +125,16 @@ def test_answers_are_those_of_plain_transformers(kind, questions):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_rounded_to_single_precision_in_fp64(kind, few):
+    model = model_of(kind)
+    model = dataclasses.replace(model, hf=copy.deepcopy(model.hf).double())
+    got = interp.evaluate(model, few, batch_tokens=1).table("answers")["predicted_probability"]
+    with torch.no_grad():
+        expected = [plain_logits(kind, model, p).softmax(-1).max().item() for p in few]
+    assert got.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_batches_change_nothing(kind, questions):
     one, other = (
         with_options(interp.evaluate(model_of(kind), questions, batch_tokens=n)) for n in (1, 10**6)

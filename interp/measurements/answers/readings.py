@@ -200,7 +200,8 @@ _MEANINGS = {
     "most; the median is that of other clusters, so no prompt calibrates itself.",
     CONTENT_FREE: "calibrated: content-free: the option whose share exceeds that in the same "
     "prompt without content most, as a ratio.",
-    CONSTANT: "constant answer: the most frequent correct answer to such options.",
+    CONSTANT: "constant answer: the most frequent correct answer to such options or, if options "
+    "differ by prompt, the most frequent place of the correct one.",
 }
 
 
