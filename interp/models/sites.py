@@ -211,6 +211,7 @@ Activation = Float[Tensor, "row token width"] | Float[Tensor, "row head query ke
 Edit = Callable[[Activation], Activation]
 LocatedEdit = tuple[Location, Edit]
 Key = TypeVar("Key", bound=Hashable)
+_Value = TypeVar("_Value")
 
 
 def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
@@ -307,7 +308,7 @@ def attention_by(model: Model, implementation: str) -> Iterator[None]:
         model.hf.set_attn_implementation(before)
 
 
-def _identity(hidden_states: Activation, *unused: Any, **options: Any) -> Activation:
+def _identity(hidden_states: _Value, *unused: Any, **options: Any) -> _Value:
     return hidden_states
 
 
