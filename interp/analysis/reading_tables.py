@@ -20,10 +20,11 @@ from interp.analysis.readings import (
     median_choice,
     scored_options,
 )
-from interp.statistics.clusters import ClusterMean, cluster_mean
+from interp.statistics.clusters import RESAMPLES, ClusterMean, cluster_mean
 from interp.statistics.decisions import SIGNIFICANT, UNTESTED, holm
 from interp.statistics.discrimination import auroc, concordance
 from interp.statistics.proportions import proportions
+from interp.statistics.resampling import random_sign_sums, share_as_far
 
 CHANCE, CONSTANT = "chance", "constant answer"
 """Baselines: each option is equally probable; the most frequent correct answer to such options."""
@@ -104,7 +105,7 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     a mean difference of 0 between the accuracy and the better baseline; compared (that
     baseline), verdict; p_chance, p_holm_chance and verdict_chance, the same for chance; prompts
     (judged), pairs, clusters and note. In all shares, prompts count by their weights. Intervals are
-    those of `interp.statistics.proportions`, p that of `cluster_mean` with the same clusters (pairs
+    those of `interp.statistics.proportions`, p that of `_mean` over the same clusters (pairs
     if there are no clusters); both p_holm are corrected over all tests of the table (Holm, 1979).
 
     Args:
@@ -393,7 +394,11 @@ def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
 
 
 def _mean(rows: pd.DataFrame) -> ClusterMean:
-    """The mean of the column over, with its test (`cluster_mean`).
+    """The mean of the column over, with its test.
+
+    p is the larger of `cluster_mean`'s and that of a sign-flip test over units. If few units differ
+    from 0, the bootstrap's p alone is far too small: of 2 units in 64 that differ, both upward,
+    every other sign is as likely, so p is 0.5.
 
     Each unit's mean is rounded first: 2/3 - 1/3 - 1/3 is not 0 in floating-point numbers, and a
     test of signs would find that all units lie on the same side of 0.
@@ -406,7 +411,9 @@ def _mean(rows: pd.DataFrame) -> ClusterMean:
         {"unit": mass.index, "over": means.to_numpy(), "weight": mass.to_numpy()}
     )
     found = cluster_mean(by_unit, value="over", cluster="unit", weight="weight")
-    return replace(found, trials=len(known))
+    sums = (means * mass).to_numpy()
+    flipped = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
+    return replace(found, trials=len(known), p=float(np.maximum(found.p, flipped)))
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

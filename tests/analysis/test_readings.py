@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
+from interp.analysis import reading_tables
 from interp.analysis.constant import ALIKE
 from interp.analysis.reading_tables import (
     ABOVE,
@@ -354,3 +355,11 @@ def test_no_interval_stands_beside_a_baseline():
     assert table.loc[of_none, ["low", "high", "s0_low", "p"]].isna().all(axis=None)
     assert table.loc[~of_none, ["low", "high", "s0_low", "p"]].notna().all(axis=None)
     assert (table["low"].dropna() <= table["accuracy"][~of_none]).all()
+
+
+@pytest.mark.parametrize("differing", [2, 4, 8])
+def test_few_units_that_differ_are_tested_by_their_signs(differing):
+    """As a sign test of the units that differ, all of them upward."""
+    over = pd.DataFrame({"unit": range(64), "weight": 1.0, "over": 0.0})
+    over.loc[: differing - 1, "over"] = 0.5
+    assert reading_tables._mean(over).p == pytest.approx(2 ** (1 - differing), abs=0.015)
