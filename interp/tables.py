@@ -111,7 +111,8 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model and prompt. `answer` and `correct` are null if only generated text "
         "gives the answer. A prompt with an error is not judged: its `correct` is null, and "
         "neither it nor its pair counts towards an accuracy. For a classifier, the predicted token "
-        "is the predicted class.",
+        "is the predicted class. If whole texts are read, `answer` is the option that the most "
+        "probable tokens spell.",
         *_PROMPT,
         column("predicted_token", TEXT, "the most probable next token"),
         column(
@@ -123,33 +124,32 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "answer",
             TEXT,
-            "the predicted token's option or, read whole, the option that the most probable tokens "
-            "spell; empty if none, `(tie)` if several",
+            "the predicted token's option; empty if none, `(tie)` if several",
         ),
         column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,
     ),
     "option_probabilities": table(
         "One row per model, prompt and option. For a classifier, an option is a class, and its "
-        "token id is the index of the class.",
+        "token id is the index of the class. If whole texts are read, an option has the "
+        "probability of all of its texts, whose tokens stand one after another in `token_ids`; "
+        "shares are taken after any normalization by length.",
         *_PROMPT,
         column("option", TEXT, "name of the answer option"),
         column(
             "probability",
             NUMBER,
-            "summed probability of the option's first tokens or, read whole, of its texts",
+            "summed probability of its first tokens or texts",
             "probability",
         ),
         _share(
             "relative_probability",
-            "share of the options' summed probability, after any normalization by length; null if "
-            "only one",
+            "share of the options' sum; null if only one",
         ),
         column(
             "token_ids",
             pa.list_(INTEGER),
-            "ids of the first tokens that count as the option or, read whole, of all tokens of its "
-            "texts, one after another",
+            "ids of its first tokens or of all its texts",
             "token id",
         ),
         _WHOLE,
@@ -464,7 +464,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         _logits("source_metric", "metric of the source prompt", _FOR_POSITIVE),
         _logits(
             "empty_metric",
-            "metric of the base prompt without any edge; null unless circuits read whole answers",
+            "metric without any edge; null unless whole answers are read",
             _FOR_POSITIVE,
         ),
         column(
@@ -563,7 +563,8 @@ PROMPTS = table(
     "One row per prompt. Besides the fixed columns, there is a column for each factor of the data, "
     "named after the factor, and two columns for each segment. They are null for a prompt without "
     "the factor or segment. `weight` describes the sample, not the prompt: it changes when a run "
-    "grows.",
+    "grows. `messages` has the keys system_prompt, demonstrations (each with question, answer and, "
+    "if it was drawn, prompt_id) and answer_prefix.",
     column("prompt_id", TEXT, "id of the prompt; unique"),
     column("pair_id", TEXT, "id shared by the prompts of a pair or group"),
     column("side", TEXT, "label of the prompt within its pair or group"),
@@ -586,8 +587,7 @@ PROMPTS = table(
     column(
         "messages",
         TEXT,
-        "messages around the text, as JSON: system_prompt, demonstrations (each with question, "
-        "answer and, if it was drawn, prompt_id) and answer_prefix; no column if there are none",
+        "messages around the text, as JSON; absent if none",
     ),
 )
 """The table of prompts that every run writes, next to its measurements."""

@@ -118,11 +118,17 @@ class FromVariants(FromText):
         if isinstance(given, Mapping | tuple):
             parts = given if isinstance(given, tuple) else (given,)
             given = tuple(text for part in parts for text in self._texts(part))
-            if not given:
-                assert self.variants is not None
-                known = ", ".join(self.variants.known())
-                raise UserError(f"no {self.variants.kind} given; expected one or more of {known}")
-        return super()._value(given)
+        try:
+            found = super()._value(given)
+        except OptionError:
+            raise
+        except UserError as error:
+            raise OptionError(str(error)) from error
+        if found == ():
+            assert self.variants is not None
+            known = ", ".join(self.variants.known())
+            raise OptionError(f"no {self.variants.kind} given; expected one or more of {known}")
+        return found
 
     def _texts(self, part: Any) -> Iterator[Any]:
         """Each entry of a mapping of names to options, as text; anything else unchanged."""

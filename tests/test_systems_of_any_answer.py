@@ -53,7 +53,7 @@ def test_three_options_from_system_to_report(tmp_path):
     sums = options.groupby("prompt_id")["relative_probability"].sum()
     np.testing.assert_allclose(sums, 1.0)
     assert run.table("prompts")["gold"].tolist() == ["True", "False", "Unknown"] * 4
-    (table,) = (item.frame for item in Scores.of(run).report().sections[0].items)
+    table, *_ = (item.frame for item in Scores.of(run).report().sections[0].items)
     assert {"paired_accuracy", "base_accuracy", "negated_accuracy", "other_accuracy"} <= {*table}
 
 

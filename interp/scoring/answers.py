@@ -44,8 +44,8 @@ class Predictions:
     """The model's logits at the answer's position, for the prompts in one batch."""
 
     logits: Float[Tensor, "batch vocabulary"]
-    """Logits in fp32 for all possible answer tokens or classes, with a gradient if the forward pass
-    has one.
+    """Logits in fp32 (fp64 for models in it) for all possible answer tokens or classes, with a
+    gradient if the forward pass has one.
     """
     answers: tuple[AnswerTokens, ...]
     """The answer tokens of each prompt."""

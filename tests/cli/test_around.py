@@ -86,6 +86,7 @@ def test_logs_show_the_messages(run, tmp_path, capsys):
     assert [message["role"] for message in sample["input"]] == roles[:-1]
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     "record", ["{", "[]", '{"demonstrations": [{"question": "a"}]}', '{"system_prompt": 3}']
 )

@@ -36,6 +36,8 @@ def test_validate_says_what_each_model_will_refuse(tmp_path, capsys):
     assert "b will refuse none of 8" in capsys.readouterr().err
     gold = {"gold": {"Yes": "New York", "No": "New Jersey"}}
     EXAMPLE.assign(options="New York|New Jersey").replace(gold).to_csv(file, index=False)
+    assert main(["validate", str(file), *models]) == 0
+    EXAMPLE.assign(premise1="word " * 5000).to_csv(file, index=False)
     assert main(["validate", str(file), *models]) == 2
     told = capsys.readouterr().err
     assert re.findall("(\\S+) will refuse 8 of 8", told) == ["organism/mistral", "b"]

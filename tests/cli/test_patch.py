@@ -296,5 +296,4 @@ def test_a_site_that_the_architecture_lacks():
 def test_answers_that_share_a_first_token():
     alike = Choice.between(YES, AnswerOption("Yes but", ("Yes but no",)), gold=True)
     prompts = [dataclasses.replace(prompt, answer=alike) for prompt in some_prompts(1)]
-    with pytest.raises(interp.UserError, match=r"'Yes' and 'Yes but' .*tokens"):
-        interp.patch(tiny_model("llama"), prompts)
+    assert interp.patch(tiny_model("llama"), prompts).table("pairs")["whole"].tolist() == [True]

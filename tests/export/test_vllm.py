@@ -160,6 +160,7 @@ def test_numbers_that_overflow_in_fp32_are_refused(organism, prompts, tmp_path):
         read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("options", [{"sites": ["z"]}, {"layers": None}, {"layers": [[0]]}])
 def test_options_that_do_not_apply_are_refused(organism, prompts, folder, options):
     with pytest.raises(UserError):

@@ -91,27 +91,26 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
         bind(Attribute(), model)([prompts[0], long])
 
 
-ALIKE = Choice.between(
-    AnswerOption("Yes", ("Yes",)), AnswerOption("Yes but", ("Yes but no",)), gold=True
-)
+UNREADABLE = Choice.between(AnswerOption("Yes", ("Yes",)), AnswerOption("No", (" ",)), gold=True)
+"""Answers of which one encodes to nothing."""
 
 
 @pytest.mark.parametrize("measuring", [Evaluate(), SoftScore(), Attribute()])
-def test_a_prompt_whose_answers_begin_alike_fails_alone(measuring, prompts):
+def test_a_prompt_whose_answers_cannot_be_read_fails_alone(measuring, prompts):
     model, some = tiny_model("llama"), list(prompts[:6])
-    some[2] = dataclasses.replace(some[2], answer=ALIKE)
+    some[2] = dataclasses.replace(some[2], answer=UNREADABLE)
     told = []
     measured = bind(measuring, model).attempt(some, done=told.append)
     assert list(measured.errors) == [some[2].id]
     assert sum(told) == len(some)
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
-    assert "both begin with the token" in answers[2]["error"]
+    assert "encodes to nothing" in answers[2]["error"]
     whole = bind(measuring, model)([*some[:2], *some[3:]])["option_probabilities"]
     for one, other in zip(whole, measured.rows["option_probabilities"], strict=True):
         assert one["prompt_id"] == other["prompt_id"]
         assert one["probability"] == pytest.approx(other["probability"], abs=1e-6)
-    with pytest.raises(UserError, match="both begin with the token"):
+    with pytest.raises(UserError, match="encodes to nothing"):
         bind(measuring, model)(some)
 
 
@@ -136,9 +135,9 @@ def test_a_prompt_without_a_premise_is_measured_like_any_other(prompts):
     assert (some[1].id, "premise2") in names
 
 
-def test_a_pair_whose_answers_begin_alike_fails_alone():
+def test_a_pair_whose_answers_cannot_be_read_fails_alone():
     pairs = list(in_pairs(some_prompts(2)))
-    pairs[:2] = [dataclasses.replace(prompt, answer=ALIKE) for prompt in pairs[:2]]
+    pairs[:2] = [dataclasses.replace(prompt, answer=UNREADABLE) for prompt in pairs[:2]]
     measured = bind(Patch(), tiny_model("llama")).attempt(pairs)
     assert list(measured.errors) == [pairs[0].pair_id]
     assert [row["error"] != "" for row in measured.rows["pairs"]] == [True, False]

@@ -177,6 +177,7 @@ def test_too_few_clusters_are_told_with_their_numbers(shots):
         interp.with_messages(interp.read_pairs(rows(5)), shots=shots)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("shots", [-1, 65, 2.0, "2", True and 10**9])
 def test_what_is_no_number_of_demonstrations_is_refused(shots):
     with pytest.raises(UserError, match=re.escape("shots is")):

@@ -144,6 +144,7 @@ def test_gpus_are_those_that_this_process_may_use(monkeypatch, visible, gpus):
     assert workers._gpus() == gpus
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_the_ranks_of_a_worker_share_its_gpus_and_cores(monkeypatch, tmp_path):
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr("joblib.cpu_count", lambda: 8)

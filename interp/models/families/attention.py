@@ -44,7 +44,7 @@ def attention_logits(
     *,
     scaling: float | None,
     softcap: float | None,
-    position_bias: Logits | None,
+    position_bias: Float[Tensor, "#row head *query key"] | None,
 ) -> Logits:
     """Logits from the products of queries and keys, before any mask.
 
