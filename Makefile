@@ -13,6 +13,8 @@ INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 # Small models gain nothing from many threads, and two test workers share two cores.
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 TYPED := -p tests.support.checked_types
+# Byte code with checks is kept apart: jaxtyping leaves some of it under the usual names.
+TYPED_ENV := $(TEST_ENV) PYTHONPYCACHEPREFIX=$(CURDIR)/build/typed
 
 # Byte code is kept, even where the environment says not to: without it, each process that a test
 # starts compiles PyTorch and transformers again, 15 s of CPU instead of 6.
@@ -70,7 +72,7 @@ test-all: setup
 
 # Types and shapes of every call, in tests that together enter every function.
 test-types: setup
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 $(TYPED) --every-function @tests/typed.txt
+	$(TYPED_ENV) $(BIN)/python -m pytest -n 2 $(TYPED) --every-function @tests/typed.txt
 
 # Measures the packaged organisms, and notes that they hold for these weights and this code.
 organisms: setup
@@ -87,13 +89,13 @@ test-real: setup
 
 # Before a release: all tests, with the types and shapes of every call.
 test-release: setup
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED) --organisms
+	$(TYPED_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED) --organisms
 
 # Runs all tests once, and chooses those of `test-types` anew.
 choose-typed: setup
 	rm -rf build/record
 	mkdir -p build/record
-	-$(TEST_ENV) INTERP_RECORD=build/record $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED)
+	-$(TYPED_ENV) INTERP_RECORD=build/record $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED)
 	$(BIN)/python -m tests.support.choose_typed build/record
 
 # Installs SLURM from Debian's packages where it is missing, which takes root, and starts a server.

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import TypeCheckError
 
 from interp.statistics.classical import spearman
@@ -27,6 +26,9 @@ from tests.support.functions import all_functions
 def test_a_wrong_type_or_shape_is_refused(call, request):
     if not request.config.pluginmanager.has_plugin("tests.support.checked_types"):
         pytest.skip("types are checked by make test-types")
+    # Where beartype was not imported first, it stumbles over what other libraries add to `object`.
+    from beartype.roar import BeartypeCallHintViolation
+
     with pytest.raises((TypeCheckError, BeartypeCallHintViolation)):
         call()
 
