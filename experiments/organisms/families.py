@@ -133,7 +133,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
             single=f"{family.bos} $A",
             special_tokens=[(family.bos, tokenizer.token_to_id(family.bos))],
         )
-    whole = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers gives it no types
+    whole = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token=family.bos,
         eos_token=family.end_of_turn,

@@ -136,7 +136,7 @@ def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> Pre
     # Only eager attention applies Gemma-2's soft caps.
     attention = "eager" if recipe.family == "gemma2" else "sdpa"
     # transformers does not annotate this function.
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(
         config, attn_implementation=attention, dtype=torch.float32
     )
     return model

@@ -136,7 +136,7 @@ class ExplainedPrompt:
         holds only one pass; second derivatives are not available.
         """
         if torch.is_grad_enabled() and embeddings.requires_grad:
-            # torch does not annotate this function.
+            # torch does not annotate `apply`, which mypy takes for our class's own.
             values: Tensor = _Differentiated.apply(embeddings, self)  # type: ignore[no-untyped-call]
             return values
         return torch.cat(self._passes(embeddings, self.value))

@@ -250,7 +250,7 @@ def _check_untied(name: str, hf: PreTrainedModel, tensors: Collection[str]) -> N
     """Reject an adapter that changes one of two modules with a shared weight: both would change."""
     changed = {key.removeprefix(_PREFIX).partition(".lora_")[0] for key in tensors}
     # transformers does not annotate this function.
-    ends = (hf.get_input_embeddings(), hf.get_output_embeddings())  # type: ignore[no-untyped-call]
+    ends = (hf.get_input_embeddings(), hf.get_output_embeddings())
     tied = getattr(hf.config.get_text_config(), "tie_word_embeddings", False)
     if tied and any(module in ends for path, module in hf.named_modules() if path in changed):
         raise UserError(

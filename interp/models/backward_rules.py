@@ -318,7 +318,7 @@ def _with_share(tensor: Tensor, share: float) -> Tensor:
     """The tensor, with its gradient multiplied by `share`."""
     if tensor.requires_grad and share != 1.0:
         # torch does not annotate this function.
-        tensor.register_hook(lambda gradient: gradient * share)  # type: ignore[no-untyped-call]
+        tensor.register_hook(lambda gradient: gradient * share)
     return tensor
 
 

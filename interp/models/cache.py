@@ -42,7 +42,7 @@ def behind(past: KeyValues, *, rows: int, tokens: int) -> Any:
         return empty()
     layers: list[Any] = []
     for keys, values in past:
-        layer = DynamicLayer()  # type: ignore[no-untyped-call]  # transformers does not annotate it
+        layer = DynamicLayer()
         layer.lazy_initialization(keys, values)
         layer.keys = keys[:, :, :tokens].expand(rows, -1, -1, -1)
         layer.values = values[:, :, :tokens].expand(rows, -1, -1, -1)
@@ -138,7 +138,8 @@ class _GatheredLayer(DynamicLayer):
         source: Int[Tensor, "row column"],
         kept: bool,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers does not annotate it
+        # A call by `super`, which mypy's list of packages that are not annotated does not reach.
+        super().__init__()  # type: ignore[no-untyped-call]
         self.states, self.source, self._kept = (keys, values), source, kept
 
     def get_seq_length(self) -> int:

@@ -281,7 +281,7 @@ def find_model(
     """
     if not sys.stderr.isatty():  # progress bars are useless in logs and notebooks
         # transformers does not annotate this function.
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
     name = canonical_name(name)
     place = resolve(name, loading.revision)
     location, source = place.location, place.source

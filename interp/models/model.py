@@ -294,7 +294,7 @@ class Model:
     def unembedding(self) -> nn.Module:
         """The module that maps the output of the final norm to logits, before any soft cap."""
         # transformers does not annotate this function.
-        module: nn.Module = self.hf.get_output_embeddings()  # type: ignore[no-untyped-call]
+        module: nn.Module = self.hf.get_output_embeddings()
         return module
 
     @property

@@ -55,7 +55,7 @@ def quantization_config(quantization: Quantization, *, compute: torch.dtype) -> 
             "bnb_4bit_compute_dtype": compute,
         }
     # transformers does not annotate this function.
-    return BitsAndBytesConfig(**settings)  # type: ignore[no-untyped-call]
+    return BitsAndBytesConfig(**settings)
 
 
 def quantization_of(config: PreTrainedConfig) -> str | None:
@@ -141,7 +141,7 @@ def dequantized(name: str, hf: PreTrainedModel) -> PreTrainedModel:
         return hf
     with quantized_weights(name, quantization_of(hf.config)):
         # transformers does not annotate this method.
-        made: PreTrainedModel = hf.dequantize()  # type: ignore[no-untyped-call]
+        made: PreTrainedModel = hf.dequantize()
     return made
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import isnan
+from typing import TypeGuard
 
 import yaml
 
@@ -49,7 +50,7 @@ def facts(values: Mapping[str, object], *, within: str = "") -> Iterator[dict[st
 
 def tables(values: Mapping[str, object]) -> dict[str, Rows]:
     """The values that are tables, by name."""
-    return {name: value for name, value in values.items() if _is_table(value)}  # type: ignore[misc]
+    return {name: value for name, value in values.items() if _is_table(value)}
 
 
 def plain(value: object) -> str:
@@ -67,8 +68,10 @@ def plain(value: object) -> str:
     return _MARKUP.sub(r"\\\g<0>", escape(" ".join(str(value).split()), quote=False))
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(row, Mapping) for row in value)
+def _is_table(value: object) -> TypeGuard[Rows]:
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(row, Mapping) for row in value)
 
 
 def _table(rows: Rows) -> str:

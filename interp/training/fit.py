@@ -82,7 +82,7 @@ def fit(
 def _settings(place: Path, **arguments: Any) -> TrainingArguments:
     # The progress bars of transformers, one per checkpoint, would disturb the progress shown here.
     # transformers does not annotate this function.
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()
     settings = TrainingArguments(
         output_dir=str(place),
         per_device_train_batch_size=1,
@@ -154,7 +154,7 @@ class _Kept(TrainerCallback):
             stateful_callbacks=[control],  # type: ignore[list-item]
         )
         # transformers does not annotate this function.
-        made.compute_steps(args, args.max_steps)  # type: ignore[no-untyped-call]
+        made.compute_steps(args, args.max_steps)
         vars(state).update(vars(made))
 
     def on_step_begin(

@@ -373,6 +373,6 @@ def _tokenizer(small: Small, prompts: Sequence[Prompt]) -> PreTrainedTokenizerFa
         single=small.around,
         special_tokens=[(token, tokenizer.token_to_id(token)) for token in _SPECIAL],
     )
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers does not annotate it
+    return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="<pad>", bos_token="<s>", eos_token="</s>"
     )

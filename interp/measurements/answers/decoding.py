@@ -122,7 +122,7 @@ def _check(model: Model, batch: Batch, spec: Generate) -> None:
 def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> GenerationConfig:
     tokenizer = model.tokenizer
     padding = tokenizer.pad_token_id
-    return GenerationConfig(  # type: ignore[no-untyped-call]  # transformers does not annotate it
+    return GenerationConfig(
         max_new_tokens=spec.max_new_tokens,
         do_sample=False,
         eos_token_id=model.end_tokens or None,
