@@ -10,7 +10,7 @@ import interp
 from interp.errors import UserError
 from interp.measurements.specs import SoftScore
 from interp.measuring.core import bind
-from interp.models import architectures
+from interp.models import architectures, measured_layers
 from interp.models.architectures import anatomy_of
 from interp.models.families.modules import ARCHITECTURES
 from interp.plugins import ARCHITECTURES as PLUGINS
@@ -50,6 +50,49 @@ def test_a_model_with_other_layers_than_it_says_is_refused():
     hf.model.layers = nn.ModuleList(list(hf.model.layers)[:1])
     with pytest.raises(UserError, match="'llama' cannot be inspected"):
         anatomy_of(hf)
+
+
+def raising(error):
+    def raised(*given, **named):
+        raise error
+
+    return raised
+
+
+def unlisted():
+    hf = make_tiny("llama", byte_level()).hf
+    hf.config.model_type = "brand_new"
+    return hf
+
+
+@pytest.mark.parametrize("error", [IndexError("own code"), RuntimeError("own code")])
+def test_what_a_models_own_code_raises_is_told_and_its_names_are_not_trusted(monkeypatch, error):
+    hf = unlisted()
+    hf.model.layers[1].self_attn = None
+    monkeypatch.setattr(hf.model, "forward", raising(error))
+    with pytest.raises(UserError, match=r"'brand_new'.*\bown code\b"):
+        anatomy_of(hf)
+
+
+def test_gradients_that_cannot_be_computed_leave_the_names(monkeypatch):
+    hf = unlisted()
+    assert anatomy_of(hf).measured
+    monkeypatch.setattr(torch.autograd, "grad", raising(NotImplementedError("no derivative")))
+    assert not anatomy_of(hf).measured
+
+
+@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("full")])
+def test_memory_that_ends_says_nothing_about_a_model(monkeypatch, error):
+    hf = unlisted()
+    monkeypatch.setattr(hf.model, "forward", raising(error))
+    with pytest.raises(type(error)):
+        anatomy_of(hf)
+
+
+def test_a_fault_of_the_search_for_layers_is_shown(monkeypatch):
+    monkeypatch.setattr(measured_layers, "smallest_sum", raising(KeyError("a fault")))
+    with pytest.raises(KeyError):
+        anatomy_of(unlisted())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CONFIGS if kind != "bloom"])

@@ -82,6 +82,19 @@ def test_a_grid_by_position_agrees(library):
     assert max(differences.values()) < TOLERANCE < max(effects.values()) / 30
 
 
+@pytest.mark.parametrize(("library", "tolerance"), [("transformer-lens", 5e-7), ("nnsight", 1e-12)])
+def test_metrics_of_a_float64_model_are_not_rounded(library, tolerance):
+    """TransformerLens itself computes its rotations in float32."""
+    model = make_tiny("llama", byte_level(), dtype=torch.float64)
+    pair = some_pair(model, UNEQUAL, policy="mean")  # means over several tokens are not rounded
+    chosen = cells(model, pair, ["resid_pre"], layers=[1])
+    theirs = other_backend(library, model).patch(pair, chosen)
+    ours = Grid(model, budget=TokenBudget(CPU_BATCH_TOKENS)).patch(pair, chosen)
+    assert theirs.cells == pytest.approx(ours.cells, abs=tolerance, rel=0)
+    assert max(abs(cell - ours.base) for cell in ours.cells) > 1e-3
+    assert torch.tensor(theirs.base, dtype=torch.float32).item() != theirs.base
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_they_are_selectable_and_leave_the_model_alone(library):
     model = make_tiny("llama", copy.deepcopy(byte_level()))
