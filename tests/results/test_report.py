@@ -30,7 +30,7 @@ def test_the_report_command_renders_a_run(folder, capsys):
     page = (folder / "report.html").read_text()
     assert DEFAULT in page
     assert (folder / "tables" / "attribution_table.csv").exists()
-    assert page.count('class="heat-map"') == 8  # four pairs by two methods
+    assert page.count('class="heat-map"') == 9  # a typical pair, and four pairs by two methods
 
 
 def test_an_unfinished_run_counts_whole_pairs_only(folder):
