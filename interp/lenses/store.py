@@ -205,7 +205,7 @@ def _fit(
     def begun(word: int) -> int:
         return missing[word].texts
 
-    with Progress(f"lens {model.name}", total=total) as progress:
+    with Progress(f"lens {model.name}", total=total, unit="rows") as progress:
         for start, group in groupby(sorted(missing, key=begun), key=begun):
             words = list(group)
             own = torch.stack([directions[word] for word in words])

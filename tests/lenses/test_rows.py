@@ -22,7 +22,7 @@ from tests.support.other_kinds import classifier
 from tests.support.tiny import CONFIGS, tiny_model
 
 WORDS = (5, 9, 20)
-TEXTS = ("Rain fell all night.", "Bread needs flour.", "The cat sat on a warm mat.")
+TEXTS = ("It rained.", "We need flour.", "He sat on a mat.")
 
 
 def final_by_stream(model, batch, layer):
@@ -37,7 +37,7 @@ def final_by_stream(model, batch, layer):
     return streams[layer].detach(), final
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
 def test_rows_are_the_unembedding_times_the_mean_of_whole_jacobians(kind):
     model = tiny_model(kind, dtype=torch.float64)
     unembedding = unembedding_rows(model, WORDS)
@@ -51,12 +51,13 @@ def test_rows_are_the_unembedding_times_the_mean_of_whole_jacobians(kind):
             means.append(sum(whole[u, :, t] for t in counted for u in counted) / len(counted))
         expected = unembedding @ sum(means) / len(means)
         found = rows(model, WORDS, [layer], TEXTS)[0]
-        assert torch.allclose(found, expected, rtol=1e-6, atol=1e-9)
+        # RMS norms of transformers compute in float32.
+        assert (found - expected).norm() < 1e-7 * expected.norm()
 
 
 def test_the_batches_of_texts_do_not_matter_and_the_last_layer_is_the_unembedding():
     model = tiny_model("llama", dtype=torch.float64)
-    texts = [*TEXTS, TEXTS[0], "Rain fell all  day."]
+    texts = [*TEXTS, TEXTS[0], "It poured."]
     whole, one_by_one = (
         rows(model, WORDS, [EMBEDDING, 0, 1], texts, batch_tokens=tokens) for tokens in (None, 1)
     )
@@ -64,13 +65,15 @@ def test_the_batches_of_texts_do_not_matter_and_the_last_layer_is_the_unembeddin
     assert torch.allclose(whole[-1], logit_rows(model, WORDS, [1])[0], atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize("kind", ["gpt_neox", "gpt2"])  # in float64 throughout
 def test_own_rows_predict_the_effect_of_small_changes(kind):
     model = tiny_model(kind, dtype=torch.float64)
     prompts = read_texts(model, TEXTS)
     batch = pad(model, prompts)
     row, column = 1, batch.unpadded(1).start + 6
-    own = own_rows(model, batch, WORDS, [EMBEDDING, 0], [(0, batch.token_ids.shape[1] - 1), (row, column)])
+    own = own_rows(
+        model, batch, WORDS, [EMBEDDING, 0], [(0, batch.token_ids.shape[1] - 1), (row, column)]
+    )
     change = 1e-6 * torch.randn(32, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     unembedding = unembedding_rows(model, WORDS)
     for place, layer in enumerate((EMBEDDING, 0)):
@@ -110,3 +113,22 @@ def test_what_has_no_lens_is_refused():
         rows(model, WORDS, [0], ["Oh"])
     with pytest.raises(UserError, match="sequence classifier"):
         rows(classifier("bert"), WORDS, [0], TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2"])
+def test_rows_equal_those_of_transformer_lens(kind):
+    analysis = pytest.importorskip("transformer_lens.tools.analysis")
+    from interp.patching.transformer_lens import TransformerLensBackend
+
+    model = tiny_model(kind)
+    bridge = TransformerLensBackend(model)._bridge
+    bridge.cfg.default_prepend_bos = False
+    theirs = analysis.JacobianLens.fit(
+        bridge, list(TEXTS), corpus="tests", skip_first_positions=FIRST, show_progress=False
+    )
+    words = range(40)  # more than the stream has dimensions, so their rows tell the whole matrix
+    found = rows(model, words, [0], TEXTS)[0]
+    expected = unembedding_rows(model, words) @ theirs.jacobians[0]
+    assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
+    whole = torch.linalg.lstsq(unembedding_rows(model, words), found).solution
+    assert torch.allclose(whole, theirs.jacobians[0], atol=1e-5 * float(whole.abs().max()))
