@@ -157,7 +157,7 @@ def test_models_keep_their_order_and_none_gives_no_row():
 
 def test_two_answers_of_one_model_are_refused():
     answers, prompts = tables([(True, True)])
-    with pytest.raises(UserError, match="answered a prompt twice"):
+    with pytest.raises(UserError, match=r"prompt.*answer.*model"):
         by(pd.concat([answers, answers]), prompts)
 
 
@@ -171,8 +171,8 @@ def test_prompts_of_other_sides_are_left_out():
 @pytest.mark.parametrize(
     ("factor", "message"),
     [
-        ("verb", "the prompts have no column 'verb'"),
-        ("side", "side differs between the sides of pair '0'"),
+        ("verb", r"'verb'.*prompt_id, pair_id, side"),
+        ("side", r"^side.*'0'"),
     ],
 )
 def test_a_factor_that_is_none_of_the_pair_is_refused(factor, message):

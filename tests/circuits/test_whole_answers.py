@@ -177,7 +177,7 @@ def test_softmax_refuses_whole_answers():
     prompts = prompts_with(*CITIES, contrast=("New York", "New Jersey"))
     with pytest.raises(UserError, match="softmax"):
         interp.edges(model, prompts, methods=["softmax"], answers="whole")
-    with pytest.raises(UserError, match="both begin with the token"):
+    with pytest.raises(UserError, match=r"'New York'.*'New Jersey'.*'N'"):
         interp.edges(model, prompts, methods=["softmax"])
     with pytest.raises(UserError, match="softmax"):
         interp.find_circuits(model, prompts, methods=["softmax"], answers="whole")

@@ -97,7 +97,7 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     assert set(table["segment"]) == {"template", "premise1", "question", "conclusion"}
     assert main(["report", str(folder)]) == 0
     assert "Scores by segment" in (folder / "report.html").read_text()
-    with pytest.raises(interp.UserError, match=r"do not name two segments"):
+    with pytest.raises(interp.UserError, match="template, premise1, question, conclusion"):
         Attributions.of(RunFolder.read(folder)).ratios()
 
 

@@ -46,6 +46,6 @@ def test_more_segments_than_can_be_combined_are_refused_before_a_model_is_loaded
         for side in "ab"
     ]
     prompts = read_pairs(pd.DataFrame(rows))
-    with pytest.raises(UserError, match=r"\b7 segments; .*at most 6,.*--segments"):
+    with pytest.raises(UserError, match=r"\b7\b.*\b6\b.*--segments"):
         Effects().arranged(prompts)
     assert Effects(segments=("premise1", "premise2")).arranged(prompts)[0].donors

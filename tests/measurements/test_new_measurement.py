@@ -147,8 +147,8 @@ def test_without_a_result_class_it_shows_nothing(organism, prompts, monkeypatch,
     result = interp.run(spec, models=organism, prompts=prompts, out=folder)
     assert len(result.to_frame()) == len(prompts)
     assert result._repr_html_() is None
-    with pytest.raises(interp.UserError, match="lengths has no summary"):
+    with pytest.raises(interp.UserError, match=r"lengths.*summary"):
         result.summary()
-    with pytest.raises(interp.UserError, match="lengths has no figure"):
+    with pytest.raises(interp.UserError, match=r"lengths.*figure"):
         result.plot()
     assert main(["report", str(folder)]) == 2

@@ -159,7 +159,7 @@ def test_effects_in_memory_choose_as_those_in_a_folder():
     other = interp.find_circuits(model, prompts, methods=["gradient"])
     pd.testing.assert_frame_equal(one.circuits, other.circuits)
     assert "circuit" in one._repr_html_().lower()
-    with pytest.raises(interp.UserError, match="got both effects and edges"):
+    with pytest.raises(interp.UserError, match=r"effects.*edges"):
         interp.find_circuits(model, prompts, effects=effects, edges="runs/edges")
 
 
@@ -169,5 +169,5 @@ def test_a_notebook_draws_the_circuit_of_a_known_model():
     html = result.draw()._repr_html_()
     assert "<svg" in html
     assert ".circuit path" in html
-    with pytest.raises(interp.UserError, match="unknown model 'gpt'"):
+    with pytest.raises(interp.UserError, match=r"model 'gpt'.*tiny llama"):
         result.draw("gpt")

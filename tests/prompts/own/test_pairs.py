@@ -92,12 +92,12 @@ def test_what_is_marked_is_found_again(parts, rest):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<premise1>It rains. Wet?", "has a stray <premise1>"),
-        ("It rains.</premise1> Wet?", "has a stray </premise1>"),
-        ("<p>It <q>rains</q>.</p>", "has a stray <q>"),
-        ("<p>It</p> <p>rains</p>", "marks p twice"),
-        ("<p></p> It rains.", "marks p around nothing"),
-        ("<last>It</last> rains.", "marks last, which cannot be the name of a segment"),
+        ("<premise1>It rains. Wet?", r"text.*<premise1>; "),
+        ("It rains.</premise1> Wet?", r"text.*</premise1>; "),
+        ("<p>It <q>rains</q>.</p>", r"text.*<q>; "),
+        ("<p>It</p> <p>rains</p>", r"text.*\bp\b.*; .*segment"),
+        ("<p></p> It rains.", r"text.*\bp\b.*; .*text$"),
+        ("<last>It</last> rains.", r"last.*template, last, pooled, all\b"),
     ],
 )
 def test_marks_that_do_not_match_are_refused(text, problem):
@@ -129,7 +129,7 @@ def test_two_of_many_options_are_contrasted_if_a_column_names_them():
 @pytest.mark.parametrize("contrast", ["rain", "rain|rain", "rain|hail", "rain|sun|snow", "wet|sun"])
 def test_other_contrasts_are_refused(contrast):
     rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain//wet|sun|snow")
-    with pytest.raises(UserError, match=r"contrast is .* expected two of the options"):
+    with pytest.raises(UserError, match=r"^row 1 .*contrast.*'.+'.*rain\|sun\b"):
         read_pairs(rows.assign(contrast=contrast))
 
 
@@ -275,15 +275,15 @@ def test_texts_are_marked_all_or_none():
     ]
     plain = read_pairs(own.assign(text=["A?", "B?", "C?", "D?"]))
     assert not any(prompt.segments for prompt in plain)
-    with pytest.raises(UserError, match=r"the prompts have no segments .*--keep-tokens"):
+    with pytest.raises(UserError, match=r"segments.*<premise1>.*--keep-tokens"):
         interp.Attribute().arranged(plain)
     assert interp.Attribute(keep_tokens=True).arranged(plain) is plain
-    with pytest.raises(UserError, match="no segment that donors could replace"):
+    with pytest.raises(UserError, match=r"segment.*donors.*<premise1>"):
         interp.Effects().arranged(plain)
 
 
 def test_one_pair_has_no_donors():
-    with pytest.raises(UserError, match="expected two or more of your own pairs"):
+    with pytest.raises(UserError, match=r"prompts.*pairs.*donors.*Prompt\(donors="):
         with_donors(read_pairs(table()), count=DONORS)
 
 
@@ -292,19 +292,21 @@ def test_a_table_that_lacks_a_column_is_still_taken_for_pairs(tmp_path):
     many().drop(columns="gold").to_csv(file, index=False)
     source = PromptSource(data=str(file))
     assert source.system == "pairs"
-    with pytest.raises(UserError, match="lacks the columns gold"):
+    with pytest.raises(
+        UserError, match=r"pairs\.csv\b.*columns gold.*pair, side, premise1, question"
+    ):
         source.load()
 
 
 def test_a_list_of_options_in_json_is_refused_with_the_right_form(tmp_path):
     file = tmp_path / "pairs.json"
     file.write_text(json.dumps([{**row, "options": ["Yes", "No"]} for row in ROWS]))
-    with pytest.raises(UserError, match=r"options is \['Yes', 'No'\], a list; .*'Yes\|No'"):
+    with pytest.raises(UserError, match=r"\brow 1\b.*options.*\['Yes', 'No'\].*list.*'Yes\|No'"):
         read_pairs(file)
 
 
 def test_an_index_that_names_the_pairs_is_pointed_out():
-    with pytest.raises(UserError, match=r"columns pair are missing; .*reset_index\(\)"):
+    with pytest.raises(UserError, match=r"columns pair.*reset_index\(\)"):
         read_pairs(table().set_index("pair"))
 
 
@@ -323,7 +325,7 @@ def test_a_faulty_row_is_one_fault():
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_rows_without_a_data_frame_are_refused():
-    with pytest.raises(UserError, match=r"the table is a list; .* pandas\.DataFrame"):
+    with pytest.raises(UserError, match=r"table.*list.*pandas\.DataFrame"):
         read_pairs(ROWS)
 
 
@@ -338,7 +340,7 @@ def test_every_fault_is_listed_once(tmp_path):
     found = faults(file)
     assert len(found) == 24
     assert found[-1].startswith(f"{file}, line 25: gold is 'Perhaps 23'")
-    with pytest.raises(UserError, match="24 faults, the first"):
+    with pytest.raises(UserError, match=r"^24\b.*\n.*line 2\b"):
         read_pairs(file)
 
 
@@ -347,12 +349,12 @@ TEMPLATES = ["{premise9}", "{premise1", "{}", "{premise1:>30}", "{premise1!r}"]
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_templates_that_name_no_column_as_it_stands_are_refused(template):
-    with pytest.raises(UserError, match="the template"):
+    with pytest.raises(UserError, match=r"template '\{"):
         read_pairs(table(), templates=(template,))
 
 
 def test_a_template_is_for_pairs_of_ones_own():
-    with pytest.raises(UserError, match="rulebreakers already have phrasings"):
+    with pytest.raises(UserError, match=r"--system pairs.*rulebreakers.*phrasings"):
         PromptSource(template=("{premise1}",))
 
 
@@ -473,16 +475,16 @@ def test_a_template_makes_a_column_a_part_of_the_text():
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"shot1": "Is it?"}, "the column shot1_answer is missing"),
-        ({"shot1_answer": "Yes"}, "the column shot1 is missing"),
-        ({"shot2": "Is it?", "shot2_answer": "Yes"}, "the column shot1 is missing"),
-        (AROUND | {"shot9999": "Is it?"}, "the column shot2|shot3 is missing"),
-        (AROUND | {"shot2_answer": ["", "Yes"]}, "shot2_answer is empty"),
-        (AROUND | {"system_prompt": [None, "Think."]}, "system_prompt is empty"),
-        (AROUND | {"answer_prefix": ["\u200b", "So:"]}, "answer_prefix is empty"),
+        ({"shot1": "Is it?"}, r"column shot1_answer.*shot1; "),
+        ({"shot1_answer": "Yes"}, r"column shot1 .*shot1_answer"),
+        ({"shot2": "Is it?", "shot2_answer": "Yes"}, r"column shot1 .*shot1_answer"),
+        (AROUND | {"shot9999": "Is it?"}, r"column shot[23] .*shot1_answer"),
+        (AROUND | {"shot2_answer": ["", "Yes"]}, r"^row 1: shot2_answer"),
+        (AROUND | {"system_prompt": [None, "Think."]}, r"^row 1: system_prompt"),
+        (AROUND | {"answer_prefix": ["\u200b", "So:"]}, r"^row 1: answer_prefix"),
         (AROUND | {"answer_prefix": ["So\u200b", "So:"]}, "invisible character"),
-        (AROUND | {"shot1": ["\x07", "Is it?"]}, "holds the character|is empty"),
-        ({"shot0": "Is it?", "shot0_answer": "No"}, "the column 'shot0' is neither"),
+        (AROUND | {"shot1": ["\x07", "Is it?"]}, "^row 1: shot1 "),
+        ({"shot0": "Is it?", "shot0_answer": "No"}, r"column 'shot0'.*factor_shot0\b"),
     ],
 )
 def test_messages_that_a_row_lacks_are_told(columns, problem):

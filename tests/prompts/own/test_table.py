@@ -67,7 +67,7 @@ def test_a_cell_of_a_file_without_text_is_the_one_fault(tmp_path, suffix, column
     assert (
         f" {4 if suffix == 'json' else 4 if suffix == 'jsonl' else 5}: {column} is empty" in fault
     )
-    with pytest.raises(UserError, match=f"{column} is empty"):
+    with pytest.raises(UserError, match=rf"(line|row) \d: {column} "):
         read_pairs(file)
 
 
@@ -76,7 +76,7 @@ def test_a_marked_text_and_its_factors_need_text(column):
     table = TEXTED.copy()
     table.loc[1, column] = None
     (fault,) = faults(table)
-    assert fault.startswith(f"row 2: {column} is empty")
+    assert fault.startswith(rf"\brow 2: {column} ")
 
 
 def test_a_column_that_only_one_file_of_a_folder_has_is_not_dropped(tmp_path):
@@ -118,19 +118,19 @@ def test_a_frame_holds_what_a_file_may_hold(value):
 
 
 def test_a_column_of_times_is_refused():
-    with pytest.raises(UserError, match="premise1 is Timestamp"):
+    with pytest.raises(UserError, match=r"\brow 1: premise1\b.*Timestamp\("):
         read_pairs(EXAMPLE.assign(premise1=pd.date_range("2026", periods=8)))
 
 
 @pytest.mark.parametrize("name", ["premise2", "gold", "factor_topic"])
 def test_a_column_that_a_frame_has_twice_is_refused(name):
     table = EXAMPLE.assign(factor_topic="a")
-    with pytest.raises(UserError, match=f"column {name} twice"):
+    with pytest.raises(UserError, match=f"column {name} "):
         read_pairs(pd.concat([table, table[[name]]], axis=1))
 
 
 def test_two_names_of_one_text_are_one_column_twice():
-    with pytest.raises(UserError, match="column 7 twice"):
+    with pytest.raises(UserError, match=r"column 7\b"):
         read_pairs(EXAMPLE.assign(**{"7": "a"}).assign(other="b").rename(columns={"other": 7}))
 
 
@@ -156,7 +156,7 @@ def test_control_characters_are_faults_and_shown_escaped(bad):
 
 
 def test_the_name_of_a_column_holds_no_control_characters():
-    with pytest.raises(UserError, match="name of a column"):
+    with pytest.raises(UserError, match=r"column.*'\\x07'.*position 2\b"):
         read_pairs(TEXTED.rename(columns={"topic": "a\x07"}))
 
 
@@ -202,7 +202,7 @@ def test_facts_need_text_in_every_cell(column):
     table = FACTS.assign(topic="x")
     assert read_facts(table)[1].answer.gold == "NaN"
     table.loc[1, column] = None
-    with pytest.raises(UserError, match=f"row 2: {column} is empty"):
+    with pytest.raises(UserError, match=rf"\brow 2: {column} "):
         read_facts(table)
 
 
