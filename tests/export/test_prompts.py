@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -97,7 +98,7 @@ def test_messages_are_written_as_text_or_as_messages(prompts):
 
 def test_an_unknown_format_names_the_known_ones(tmp_path, capsys):
     assert main(["export", "lmeval", "--out", str(tmp_path)]) == 2
-    assert "did you mean lm-eval?" in capsys.readouterr().err
+    assert re.search(r"lm-eval\?", capsys.readouterr().err)
 
 
 def test_a_place_that_is_a_file_is_told(tmp_path, capsys):
@@ -185,7 +186,7 @@ def test_the_card_counts_sides_answers_and_factors(croissant):
     counts = Counter((prompt.side, prompt.answer.gold) for prompt in prompts)
     for (side, gold), count in counts.items():
         assert f"| {side.replace('_', chr(92) + '_')} | {gold} | {count} |" in text
-    assert f"{len(prompts)} prompts in 3 groups" in text
+    assert re.search(rf"\b{len(prompts)} prompts.*\b3 groups", text)
     rules = {prompt.factors["rule"] for prompt in prompts}
     assert f"| rule | {len(rules)} | " in text
     assert prompts[0].text.splitlines()[0] in text

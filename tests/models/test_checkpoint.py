@@ -2,6 +2,7 @@ import json
 import os
 import pickle
 import random
+import re
 
 import pytest
 import torch
@@ -325,18 +326,18 @@ def test_damaged_tokenizers_are_refused(saved, damage):
     damage(saved)
     message = refusal(saved)
     assert message is not None
-    assert "cannot be loaded: its tokenizer: " in message
+    assert re.search(r": .*tokenizer: ", message)
     assert len(message) < MESSAGE_LENGTH
 
 
 def test_deeply_nested_configurations_are_refused(saved):
     (saved / "config.json").write_text("[" * 100_000)
-    assert "cannot be loaded: config.json: " in str(refusal(saved))
+    assert ": config.json: " in str(refusal(saved))
 
 
 def test_a_configuration_that_is_no_object_is_refused(saved):
     (saved / "config.json").write_text("[1]")
-    assert "is not a JSON object" in str(refusal(saved))
+    assert "JSON object" in str(refusal(saved))
 
 
 def test_unknown_number_types_are_refused(saved):

