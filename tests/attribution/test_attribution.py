@@ -204,10 +204,10 @@ def test_scores_that_are_no_numbers_are_an_error_and_no_numbers(prompts):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"methods": ["gradients"]}, "unknown method 'gradients'"),
-        ({"methods": ["input-gradient"]}, "did you mean input_gradient?"),
-        ({"methods": []}, "no method given"),
-        ({"target": "best"}, "unknown target 'best'"),
+        ({"methods": ["gradients"]}, r"'gradients'.*input_gradient"),
+        ({"methods": ["input-gradient"]}, r"'input-gradient'.*input_gradient"),
+        ({"methods": []}, r"method.*input_gradient, attention"),
+        ({"target": "best"}, r"'best'.*predicted, gold, contrast, margin"),
     ],
 )
 def test_unknown_choices_are_refused(choice, message):

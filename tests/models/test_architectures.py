@@ -41,14 +41,14 @@ def test_modules_are_where_the_map_says(kind):
 def test_a_model_without_the_expected_modules_is_refused():
     hf = make_tiny("llama", byte_level()).hf
     hf.model.layers[1].self_attn = None
-    with pytest.raises(UserError, match="'llama' cannot be inspected"):
+    with pytest.raises(UserError, match=r"'llama'.*--methods input_gradient"):
         anatomy_of(hf)
 
 
 def test_a_model_with_other_layers_than_it_says_is_refused():
     hf = make_tiny("llama", byte_level()).hf
     hf.model.layers = nn.ModuleList(list(hf.model.layers)[:1])
-    with pytest.raises(UserError, match="'llama' cannot be inspected"):
+    with pytest.raises(UserError, match=r"'llama'.*--methods input_gradient"):
         anatomy_of(hf)
 
 
@@ -142,7 +142,7 @@ def test_another_package_adds_a_family(another_package):
     assert model.family_modules == (__name__,)
     encoder = copy.deepcopy(classifier("bert").hf)
     encoder.config.model_type = "brand_new"
-    with pytest.raises(UserError, match="'brand_new' cannot be inspected"):
+    with pytest.raises(UserError, match=r"'brand_new'.*--methods input_gradient"):
         anatomy_of(encoder)
 
 
@@ -158,7 +158,7 @@ def test_a_family_that_is_none_is_refused(another_package, value):
     another_package(brand_new=value)
     hf = make_tiny("gpt2", byte_level()).hf
     hf.config.model_type = "brand_new"
-    with pytest.raises(UserError, match=r"'brand_new' of interp\.architectures"):
+    with pytest.raises(UserError, match=r"'brand_new'.*interp\.architectures"):
         anatomy_of(hf)
 
 
@@ -166,7 +166,7 @@ def test_an_encoder_that_pools_all_tokens_is_refused():
     hf = copy.deepcopy(classifier("modernbert").hf)
     assert anatomy_of(hf).names.layers == "model.layers"
     hf.config.classifier_pooling = "mean"
-    with pytest.raises(UserError, match="its head uses 'mean' pooling instead of the first token"):
+    with pytest.raises(UserError, match=r"'modernbert'.*'mean'"):
         anatomy_of(hf)
 
 
@@ -230,7 +230,10 @@ def test_attention(kind, prompts):
 
 @pytest.mark.parametrize("kind", WITHOUT_ATTENTION)
 def test_a_model_that_tells_no_attention_is_refused(kind, prompts):
-    with pytest.raises(UserError, match="returns no attention; omit the method"):
+    with pytest.raises(
+        UserError,
+        match=r"tiny mamba2?\b.*--methods input_gradient.*--attn-implementation eager",
+    ):
         interp.attribute(unmapped_model(kind), prompts, methods=["attention"])
 
 
@@ -266,5 +269,7 @@ def test_padding_is_left_to_those_that_can_hide_it():
 
 def test_flex_attention_is_refused_for_attention_scores(prompts):
     model = make_tiny("llama", byte_level(), attn="flex_attention")
-    with pytest.raises(UserError, match=r"\(flex_attention\) cannot be read"):
+    with pytest.raises(
+        UserError, match=r"tiny llama \(flex_attention\).*--attn-implementation sdpa"
+    ):
         interp.attribute(model, prompts, methods=["attention"])

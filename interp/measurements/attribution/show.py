@@ -255,11 +255,8 @@ class Attributions(Answered):
 
     @cached_property
     def _largest(self) -> pd.DataFrame:
-        parts = self.measured.parts("segment_scores", largest.SCORE_COLUMNS)
-        found = pd.concat(map(largest.largest_scores, parts), ignore_index=True)
-        return largest.largest_table(
-            found, self.prompts, by=["model", "method"], cluster=self.cluster or "pair_id"
-        )
+        find, columns = largest.largest_scores, largest.SCORE_COLUMNS
+        return largest.largest_of(self, "segment_scores", columns, find, by=["model", "method"])
 
     def headline(self) -> pd.DataFrame:
         """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""

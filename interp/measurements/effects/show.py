@@ -110,11 +110,9 @@ class SegmentEffects(Result):
 
     @cached_property
     def _largest(self) -> pd.DataFrame:
-        parts = self.measured.parts("coalition_values", largest.VALUE_COLUMNS)
-        found = pd.concat(map(largest.largest_effects, parts), ignore_index=True)
-        return largest.largest_table(
-            found, self.prompts, by=["model", "donor_kind"], cluster=self.cluster or "pair_id"
-        )
+        find, columns = largest.largest_effects, largest.VALUE_COLUMNS
+        by = ["model", "donor_kind"]
+        return largest.largest_of(self, "coalition_values", columns, find, by=by)
 
     def plot(self) -> "Figure":
         """The mean Shapley value of each segment, with one standard deviation over prompts."""
