@@ -43,8 +43,8 @@ from interp.results.given import facts_of
 from interp.results.measured import InMemory
 from interp.results.result import Result, result_class
 from interp.runs.edge_effects import EdgesRun
-from interp.runs.execute import load_for_run
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
+from interp.runs.plan import load_for_run
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord

@@ -31,7 +31,8 @@ from interp.console import counted, echo
 from interp.errors import UserError, shortened
 from interp.files import inside, is_plain
 from interp.measuring.spec import Spec, Stage, spec_named
-from interp.models.load import FoundModel, check_on_hub, find_model
+from interp.models.find import FoundModel, find_model
+from interp.models.load import check_on_hub
 from interp.models.loading import Loading, is_local
 from interp.models.model import Model
 from interp.models.names import ModelChoice, model_choice, names_of, short_name
@@ -43,11 +44,12 @@ from interp.prompts.prompt_set import PromptSet, repeats
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, dependence_factor, installed_system
 from interp.results.result import Result, result_class, write_files
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
 from interp.runs.folder import RECORD as RUN
 from interp.runs.folder import RunFolder, progress
 from interp.runs.merge import merging
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
+from interp.runs.plan import RunPlan
 from interp.runs.run import Run
 from interp.statistics.clusters import small_sample
 from interp.studies.folder import RECORD as STUDY

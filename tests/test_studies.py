@@ -17,9 +17,10 @@ from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import files_of, write_report
 from interp.runs import run as run_module
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
 from interp.runs.folder import slug
 from interp.runs.options import ExecutionOptions
+from interp.runs.plan import RunPlan
 from interp.runs.run import in_use
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan

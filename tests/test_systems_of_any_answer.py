@@ -19,8 +19,9 @@ from interp.measuring.spec import Stage
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.prompts.answers import Choice
 from interp.reading.tokens import tokenize
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
 from interp.runs.merge import merging
+from interp.runs.plan import RunPlan
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support import systems
 from tests.support.systems import THEORIES, classes, numbers, three_options

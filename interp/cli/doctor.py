@@ -55,7 +55,8 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stderr.flush()
 
     from interp.doctor import cost, inputs, loaded, machine, numbers, objections
-    from interp.models.load import find_model, load_found, set_threads
+    from interp.models.find import find_model
+    from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
     from interp.reading.thoughts import marks_of
     from interp.reading.tokens import tokenize

@@ -143,7 +143,8 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
     """Reject prompts that any of the models will refuse, before anything is measured."""
     from interp.console import counted, echo
     from interp.doctor import refusals
-    from interp.models.load import find_model, load_found
+    from interp.models.find import find_model
+    from interp.models.load import load_found
     from interp.prompts.files import SHOWN
 
     whole = counted(len(prompts), "prompt")

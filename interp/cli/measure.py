@@ -127,7 +127,7 @@ class CircuitsCommand(MeasureCommand):
         """Measure the edges, if no run is given, and then the circuits with the same model."""
         from interp.console import echo
         from interp.jobs import finish
-        from interp.runs.execute import keeping_model
+        from interp.runs.plan import keeping_model
 
         spec = job.what
         with keeping_model():

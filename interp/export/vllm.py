@@ -29,7 +29,7 @@ from interp.files import inside, is_plain, names_in, reading
 from interp.measurements.activations.measure import place_rows, places_of
 from interp.measurements.specs import Activations
 from interp.models.checkpoint import as_user_error
-from interp.models.load import find_named
+from interp.models.find import find_named
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.models.sites import layer_count

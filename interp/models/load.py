@@ -1,47 +1,33 @@
 """Load models by hub name, local folder, GGUF file or organism name."""
 
-import hashlib
 import os
-import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import (
-    PreTrainedConfig,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
 )
-from transformers.utils import logging
-from transformers.utils.peft_utils import find_adapter_config_file
 
 from interp.console import echo
 from interp.errors import UserError, described, one_line
-from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, merged, read_adapter
+from interp.models.adapters import merged
 from interp.models.checkpoint import (
     Stored,
     as_user_error,
-    check_regular,
-    has_tokenizer,
     read_configuration,
     stored_tensors,
 )
-from interp.models.formats import Contents, Format, format_of, load_config, model_file
-from interp.models.kinds import CLASSIFIER, Kind, kind_of
-from interp.models.loading import Loading, canonical_name
-from interp.models.model import Model, check_tokenizer, load_tokenizer
-from interp.models.names import absolute, chosen, short_name
+from interp.models.find import FoundModel, find_named
+from interp.models.loading import Loading
+from interp.models.model import Model
 from interp.models.quantized import (
     can_dequantize,
     check_blocks,
-    check_quantization,
     dequantized,
-    dequantizing,
     keep_unpacked,
     quantization_config,
     quantization_of,
@@ -49,14 +35,13 @@ from interp.models.quantized import (
     run_eagerly,
     without_marks,
 )
-from interp.models.resolve import downloaded_weights, pinned, resolve
-from interp.models.tensor_parallel import check_spread, spreading
+from interp.models.resolve import downloaded_weights
+from interp.models.tensor_parallel import spreading
 from interp.models.weights import (
     check_complete,
     check_counts,
     check_device,
     check_sizes,
-    check_windows,
     one_token,
     quiet_report,
 )
@@ -86,72 +71,6 @@ def load_model(name: str, **options: Any) -> Model:
         )
     loading = Loading(**options)
     return load_found(find_named(name, loading), loading)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundModel:
-    """An existing model whose weights are not yet loaded."""
-
-    name: str
-    """Name of the model in tables."""
-    place: str
-    """The user's canonical name of its location: a folder, a GGUF file, a hub name or
-    organism/NAME.
-    """
-    location: Path | str
-    """Local folder or GGUF file, or name on the hub."""
-    source: dict[str, str]
-    """The location of the model, for records."""
-    fingerprint: str | None
-    """A value that changes whenever the files of a local model change; None for a model on the
-    hub, which is identified by its commit.
-    """
-    tokenizer: PreTrainedTokenizerBase
-    config: PreTrainedConfig
-    kind: Kind
-    options: Mapping[str, Any]
-    """Options for transformers: revision, use_safetensors, trust_remote_code."""
-    contents: Contents | None = None
-    """What the files of a local model hold; None for a model on the hub, whose weights may not be
-    downloaded yet.
-    """
-    adapter: Adapter | None = None
-    """An adapter to merge into the model. If there is one, all other fields except name, source,
-    fingerprint and tokenizer describe its base.
-    """
-
-    @property
-    def allow_pickle(self) -> bool:
-        """Whether weights may be pickles."""
-        return self.options["use_safetensors"] is None
-
-    @property
-    def format(self) -> Format:
-        """The format in which the model is stored."""
-        return format_of(self.location)
-
-    @property
-    def unread_pickle(self) -> str | None:
-        """Name of a pickle beside the weights of a local model that is not opened."""
-        if isinstance(self.location, str):
-            return None
-        return self.format.unread(self.location, allow_pickle=self.allow_pickle)
-
-    def dequantizing(self) -> dict[str, Any]:
-        """The options with which transformers loads quantized weights as ordinary ones.
-
-        Raises:
-            UserError: the weights are not quantized, or transformers cannot dequantize them.
-        """
-        if self.contents is not None and self.contents.packed is not None:
-            return self.format.options()  # a format that is always dequantized
-        return dequantizing(self.name, self.config)
-
-    def checksum(self) -> str:
-        """A hash of the configuration and weights, or the commit on the hub."""
-        if isinstance(self.location, Path):
-            return self.format.checksum(self.name, self.location, allow_pickle=self.allow_pickle)
-        return f"{self.place}@{self.source.get('commit', self.source['revision'])}"
 
 
 def load_found(found: FoundModel, loading: Loading) -> Model:
@@ -252,179 +171,6 @@ def load_skeleton(found: FoundModel, loading: Loading) -> Model:
     return _noted(Model(found.name, hf, found.tokenizer, dict(found.source), loading.chat()))
 
 
-def find_named(text: str, loading: Loading) -> FoundModel:
-    """Find a model from its location or NAME=PATH (`find_model`)."""
-    choice = chosen(text)
-    return find_model(choice.place, loading, named=choice.name)
-
-
-def find_model(
-    name: str,
-    loading: Loading,
-    kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind] = kind_of,
-    *,
-    named: str = "",
-) -> FoundModel:
-    """Find a model and read its configuration and tokenizer, but not its weights.
-
-    The weights of an adapter's base are read once, to compute their checksum.
-
-    Args:
-        name: hub name, local folder, GGUF file or organism/NAME.
-        loading: options for loading.
-        kind_in: function that determines the kind from the configuration and the class names in
-            it.
-        named: the name of the model in tables; by default, `short_name` of its location.
-
-    Raises:
-        UserError: the model cannot be found, or is damaged or incomplete.
-    """
-    if not sys.stderr.isatty():  # progress bars are useless in logs and notebooks
-        # transformers does not annotate this function.
-        logging.disable_progress_bar()
-    name = canonical_name(name)
-    place = resolve(name, loading.revision)
-    location, source = place.location, place.source
-    contents: Contents | None = None
-    folder: Path | None = None
-    revision = loading.revision
-    if isinstance(location, Path) and is_adapter(location):
-        return _adapted(name, location, loading, kind_in, named or short_name(name))
-    # After an adapter, because its folder may hold anything.
-    if isinstance(location, Path):
-        location = model_file(name, location)
-        folder = location if location.is_dir() else None
-        contents = format_of(location).read(name, location, allow_pickle=loading.allow_pickle)
-        raw = contents.raw
-        check_counts(name, raw, contents.stored)
-    else:
-        _check_no_adapter(name, loading.revision)
-        folder, revision = pinned(name, loading.revision)
-        source = {**source, "commit": revision}
-        raw = read_configuration(name, folder)
-        check_counts(name, raw)
-    check_quantization(name, raw)
-    options: dict[str, Any] = {"revision": revision}
-    options["trust_remote_code"] = loading.trust_remote_code
-    with as_user_error(format_of(location).configuration, name):
-        config = load_config(location, **options)
-        kind = kind_in(config, config.architectures or ())
-        check_windows(name, config)
-    with as_user_error("its tokenizer", name):
-        tokenizer = load_tokenizer(location, **options)
-        check_tokenizer(name, tokenizer, config, loading.chat())
-    if folder is not None:
-        check_regular(name, folder)
-    with as_user_error("its folder", name):
-        fingerprint = _fingerprint(location)
-    options["use_safetensors"] = None if loading.allow_pickle else True
-    shown = named or short_name(name)
-    found = FoundModel(
-        *(shown, name, location, source, fingerprint, tokenizer, config, kind, options, contents)
-    )
-    if loading.dequantize:
-        found.dequantizing()
-    if loading.ranks > 1:
-        _check_plain(found)
-        check_spread(shown, config, loading.ranks)
-    return found
-
-
-def _check_plain(found: FoundModel) -> None:
-    """Reject a model whose weights are not loaded as they are stored."""
-    own = quantization_of(found.config)
-    if own is not None:
-        raise UserError(
-            f"the weights of {one_line(found.name)} are quantized ({own}), and quantized weights "
-            "are not spread over processes: omit tensor_parallel"
-        )
-
-
-def _adapted(
-    name: str,
-    folder: Path,
-    loading: Loading,
-    kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
-    named: str,
-) -> FoundModel:
-    """An adapter's base, together with the adapter to merge into it."""
-    if loading.trust_remote_code:
-        raise UserError(
-            f"{one_line(name)} is an adapter, whose own files name its base, so no code that "
-            "comes with the base is run. Omit trust_remote_code, or merge the adapter with peft"
-        )
-    for option in ("quantization", "tensor_parallel"):
-        if getattr(loading, option) not in (None, 1):
-            raise UserError(
-                f"{one_line(name)} is an adapter, which is merged into its base: omit {option}"
-            )
-    adapter = read_adapter(name, folder)
-    base = find_model(
-        base_of(adapter, loading.base), loading.model_copy(update={"base": None}), kind_in
-    )
-    checksum = base.checksum()
-    _check_base(adapter, base, checksum, dequantizes=loading.dequantize)
-    tokenizer = base.tokenizer
-    if has_tokenizer(folder):
-        with as_user_error("its tokenizer", name):
-            tokenizer = load_tokenizer(folder)
-            check_tokenizer(name, tokenizer, base.config, loading.chat())
-    with as_user_error("its folder", name):
-        fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"
-    return replace(
-        base,
-        name=named,
-        place=name,
-        source={
-            "kind": "adapter",
-            "name": absolute(name),
-            "adapter": adapter.checksum(),
-            "base": base.source["name"],
-            "base_checksum": checksum,
-        },
-        fingerprint=fingerprint,
-        tokenizer=tokenizer,
-        adapter=adapter,
-    )
-
-
-def _check_base(adapter: Adapter, base: FoundModel, checksum: str, *, dequantizes: bool) -> None:
-    """Check that an adapter can be merged into a base, and that it was trained on this base."""
-    shown, of = one_line(adapter.name), one_line(base.place)
-    if base.adapter is not None:
-        raise UserError(
-            f"the base {of} of the adapter {shown} is an adapter itself; merge it first"
-        )
-    if base.kind is CLASSIFIER:
-        raise UserError(
-            f"the base {of} of the adapter {shown} is a {base.kind.name}; expected a causal "
-            "language model or a text-to-text model"
-        )
-    own = quantization_of(base.config)
-    if own is not None and not dequantizes:
-        way = "; load them with --dequantize" if can_dequantize(base.config) else ""
-        raise UserError(
-            f"the weights of {of}, the base of the adapter {shown}, are quantized ({own}); an "
-            f"adapter cannot be merged into them{way}"
-        )
-    if adapter.base is not None and adapter.base.checksum not in (None, checksum):
-        raise UserError(
-            f"{of} is not the model that the adapter {shown} was trained on: its configuration or "
-            "weights have changed; pass the original model with --base, or train the adapter again"
-        )
-
-
-def _check_no_adapter(name: str, revision: str | None) -> None:
-    """Reject an adapter on the hub, whose base transformers would load through peft."""
-    with as_user_error("its folder", name):
-        file = find_adapter_config_file(name, revision=revision)
-    if file is not None:
-        raise UserError(
-            f"{one_line(name)} on the hub holds a LoRA adapter ({SETTINGS}), but adapters are "
-            "loaded only from folders: download it, and pass its folder with --model"
-        )
-
-
 def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, tuple[str, ...]]:
     """The model in evaluation mode, and notes about its weights."""
     stored = _stored(found) if found.contents is None else found.contents.stored
@@ -493,18 +239,6 @@ def _stored(found: FoundModel) -> Stored | None:
     stored = stored_tensors(found.place, folder, allow_pickle=allow_pickle)
     check_counts(found.place, read_configuration(found.place, folder), stored)
     return stored
-
-
-def _fingerprint(location: Path | str) -> str | None:
-    """A hash of the names, sizes and modification times of the files of a local model."""
-    if not isinstance(location, Path):
-        return None
-    seen = [
-        (str(file.relative_to(location)), file.stat().st_size, file.stat().st_mtime_ns)
-        for file in (location, *sorted(location.rglob("*")))
-        if file.is_file()
-    ]
-    return hashlib.sha256(repr(seen).encode()).hexdigest()[:16]
 
 
 def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, Any]:

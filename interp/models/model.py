@@ -5,7 +5,7 @@ import inspect
 import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -16,29 +16,26 @@ import transformers
 from accelerate.utils.memory import should_reduce_batch_size
 from torch import nn
 from transformers import (
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils.hub import TRANSFORMERS_DYNAMIC_MODULE_NAME
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import anatomy_of, family_modules, listed_for
-from interp.models.chat_template import PLAIN, ChatFrame, Turn, check_templates
+from interp.models.chat_template import PLAIN, ChatFrame, Turn
 from interp.models.families import settings
 from interp.models.families.attention import calls_registered
 from interp.models.families.modules import Architecture
-from interp.models.formats import format_of
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.layers import Anatomy, Layer
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.quantized import blocking_module, check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
-from interp.models.tokenizer_limits import check_limits
+from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, is_sharded, one_token, weights_of
 from interp.prompts.thought import Thought
 
@@ -508,78 +505,3 @@ def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
             f"PyTorch cannot compile what {name} computes: {shortened(reason)}; pass another "
             "--attn-implementation, such as sdpa, or install a C++ compiler"
         ) from error
-
-
-def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
-    """The tokenizer that was saved with a model, tested on a sentence.
-
-    If mistral-common is installed, transformers uses it to read a tekken.json, which yields no
-    character offsets. The tokenizer.json next to that file defines an identical tokenizer with
-    offsets.
-
-    Raises:
-        UserError: it exceeds the limits of `check_limits`.
-    """
-    form = format_of(location)
-    with form.readable(location) as (place, own):
-        check_limits(place, options.get("revision"))
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, **options, **own)
-        if not hasattr(tokenizer, "is_fast"):
-            # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
-            with suppress(Exception):
-                tokenizer = PreTrainedTokenizerFast.from_pretrained(place, **options, **own)
-    tokenizer.name_or_path = str(location)
-    form.finish_tokenizer(tokenizer)
-    if gives_offsets(tokenizer):
-        tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
-    return tokenizer
-
-
-def gives_offsets(tokenizer: Any) -> bool:
-    """Whether a tokenizer provides the offsets of its tokens in the text."""
-    return bool(getattr(tokenizer, "is_fast", False))
-
-
-def check_tokenizer(name: str, tokenizer: Any, config: PreTrainedConfig, chat: ChatFormat) -> None:
-    """Check that a tokenizer has offsets, an embedding for every id, and one default chat template.
-
-    If thinking is on, it must also have marks around thoughts.
-
-    Raises:
-        UserError: the tokenizer provides no offsets, has ids without embeddings, has several chat
-            templates but no default, or has no marks although thinking is on.
-    """
-    if not gives_offsets(tokenizer):
-        raise UserError(
-            f"the tokenizer of {one_line(name)} ({type(tokenizer).__name__}) provides no "
-            "character offsets, which are needed to locate segments; load the model with a fast "
-            "tokenizer "
-            "(tokenizer.json)"
-        )
-    vocabulary = getattr(config.get_text_config(), "vocab_size", None)
-    largest = max(tokenizer.get_vocab().values(), default=-1)
-    if vocabulary is not None and largest >= vocabulary:
-        raise UserError(
-            f"the tokenizer of {one_line(name)} has token ids up to {largest}, but the model has "
-            f"{vocabulary} embeddings; {_excess(tokenizer, vocabulary)}"
-        )
-    check_templates(name, tokenizer, chat)
-    if chat.thinks and find_marks(tokenizer, chat) is None:
-        raise UserError(
-            f"thinking is on, but {one_line(name)} does not seem to think: neither its chat "
-            "template nor its vocabulary names a mark that ends a thought, such as </think>. "
-            "Turn thinking off, or pass the mark with --end-of-thought"
-        )
-
-
-def _excess(tokenizer: Any, vocabulary: int) -> str:
-    """Why a tokenizer has ids without embeddings, and what to do."""
-    surplus = {token for token, i in tokenizer.get_vocab().items() if i >= vocabulary}
-    if surplus - {*tokenizer.get_added_vocab()}:
-        return "the tokenizer belongs to another model"
-    added = one_line(", ".join(sorted(surplus)), 60)
-    return (
-        f"tokens were added without embeddings ({added}). Add them with "
-        "model.resize_token_embeddings(len(tokenizer)) and save the model again, or use the "
-        "tokenizer as it was"
-    )

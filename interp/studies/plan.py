@@ -9,10 +9,10 @@ from typing import Any
 from interp.errors import UserError
 from interp.files import inside, locked, names_in, remove_plain
 from interp.prompts.source import PromptSource
-from interp.runs.execute import RunPlan
 from interp.runs.folder import RECORD_LOCK
 from interp.runs.identity import run_identity
 from interp.runs.merge import merging
+from interp.runs.plan import RunPlan
 from interp.runs.records import StudyRecord, now, read_record, updated, write_record
 from interp.runs.run import Run, check_free, take_folder
 from interp.runs.workers import ended_call

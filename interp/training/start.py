@@ -27,13 +27,15 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
 from interp.models.checkpoint import as_user_error
+from interp.models.find import FoundModel, find_model
 from interp.models.formats import format_of, load_config, model_file
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
-from interp.models.load import FoundModel, find_model, load_found
+from interp.models.load import load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
-from interp.models.model import Model, check_tokenizer, load_tokenizer
+from interp.models.model import Model
 from interp.models.quantized import quantization_of
 from interp.models.resolve import resolve
+from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weights import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
 from interp.reading.outputs import decoder_prefix

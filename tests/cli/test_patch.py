@@ -21,8 +21,9 @@ from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
 from interp.runs import folder as folder_module
 from interp.runs import run as run_module
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
 from interp.runs.merge import merging
+from interp.runs.plan import RunPlan
 from tests.cli.test_bad_input import refused
 from tests.support.answers import YES
 from tests.support.prompts import some_prompts

@@ -277,9 +277,9 @@ def test_a_change_of_tied_embeddings_is_refused(tmp_path):
 
 
 def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
-    monkeypatch.setattr("interp.models.load.resolve", on_the_hub)
+    monkeypatch.setattr("interp.models.find.resolve", on_the_hub)
     monkeypatch.setattr(
-        "interp.models.load.find_adapter_config_file", lambda name, **_: str(adapter / SETTINGS)
+        "interp.models.find.find_adapter_config_file", lambda name, **_: str(adapter / SETTINGS)
     )
     with pytest.raises(UserError, match=r"org/adapter.*adapter_config\.json.*--model"):
         interp.load_model("org/adapter", device="cpu")

@@ -11,9 +11,9 @@ import interp
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.adapters import Base, low_rank, save_adapter
+from interp.models.find import find_named
 from interp.models.formats import format_of
 from interp.models.gguf import read_header
-from interp.models.load import find_named
 from interp.models.loading import Loading
 from interp.models.names import short_name
 from tests.support.tiny import make_tiny

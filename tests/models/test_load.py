@@ -10,6 +10,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 import interp
 from interp.errors import UserError
 from interp.models import load
+from interp.models.find import find_model
 from interp.models.load import reinitialized
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -175,7 +176,7 @@ def test_named_chat_templates_need_a_default(saved):
     named = [{"name": name, "template": "{{ messages[0]['content'] }}"} for name in ("rag", "tool")]
     changed(saved / "tokenizer_config.json", chat_template=named)
     with pytest.raises(UserError, match=r"\(rag, tool\).*--no-chat-template"):
-        load.find_model(str(saved), Loading())
+        find_model(str(saved), Loading())
     assert not interp.load_model(str(saved), device="cpu", chat_template=False).chat_frame.templated
     named[0]["name"] = "default"
     changed(saved / "tokenizer_config.json", chat_template=named)

@@ -17,11 +17,11 @@ from interp.measurements.specs import (
     Patch,
     Reinitialized,
 )
-from interp.models.load import find_model
+from interp.models.find import find_model
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice
 from interp.models.tensor_parallel import check_spread, numbers_of_processes
-from interp.runs.execute import RunPlan
+from interp.runs.plan import RunPlan
 from interp.studies.study import find_study
 from tests.support.prompts import some_prompts
 

@@ -19,14 +19,14 @@ from interp.errors import UserError
 from interp.measurements.specs import SoftScore
 from interp.measuring.core import bind, collect
 from interp.models import quantized
+from interp.models.find import find_model
 from interp.models.kinds import CAUSAL
-from interp.models.load import find_model
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
 from interp.models.quantized import quantization_of
 from interp.models.weights import check_device
-from interp.runs.execute import load_for_run
 from interp.runs.options import ComputeOptions
+from interp.runs.plan import load_for_run
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -125,7 +125,7 @@ def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
     model = make_tiny("llama", byte_level())
     model.hf.config.quantization_config = BitsAndBytesConfig(load_in_8bit=True)
     model = dataclasses.replace(model, name="some/model")
-    monkeypatch.setattr("interp.runs.execute.load_found", lambda found, loading: model)
+    monkeypatch.setattr("interp.runs.plan.load_found", lambda found, loading: model)
     loading = Loading()
     assert load_for_run(find_model(DEFAULT, loading), loading, ComputeOptions(threads=1)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")

@@ -13,7 +13,8 @@ from websocket import WebSocketException
 import interp
 from interp.cli import main
 from interp.errors import ModelError, UserError
-from interp.models.load import find_named, load_skeleton
+from interp.models.find import find_named
+from interp.models.load import load_skeleton
 from interp.models.loading import Loading
 from interp.runs.folder import RunFolder
 from tests.patching.test_backends import TOLERANCE

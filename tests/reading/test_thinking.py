@@ -11,7 +11,7 @@ from interp.cli import main
 from interp.doctor import inputs
 from interp.errors import UserError
 from interp.models.loading import ChatFormat, Loading
-from interp.models.model import check_tokenizer
+from interp.models.tokenizer import check_tokenizer
 from interp.prompts.prompt import Donor, Messages
 from interp.prompts.thought import Thought
 from interp.reading.thoughts import after_thought

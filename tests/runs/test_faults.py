@@ -20,10 +20,11 @@ from interp.measuring.spec import Spec, Stage
 from interp.models.model import Model
 from interp.runs import identity as origin_module
 from interp.runs import shards as shards_module
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
 from interp.runs.folder import RunFolder, problems, slug
 from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
+from interp.runs.plan import RunPlan
 from interp.runs.run import Run
 from interp.runs.workers import worker_records
 from tests.support.processes import child, ended, until

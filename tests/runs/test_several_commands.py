@@ -12,10 +12,11 @@ from interp.measuring.spec import Spec
 from interp.runs import execute as execute_module
 from interp.runs import run as run_module
 from interp.runs import shards as shards_module
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
 from interp.runs.folder import RunFolder, problems
 from interp.runs.merge import merging
 from interp.runs.options import ExecutionOptions
+from interp.runs.plan import RunPlan
 from interp.runs.run import in_use
 from interp.runs.workers import WorkerCommand
 from tests.support.processes import child, until

@@ -29,7 +29,8 @@ from interp.models.loading import Loading
 from interp.models.names import ModelChoice
 from interp.runs import execute as execute_module
 from interp.runs import together
-from interp.runs.execute import execute, keeping_model, take_part
+from interp.runs.execute import execute, take_part
+from interp.runs.plan import keeping_model
 from interp.runs.ranks import LOST
 from interp.runs.together import LostRankError, joined
 from interp_probes.specs import Residuals

@@ -17,9 +17,10 @@ from interp.measuring.core import bind
 from interp.measuring.spec import Spec, Stage
 from interp.runs import run as run_module
 from interp.runs.claims import Claims
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
 from interp.runs.merge import merging
 from interp.runs.options import ComputeOptions, ExecutionOptions
+from interp.runs.plan import RunPlan
 from interp.runs.run import in_use
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model

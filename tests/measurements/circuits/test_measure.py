@@ -10,10 +10,10 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.models.load import find_model
+from interp.models.find import find_model
 from interp.models.loading import Loading
 from interp.runs.edge_effects import EdgesRun
-from interp.runs.execute import RunPlan, keeping_model
+from interp.runs.plan import RunPlan, keeping_model
 from tests.support.prompts import some_prompts
 from tests.support.records import edited
 from tests.support.tiny import tiny_model

@@ -19,11 +19,12 @@ from interp.measurements.thoughts.measure import _answered
 from interp.measurements.thoughts.texts import DOT, exchanged
 from interp.measuring.core import bind, collect
 from interp.measuring.spec import Stage
-from interp.models.load import find_model
+from interp.models.find import find_model
 from interp.models.loading import Loading
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
-from interp.runs.execute import RunPlan, execute
+from interp.runs.execute import execute
+from interp.runs.plan import RunPlan
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import TIE
 from tests.support.prompts import some_prompts

@@ -1,0 +1,204 @@
+"""A plan: what to measure, with which models, in which folders."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from interp.console import echo
+from interp.errors import UserError
+from interp.files import inside, remove_plain
+from interp.measuring.core import check_thinking
+from interp.measuring.spec import Stage
+from interp.models.find import FoundModel
+from interp.models.load import load_found, load_skeleton, set_threads
+from interp.models.loading import Loading
+from interp.models.model import Model
+from interp.prompts.thought import Thought
+from interp.runs.folder import RunFolder
+from interp.runs.options import ComputeOptions
+from interp.runs.records import Call, now, versions
+from interp.runs.run import Run
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What to measure, and the folders for the results."""
+
+    folder: Path
+    """The folder for the whole plan, with the workers' records."""
+    stages: Mapping[Path, Stage]
+    """The stages by run folder."""
+    models: Mapping[str, FoundModel | Model]
+    """The models by name: loaded, or only located on disk; the latter are loaded one at a time."""
+    loading: Loading = field(default_factory=Loading)
+    computing: ComputeOptions = field(default_factory=ComputeOptions)
+    command: str | None = None
+    """The command line, for the record; None for a call from Python."""
+    call: str = field(default_factory=lambda: token_hex(6))
+    """Id that distinguishes the records and workers of this call from those of other calls on the
+    same folder.
+    """
+
+    kept: ClassVar[list[tuple[object, Model]] | None] = None
+    """Within `keeping_model`: what was loaded last, by name, origin and presence of weights."""
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether this machine computes at least one stage."""
+        return any(stage.spec.needs_weights for stage in self.stages.values())
+
+    def origin(self, name: str) -> dict[str, Any]:
+        """A model's source and loading options, which let later calls recognize it."""
+        model = self.models[name]
+        if isinstance(model, Model):
+            return {**model.source, "files": None}
+        origin = {**self.loading.identity(), **model.source, "files": model.fingerprint}
+        if self.computing.thoughts is not None:
+            origin["thoughts"] = RunFolder.read(self.computing.thoughts).shards_hash(model.name)
+        return origin
+
+    def model(self, name: str) -> Model:
+        """The model with this name; if it is not in memory yet, it is loaded."""
+        found = self.models[name]
+        if isinstance(found, Model):
+            return found
+        key = name, self.origin(name), self.needs_weights
+        for known, model in self.kept or ():
+            if known == key:
+                return model
+        if self.kept:
+            self.kept.clear()  # two models may not fit into memory
+        if len(self.models) == 1:
+            echo(f"loading {name} ...")
+        model = load_for_run(found, self.loading, self.computing, weights=self.needs_weights)
+        if self.kept is not None:
+            self.kept.append((key, model))
+        return model
+
+    def check_thinking(self, name: str) -> None:
+        """Check that a model thinks as the stages require, before its weights are loaded.
+
+        Raises:
+            UserError: it does not think, or has no thoughts yet.
+        """
+        if isinstance(self.models[name], Model):
+            return  # `bind` checks it
+        given = self.computing.thoughts is not None
+        for stage in self.stages.values():
+            check_thinking(stage.spec, name, self.loading.chat(), thoughts=given)
+
+    def open(self, *, joins: bool = False) -> list[Run]:
+        """Open the folders; workers that join a run change nothing in them."""
+        return [
+            Run.open(
+                folder,
+                stage.prompts,
+                stage.spec,
+                models=list(self.models),
+                fail_on_error=self.computing.fail_on_error,
+                joins=joins,
+            )
+            for folder, stage in self.stages.items()
+        ]
+
+    def note(self, runs: Sequence[Run]) -> None:
+        """Record the call in the history of each of its runs."""
+        for run in runs:
+            run.note(self.this_call())
+
+    def this_call(self) -> Call:
+        """The record of this call as it starts."""
+        return Call(
+            id=self.call,
+            command=self.command,
+            models=list(self.models),
+            started=now(),
+            versions=versions(),
+        )
+
+    def withdraw(self, runs: Sequence[Run]) -> None:
+        """Undo the preparations of a call that has failed.
+
+        If it created all of its folders and measured nothing in them, remove the folders.
+        Otherwise, remove the models that no command has begun from the folders' records.
+        """
+        if all(run.gives_way() for run in runs):
+            with suppress(OSError):
+                workers = inside(self.folder, "workers")
+                remove_plain(workers, [f"{self.call}-0.json"])
+                workers.rmdir()
+            for run in runs:
+                run.remove()
+        else:
+            for run in runs:
+                run.forget_models(list(self.models))
+
+    def complete(self, runs: Sequence[Run]) -> bool:
+        """Whether all shards exist."""
+        return not any(run.missing(self.models) for run in runs)
+
+
+@contextmanager
+def keeping_model() -> Iterator[None]:
+    """Within the block, a plan does not load the model again that an earlier plan loaded last."""
+    RunPlan.kept = []
+    try:
+        yield
+    finally:
+        RunPlan.kept = None
+
+
+def load_for_run(
+    found: FoundModel, loading: Loading, computing: ComputeOptions, *, weights: bool = True
+) -> Model:
+    """Load a located model for measurement, without its weights if a server computes."""
+    model = load_found(found, loading) if weights else load_skeleton(found, loading)
+    set_threads(model, computing.threads)
+    if computing.thoughts is not None:
+        model = with_thoughts(model, computing.thoughts)
+    if model.quantization is not None:
+        echo(f"the weights of {model.name} are quantized: {model.quantization}")
+    return model
+
+
+def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
+    """The model with its own thoughts, after which answers are read.
+
+    Args:
+        model: a model loaded with thinking on.
+        thoughts: the folder of a run of generate --thinking on, or its thoughts table.
+
+    Raises:
+        UserError: thinking is off, or the folder or table has no thoughts of this model.
+    """
+    if not model.chat.thinks:
+        raise UserError(
+            f"got thoughts, but thinking is off for {model.name}; turn it on "
+            "(--thinking on), or omit the thoughts"
+        )
+    if isinstance(thoughts, Path):
+        where, run = str(thoughts), RunFolder.read(thoughts)
+        if "thoughts" not in run.tables():
+            raise UserError(
+                f"{where} holds no thoughts; expected the folder of a run of generate --thinking on"
+            )
+        table = run.table("thoughts")
+    else:
+        where, table = "the table of thoughts", thoughts
+    own = table[(table["model"] == model.name) & (table["error"] == "")]
+    if own.empty:
+        there = ", ".join(table["model"].unique())
+        raise UserError(f"{where} has no thoughts of {model.name}; it has thoughts of {there}")
+    if own.duplicated(["prompt_id", "draw"]).any():
+        raise UserError(f"{where} has two thoughts of one draw; draw the thoughts again")
+    found: dict[str, list[Thought]] = {}
+    for row in own.sort_values("draw").to_dict("records"):
+        ended = row["finished"] == "marker" or bool(row["forced"])
+        thought = Thought(row["before"], tuple(row["sentences"]), row["after"], ended=ended)
+        found.setdefault(row["prompt_id"], []).append(thought)
+    return replace(model, thoughts={prompt: tuple(draws) for prompt, draws in found.items()})
