@@ -2,9 +2,9 @@
 
 Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
 (`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
-`thoughts`, `activations`, and those in `interp_probes.api`); `run`, which runs any measurement or
-study that the command line offers; and `train`. A name is imported when it is first used, since
-torch takes seconds to import.
+`thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs any
+measurement or study that the command line offers; and `train`. A name is imported when it is first
+used, since torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interp.api import evaluate as evaluate
     from interp.api import find_circuits as find_circuits
     from interp.api import generate as generate
+    from interp.api import lens as lens
     from interp.api import measurement as measurement
     from interp.api import patch as patch
     from interp.api import run as run
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from interp.measurements.circuits.show import CircuitAnswers as CircuitAnswers
     from interp.measurements.edges.show import EdgeEffects as EdgeEffects
     from interp.measurements.effects.show import SegmentEffects as SegmentEffects
+    from interp.measurements.lens.show import LensReadings as LensReadings
     from interp.measurements.patching.show import Patches as Patches
     from interp.measurements.specs import Activations as Activations
     from interp.measurements.specs import Attribute as Attribute
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from interp.measurements.specs import Effects as Effects
     from interp.measurements.specs import Evaluate as Evaluate
     from interp.measurements.specs import Generate as Generate
+    from interp.measurements.specs import Lens as Lens
     from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import SoftScore as SoftScore
     from interp.measurements.specs import Thoughts as Thoughts

@@ -16,6 +16,7 @@ from interp.measurements.circuits.measure import circuits_by
 from interp.measurements.circuits.show import CircuitAnswers
 from interp.measurements.edges.show import EdgeEffects
 from interp.measurements.effects.show import SegmentEffects
+from interp.measurements.lens.show import LensReadings
 from interp.measurements.patching.show import Patches
 from interp.measurements.specs import (
     Activations,
@@ -25,6 +26,7 @@ from interp.measurements.specs import (
     Effects,
     Evaluate,
     Generate,
+    Lens,
     Patch,
     SoftScore,
     Thoughts,
@@ -316,6 +318,14 @@ def activations(
     return measured_in_memory(
         ActivationVectors, Activations(**options), model, prompts, batch_tokens
     )
+
+
+@api_call(Lens)
+def lens(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> LensReadings:
+    """Which words each layer disposes a model to say, at chosen tokens of each prompt."""
+    return measured_in_memory(LensReadings, Lens(**options), model, prompts, batch_tokens)
 
 
 def measured_in_memory(

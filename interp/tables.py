@@ -532,6 +532,44 @@ SCHEMAS: dict[str, pa.Schema] = {
             _OWN_UNIT,
         ),
     ),
+    "lens_readings": table(
+        "One row per reading (model, prompt, token, layer and method). The scores of `words` stand "
+        "in their order. A score is a word's row of the lens times the residual stream behind the "
+        "layer, divided by the scale of the final norm; at the last layer, it is the word's logit, "
+        "up to a constant. Layer -1 is the stream before the first layer, the embeddings. A prompt "
+        "with an error in `answers` has no rows.",
+        *_PROMPT,
+        column("group", TEXT, "the requested segment or role"),
+        POSITION,
+        _TOKEN,
+        SEGMENT,
+        _ROLE,
+        column("layer", INTEGER, "index of the layer; -1 for the embeddings", "layers, from -1"),
+        column("method", TEXT, "the lens: `jacobian`, `own` or `logit`"),
+        column("words", pa.list_(TEXT), "the words among which is read"),
+        column("left_out", INTEGER, "words left out, as they share their first token", "words"),
+        column("right", TEXT, "the right word; null if there is none, or it is left out"),
+        column(
+            "scores",
+            pa.list_(pa.float32()),
+            "the score of each word",
+            "logits",
+            sign="positive where the layer disposes the model to say the word",
+        ),
+        column(
+            "embedding_scores",
+            pa.list_(pa.float32()),
+            "what the same lens reads from the token's embedding alone",
+            "logits",
+            sign="as `scores`",
+        ),
+        column("rank", INTEGER, "rank of the right word among the words", "rank, from 1"),
+        _logits(
+            "log_odds",
+            "log-odds of the right word against the others, if scores were logits",
+            "positive where the right word outweighs all others together",
+        ),
+    ),
     "node_sets": table(
         "One row per model, pair, direction, ranking and set. The top cells of a ranking are "
         "patched together from the counterpart. Written only with `--sets`.",

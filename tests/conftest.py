@@ -10,6 +10,7 @@ import torch
 from hypothesis import settings
 
 import interp
+from interp.lenses import store
 from interp.models.organisms import DEFAULT
 from tests.support.organisms import HOLDS, organisms_hold, organisms_state
 from tests.support.prompts import some_prompts
@@ -41,6 +42,15 @@ def pytest_sessionfinish(session, exitstatus):
     asked = config.getoption("organisms") and config.option.markexpr == "organisms"
     if whole and asked and exitstatus == pytest.ExitCode.OK and not hasattr(config, "workerinput"):
         HOLDS.write_text(f"{organisms_state()}\n")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lenses(tmp_path_factory):
+    """Keep fitted lenses in a folder of this session instead of the user's cache."""
+    folder = tmp_path_factory.mktemp("lenses")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "cache_folder", lambda: folder)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -34,10 +34,11 @@ OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
 WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
 PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
 SHARED = "shared prompts"
+EMBEDDED = "read from the embedding alone"
 WHOLE = "answers read whole"
 
 KINDS = (
-    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED),
+    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, EMBEDDED, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED),
     *(WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from interp.errors import ModelError, UserError
 from interp.models.model import Model
-from interp.models.sites import layer_count, locate
 from interp.models.weights import whole
 
 _SIZE = 1000.0
@@ -131,11 +130,11 @@ def check_lens(model: Model) -> None:
         )
     model.check_whole("a lens")
     model.check_differentiable("a lens")
-    place = locate(model, "resid_post", layer_count(model) - 1)
     weight = getattr(model.unembedding, "weight", None)
     width = model.text_config.hidden_size
-    if place.end == "weights" or weight is None or weight.dim() != 2 or weight.shape[1] != width:
+    direct = weight is not None and weight.dim() == 2 and weight.shape[1] == width
+    if not direct or any(layer.streams > 1 for layer in model.layers):
         raise ModelError(
-            f"the unembedding of {model.name} ({model.hf.config.model_type}) does not read its "
+            f"the unembedding of {model.name} ({model.hf.config.model_type}) does not read one "
             "residual stream directly, so no direction of the stream stands for a word"
         )

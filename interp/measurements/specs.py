@@ -24,7 +24,7 @@ from interp.measurements.estimates import EDGES, PATCHING
 from interp.measuring.spec import Indices, Prompts, Spec
 from interp.options import FromText, Options
 from interp.plugins import BACKENDS, named, plugins
-from interp.prompts.prompt import DONORS
+from interp.prompts.prompt import DONORS, Prompt
 from interp.prompts.thought import END, is_part
 from interp.variants import WRITTEN, FromVariants
 
@@ -694,10 +694,92 @@ class Activations(ReadsAnswers, Spec):
         Raises:
             UserError: no prompt has a requested segment or role.
         """
-        if self.roles is not None:
-            named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)
-            known = dict.fromkeys((*RESERVED, *named))
-            for name in self.roles:
-                if name not in known and name != END and not is_part(name):
-                    raise UserError(unknown("segment or role", name, known))
+        _check_roles(self.roles, prompts)
         return prompts
+
+
+def _check_roles(roles: Sequence[str] | None, prompts: Sequence[Prompt]) -> None:
+    """Refuse segments and roles that no prompt has."""
+    if roles is None:
+        return
+    named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in prompts)
+    known = dict.fromkeys((*RESERVED, *named))
+    for name in roles:
+        if name not in known and name != END and not is_part(name):
+            raise UserError(unknown("segment or role", name, known))
+
+
+class Lens(ReadsAnswers, Spec):
+    """Which words each layer disposes the model to say, read by lenses at chosen tokens."""
+
+    name = "lens"
+    help = (
+        "read which words each layer disposes the model to say, and print how often the right one"
+    )
+    examples = (
+        "lens --model organism/phi3-deep --roles conclusion last --limit 48",
+        "lens --facts rulebreakers --roles premise2_entity_b --limit 24 --out runs/lens",
+    )
+    written = "written to {folder}: {tables}; {program} report {folder} draws the readings"
+    measures = "interp.measurements.lens.measure:lens"
+    fills = ("answers", "lens_readings")
+    shard_prompts = 60
+    result = "interp.measurements.lens.show:LensReadings"
+
+    roles: Annotated[Names | None, FromText(texts.names, "NAME")] = None
+    """segments and roles whose tokens are read, such as premise2_entity_b,last (default: the token
+    at which the answer is read)"""
+    tokens: Literal["last", "all"] = "last"
+    """read the last token of a segment or role, or each of its tokens"""
+    layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which layers, such as 0,2,5 or 0-2 (default: all); the embeddings are always read too"""
+    methods: Annotated[tuple[Literal["jacobian", "own", "logit"], ...], Field(min_length=1)] = (
+        "jacobian",
+        "logit",
+    )
+    """jacobian: the mean effect on saying a word now or later, fitted on a corpus; own: the effect
+    in this prompt; logit: the logit lens, which reads a layer as if it were the last"""
+    facts: Annotated[str | None, FromText(texts.name, "SOURCE")] = None
+    """a system with facts, such as rulebreakers, or a table of your own facts: the words are the
+    answers of all facts, and the right one is that of the fact which the prompt is about (default:
+    the words are the prompt's options, and the right one is the correct answer)"""
+    words: Annotated[Names | None, FromText(texts.names, "WORD")] = None
+    """words of your own, none of which is right"""
+    corpus: Annotated[Path | None, FromText(texts.path, "FILE")] = None
+    """a file with one text per line, on which the Jacobian lens is fitted (default: 64 plain
+    sentences)"""
+
+    @model_validator(mode="after")
+    def _check_words(self) -> "Lens":
+        if self.words is not None and (self.facts is not None or len(set(self.words)) < 2):
+            raise UserError(
+                f"got {'facts and ' * (self.facts is not None)}the words "
+                f"{shortened(', '.join(self.words), 80)}; expected either facts or two words or "
+                "more"
+            )
+        return self
+
+    def whole_layers(self) -> str:
+        """A lens, which needs the whole unembedding."""
+        return "a lens"
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts, unchanged.
+
+        Raises:
+            UserError: no prompt has a requested segment or role.
+        """
+        _check_roles(self.roles, prompts)
+        return prompts
+
+    def identity(self) -> dict[str, JsonValue]:
+        """The options, with hashes of the facts and of the corpus."""
+        from interp.lenses.corpus import corpus_hash, read_corpus
+        from interp.prompts.own.facts import find_facts
+
+        found = super().identity()
+        if self.facts is not None:
+            found["facts_hash"] = find_facts(self.facts).content_hash()
+        if self.corpus is not None:
+            found["corpus_hash"] = corpus_hash(read_corpus(self.corpus))
+        return found

@@ -161,7 +161,7 @@ def _farthest(shares: Float[np.ndarray, " clusters"]) -> tuple[float, float]:
         return 0.0, 1.0
     with np.errstate(divide="ignore"):
         skew = (high - middle) / (middle - low)
-    down, up = (_BEYOND * (high - low) * max(1.0, ratio) for ratio in (1 / skew, skew))
+        down, up = [_BEYOND * (high - low) * max(1.0, ratio) for ratio in (1 / skew, skew)]
     return float(max(0.0, low - down)), float(min(1.0, high + up))
 
 

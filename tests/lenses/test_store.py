@@ -100,6 +100,7 @@ def test_damaged_files_are_refused(tmp_path):
 
 
 def test_lenses_are_kept_in_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "cache_folder", cache_folder)  # the tests' own is elsewhere
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     fitted(tiny_model("llama"), WORDS, [0], TEXTS)
     assert cache_folder() == tmp_path / "interp" / "lenses"

@@ -257,6 +257,12 @@ def test_shares_that_say_nothing_of_others_keep_the_bound(shares):
     assert row.high == bound.high
 
 
+def test_shares_most_of_which_are_the_highest_keep_the_lower_bound():
+    shares = np.array([0.2] * 2 + [0.7] * 10)
+    row, bound = share_interval(shares), share_interval(shares, continuous=False)
+    assert row.low == bound.low
+
+
 @given(
     st.lists(st.floats(0, 1), min_size=10, max_size=15),
     st.lists(st.integers(1, 5), min_size=15, max_size=15),

@@ -1,5 +1,7 @@
 """The user's own facts: completions that a model may or may not know, for the fact probes."""
 
+from pathlib import Path
+
 from interp.choices import OWN_PAIRS
 from interp.errors import UserError
 from interp.prompts.answers import Completion
@@ -8,7 +10,7 @@ from interp.prompts.own.layout import FORMS, TEXT, check_names, factors_of
 from interp.prompts.own.table import Source, described, table_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import FACT_SIDE
+from interp.prompts.systems import FACT_SIDE, load_facts, system_names
 
 FACTS = ("fact", TEXT, "answer")
 """The columns of a table of facts: an id, the sentence to complete, and its completion."""
@@ -63,3 +65,12 @@ def read_facts(source: Source) -> PromptSet:
     )
     found.check()
     return found
+
+
+def find_facts(source: str) -> PromptSet:
+    """The facts of an installed system, by its name, or of a table, by its path.
+
+    Raises:
+        UserError: the system has no facts, or the table cannot be read.
+    """
+    return load_facts(source) if source in system_names() else read_facts(Path(source))

@@ -1,0 +1,182 @@
+"""The measurement for the spec `Lens`: what lenses read at chosen tokens of each prompt.
+
+One forward pass of a batch yields the answers and the streams at the chosen tokens. A score is the
+product of a word's row with the stream, divided by the scale of the final norm at that token: in
+units of logits, and at the last layer the model's own logits. Rows of the Jacobian lens are fitted
+when a batch first needs them, and kept on disk (`interp.lenses.store`).
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.lenses.corpus import read_corpus, sentences
+from interp.lenses.final import FinalNorm, check_lens
+from interp.lenses.rows import EMBEDDING, check_layers, logit_rows, own_rows, stream_at
+from interp.lenses.store import fitted
+from interp.measurements.activations.measure import Place, places_of, vectors_at
+from interp.measurements.lens.words import Question, Questions
+from interp.measurements.specs import Activations, Lens
+from interp.measuring.core import Measurement, PromptRows, token_rows
+from interp.models.model import Model
+from interp.models.sites import layer_count
+from interp.reading.budget import GPU_GRADIENT_TOKENS, token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import answer_error, answer_tables, read_prompts
+from interp.tables import Row
+
+Scores = Float[Tensor, "layer word place"]
+
+
+def lens(model: Model, spec: Lens, *, batch_tokens: int | None = None) -> Measurement:
+    """Measure answers, and what lenses read at chosen tokens.
+
+    Raises:
+        UserError: the model has no lens, or lacks a layer; facts or corpus cannot be read.
+    """
+    check_lens(model)
+    layers = [EMBEDDING, *(range(layer_count(model)) if spec.layers is None else spec.layers)]
+    check_layers(model, layers)
+    reader = _Reader(model, spec, layers, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS)
+    return Measurement(model, spec, budget, reader.measure, partial(answer_error, model))
+
+
+class _Reader:
+    """Reads batches of prompts with lenses."""
+
+    def __init__(
+        self, model: Model, spec: Lens, layers: Sequence[int], batch_tokens: int | None
+    ) -> None:
+        self._model, self._spec, self._layers = model, spec, layers
+        self._batch_tokens = batch_tokens
+        self._norm = FinalNorm(model)
+        self._last = layer_count(model) - 1
+        self._questions = Questions(model, spec)
+        self._answer_tokens = AnswerTokenizer(model, spec.answers)
+        self._corpus = sentences() if spec.corpus is None else read_corpus(spec.corpus)
+        self._fitted: dict[int, Float[Tensor, "layer width"]] = {}
+
+    def measure(self, batch: Batch) -> list[PromptRows]:
+        """The rows of each prompt."""
+        model = self._model
+        where = Activations(roles=self._spec.roles, tokens=self._spec.tokens)
+        places = [list(places_of(prompt, where)) for prompt in batch.prompts]
+        locations = {("resid", n): stream_at(model, n) for n in {*self._layers, self._last}}
+        answers = [self._answer_tokens(prompt) for prompt in batch.prompts]
+        questions = [self._questions(prompt) for prompt in batch.prompts]
+        with torch.inference_mode(), model.measuring():
+            with vectors_at(locations, batch, places) as vectors:
+                prompt_pass = read_prompts(model, batch, answers)
+            predictions = prompt_pass.predictions()
+        streams = {layer: found[:, 0].clone() for (_, layer), found in vectors.items()}
+        tokens = list(dict.fromkeys(chain.from_iterable(q.words.tokens for q in questions)))
+        scores = self._scores(batch, places, streams, tokens)
+        columns = {token: column for column, token in enumerate(tokens)}
+        rows: list[PromptRows] = []
+        start = 0
+        for index, tables in enumerate(answer_tables(model, batch, predictions)):
+            (answer,) = tables["answers"]
+            own = slice(start, start + len(places[index]))
+            start = own.stop
+            words = [columns[token] for token in questions[index].words.tokens]
+            chosen = {key: found[:, words, own] for key, found in scores.items()}
+            read = self._rows(batch.prompts[index], places[index], questions[index], chosen)
+            rows.append({"answers": [answer], "lens_readings": [] if answer["error"] else read})
+        return rows
+
+    def _scores(
+        self,
+        batch: Batch,
+        places: Sequence[Sequence[Place]],
+        streams: Mapping[int, Float[Tensor, "place width"]],
+        tokens: Sequence[int],
+    ) -> dict[tuple[str, bool], Scores]:
+        """The scores by method, of the streams and of the embeddings alone."""
+        stacked = torch.stack([streams[layer] for layer in self._layers])
+        alone = streams[EMBEDDING].expand_as(stacked)
+        scale = self._norm.scale(streams[self._last])
+        found: dict[tuple[str, bool], Scores] = {}
+        for method in self._spec.methods:
+            rows = self._rows_of(method, batch, places, tokens).to(stacked.dtype)
+            for states, embedding in ((stacked, False), (alone, True)):
+                by = self._norm.scale(states) if method == "logit" else scale
+                terms = "lwpd,lpd->lwp" if rows.dim() == 4 else "lwd,lpd->lwp"
+                scores = torch.einsum(terms, rows, states)
+                found[method, embedding] = scores / (by[:, None] if by.dim() == 2 else by)
+        return found
+
+    def _rows_of(
+        self,
+        method: str,
+        batch: Batch,
+        places: Sequence[Sequence[Place]],
+        tokens: Sequence[int],
+    ) -> Tensor:
+        """The words' rows: (layer, word, width) or, for `own`, (layer, word, place, width)."""
+        if method == "logit":
+            return logit_rows(self._model, tokens, self._layers)
+        if method == "own":
+            at = [
+                (row, (batch.unpadded(row).start or 0) + place.positions[0])
+                for row, own in enumerate(places)
+                for place in own
+            ]
+            return own_rows(self._model, batch, tokens, self._layers, at)
+        if new := [token for token in tokens if token not in self._fitted]:
+            fit = fitted(
+                self._model, new, self._layers, self._corpus, batch_tokens=self._batch_tokens
+            )
+            self._fitted |= dict(zip(new, fit.unbind(1), strict=True))
+        return torch.stack([self._fitted[token] for token in tokens], 1)
+
+    def _rows(
+        self,
+        prompt: TokenizedPrompt,
+        places: Sequence[Place],
+        question: Question,
+        scores: Mapping[tuple[str, bool], Scores],
+    ) -> list[Row]:
+        """A prompt's rows: one for each place, layer and method."""
+        tokens = token_rows(self._model, prompt)
+        words = question.words.names
+        right = None if question.right is None else words.index(question.right)
+        rows: list[Row] = []
+        for number, place in enumerate(places):
+            shared = {
+                **tokens[place.positions[0]],
+                "group": place.group,
+                "words": list(words),
+                "left_out": question.words.left_out,
+                "right": question.right,
+            }
+            for method in self._spec.methods:
+                own, alone = (scores[method, which][:, :, number] for which in (False, True))
+                rows += [
+                    {
+                        **shared,
+                        "layer": layer,
+                        "method": method,
+                        "scores": read.tolist(),
+                        "embedding_scores": control.tolist(),
+                        **_ranked(read, right),
+                    }
+                    for layer, read, control in zip(self._layers, own, alone, strict=True)
+                ]
+        return rows
+
+
+def _ranked(scores: Float[Tensor, " word"], right: int | None) -> Row:
+    """The rank of the right word, and its log-odds against the others."""
+    if right is None or len(scores) < 2:
+        return {"rank": None, "log_odds": None}
+    others = torch.cat([scores[:right], scores[right + 1 :]])
+    return {
+        "rank": 1 + int((others >= scores[right]).sum()),
+        "log_odds": float(scores[right] - others.logsumexp(0)),
+    }

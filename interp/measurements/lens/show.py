@@ -1,0 +1,183 @@
+"""Display of readings: how often the right word comes first, by layer, beside two controls."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.analysis.cautions import EMBEDDED, LEFT_OUT, Caution, ordered
+from interp.console import counted
+from interp.measurements.lens.tables import (
+    COLUMNS,
+    judged,
+    middle,
+    reading_table,
+    word_table,
+)
+from interp.report.glance import MOST_NUMBERS, headline
+from interp.report.page import FigureItem, TableItem
+from interp.results.result import Result, summarize
+from interp.statistics.clusters import cluster_mean_table
+from interp.statistics.proportions import proportions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_READ = """accuracy: share of readings in which the right word has the highest score, after the mean
+of each word's score over the prompts of other clusters is subtracted. embedding: the same for what
+the lens reads from the token's embedding alone, so that part of the fact which the lens itself
+computes; beyond: accuracy minus embedding, within readings. shuffled: with the right words of other
+clusters' readings instead; chance: one divided by the number of words. Intervals (95%) are
+clustered{by}. Layer -1 is the embeddings. A word that can be read need not be used."""
+
+_WORDS = """first: share of readings in which the word has the highest score; score: its mean, in
+logits; embedding_score: what the lens reads from the token's embedding alone. Scores are not
+centred."""
+
+_SHOWN = ["layer", "accuracy", "accuracy_low", "accuracy_high", "embedding", "shuffled", "beyond"]
+
+
+class LensReadings(Result):
+    """What lenses read at chosen tokens, by layer."""
+
+    question = "What do the layers dispose the model to say?"
+
+    def summary(self) -> pd.DataFrame:
+        """One row per model, group of tokens, method and layer (`tables.reading_table`).
+
+        Of words of your own, none of which is right: one row per word too (`tables.word_table`).
+        """
+        return self._words if self._has_own_words else self._readings
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """Curves over layers, grids of layers and tokens, and the table behind them."""
+        if self._has_own_words:
+            yield TableItem("word_table", "Words by layer", self._words, _WORDS)
+            return
+        table = self._readings
+        for number, ((model, group), rows) in enumerate(
+            table.groupby(["model", "group"], sort=False)
+        ):
+            title = f"{model}, {group}: how often the right word comes first"
+            yield FigureItem(f"readings_{number}", title, partial(_over_layers, rows))
+        for number, ((model, method), rows) in enumerate(
+            table.groupby(["model", "method"], sort=False)
+        ):
+            if rows["group"].nunique() > 1:
+                title = f"{model}, {method}: how often the right word comes first, by token"
+                yield FigureItem(f"reading_grid_{number}", title, partial(_grid, rows))
+        by = f" by {self.cluster}" if self.cluster else " by pair"
+        narrow = [
+            (", ".join(map(str, place)), rows[_SHOWN])
+            for place, rows in table.groupby(["model", "group", "method"], sort=False)
+        ]
+        yield TableItem("reading_table", "Readings by layer", table, _READ.format(by=by), narrow)
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Those of every measurement, and words left out or read from the embedding alone."""
+        return ordered((*super().cautions, *self._left_out(), *self._embedded()))
+
+    def headline(self) -> pd.DataFrame:
+        """For each lens and group of tokens, the mean accuracy over the middle layers."""
+        found = self._in_middle
+        parts = []
+        for (group, method), rows in found.groupby(["group", "method"], sort=False):
+            means = (
+                rows.assign(right=rows["right_first"].astype(float))
+                .groupby(["model", "prompt_id", "cluster"], sort=False)["right"]
+                .mean()
+                .reset_index()
+            )
+            shares = proportions(
+                means, values=["right"], by=["model"], cluster="cluster", continuous=True
+            )
+            name = f"{method} lens at {group}, middle layers: right word first"
+            parts.append(headline(shares, name, value="share", n="n", unit="prompts"))
+        return pd.concat(parts[:MOST_NUMBERS], ignore_index=True) if parts else super().headline()
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The first curve."""
+        return next((item for item in self.shown if isinstance(item, FigureItem)), None)
+
+    def noted(self) -> Mapping[str, object]:
+        """Each model's share of prompts without an answer, and its errors."""
+        answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
+        return summarize(answers, cautions=self.cautions)
+
+    @property
+    def _has_own_words(self) -> bool:
+        return self.measured.about.parameters.get("words") is not None
+
+    @cached_property
+    def _judged(self) -> pd.DataFrame:
+        prompts = self.prompts.set_index("prompt_id")
+        clusters = prompts[self.cluster or "pair_id"]
+        return judged(self.table("lens_readings", COLUMNS), clusters)
+
+    @cached_property
+    def _readings(self) -> pd.DataFrame:
+        return reading_table(self._judged)
+
+    @cached_property
+    def _words(self) -> pd.DataFrame:
+        return word_table(self.table("lens_readings", COLUMNS), self.prompts)
+
+    @property
+    def _in_middle(self) -> pd.DataFrame:
+        """The readings of the middle layers; of all layers if none is one."""
+        found = self._judged.dropna(subset="right_first")
+        if found.empty:
+            return found
+        last = found["layer"].groupby(found["model"]).transform("max")
+        inside = found[middle(found["layer"], last + 1)]
+        return inside if len(inside) else found
+
+    def _left_out(self) -> Iterator[Caution]:
+        columns = ["model", "prompt_id", "right", "left_out"]
+        rows = self.table("lens_readings", columns).drop_duplicates(columns[:2])
+        for model, own in rows.groupby("model", sort=False):
+            most = int(own["left_out"].max())
+            if most:
+                lost = 0 if self._has_own_words else int(own["right"].isna().sum())
+                prompts = f", among them the right word of {counted(lost, 'prompt')}" * bool(lost)
+                text = (
+                    f"{counted(most, 'word')} begin with the same token as another and are left "
+                    f"out{prompts}."
+                )
+                yield Caution(LEFT_OUT, str(model), text, numbers={"words": most, "prompts": lost})
+
+    def _embedded(self) -> Iterator[Caution]:
+        """Readings in middle layers that the lens gets from the token's embedding alone."""
+        if self._has_own_words or self._judged.empty:
+            return
+        found = self._in_middle
+        for (group, method), rows in found.groupby(["group", "method"], sort=False):
+            numbers = rows.assign(
+                beyond=rows["right_first"].astype(float) - rows["embedding_first"].astype(float),
+                weight=1.0,
+            )
+            beyond = cluster_mean_table(numbers, value="beyond", cluster="cluster", weight="weight")
+            for row in beyond.to_dict("records"):
+                if row["low"] > 0:
+                    continue
+                alone = rows.loc[rows["model"] == row["model"], "embedding_first"].astype(float)
+                text = (
+                    f"the {method} lens reads the right word at {group} as often from the token's "
+                    f"embedding alone ({alone.mean():.2f}), within the error: in the middle layers "
+                    "its reading does not show that the model retrieves the word there."
+                )
+                yield Caution(EMBEDDED, str(row["model"]), text, numbers={"beyond": row["mean"]})
+
+
+def _over_layers(rows: pd.DataFrame) -> "Axes":
+    from interp.measurements.lens.figures import over_layers
+
+    return over_layers(rows)
+
+
+def _grid(rows: pd.DataFrame) -> "Axes":
+    from interp.measurements.lens.figures import layers_by_groups
+
+    return layers_by_groups(rows)

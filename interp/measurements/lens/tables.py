@@ -1,0 +1,196 @@
+"""How often readings name the right word, by layer, with their controls.
+
+Readings are centred: from each word's score, its mean over the prompts of all other clusters is
+subtracted. A score is linear in the stream, so this centres the stream by a mean that the prompt
+and its entity have no part in.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+from interp.statistics.clusters import cluster_mean
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import grouped
+
+PLACE = ["model", "group", "method", "layer"]
+"""The columns that name a row of `reading_table`."""
+
+COLUMNS = [*PLACE, "prompt_id", "words", "right", "scores", "embedding_scores", "rank"]
+"""The columns of lens_readings that `judged` reads."""
+
+_HITS = {"right_first": "accuracy", "embedding_first": "embedding"}
+
+
+def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
+    """One row per reading that has a right word, and whether this word comes first.
+
+    Args:
+        readings: rows of lens_readings.
+        clusters: the cluster of each prompt, by prompt id.
+
+    Returns: The columns `PLACE`, prompt_id, cluster and
+
+        right_first: whether the right word has the highest centred score; False if it is not alone.
+            Missing if there is no other cluster over which could be centred.
+        embedding_first: the same for what the lens reads from the token's embedding alone.
+        raw_first: the same for scores that are not centred.
+        shuffled_first: the probability that a word drawn from the right words of other clusters'
+            readings comes first, which is what shuffled names give.
+        chance: one divided by the number of words.
+        margin: centred score of the right word minus the highest of the others.
+    """
+    known = readings[readings["right"].notna() & (readings["words"].map(len) > 1)]
+    known = known.assign(cluster=known["prompt_id"].map(clusters), among=known["words"].map(tuple))
+    parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]
+    columns = [*PLACE, "prompt_id", "cluster", *_FOUND]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+_FOUND = ("right_first", "embedding_first", "raw_first", "shuffled_first", "chance", "margin")
+
+
+def _judged(rows: pd.DataFrame) -> pd.DataFrame:
+    """The readings of one place and layer among the same words."""
+    words = rows["among"].iloc[0]
+    right = rows["right"].map(words.index).to_numpy()
+    codes = pd.factorize(rows["cluster"])[0]
+    raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "embedding_scores"))
+    found = rows[[*PLACE, "prompt_id", "cluster"]].assign(
+        raw_first=_first(raw, right), chance=1 / len(words)
+    )
+    if codes.max() == 0:
+        return found.assign(
+            right_first=None, embedding_first=None, shuffled_first=np.nan, margin=np.nan
+        )
+    centred = raw - others_mean(raw, codes)
+    # The probability that each word is the right one of a reading of another cluster.
+    drawn = others_mean(np.eye(len(words))[right], codes)
+    first = centred == centred.max(1, keepdims=True)
+    own = centred[np.arange(len(rows)), right]
+    centred[np.arange(len(rows)), right] = -np.inf
+    return found.assign(
+        right_first=first[np.arange(len(rows)), right] & (first.sum(1) == 1),
+        embedding_first=_first(alone - others_mean(alone, codes), right),
+        shuffled_first=(drawn * first).sum(1) * (first.sum(1) == 1),
+        margin=own - centred.max(1),
+    )
+
+
+def _first(
+    scores: Float[np.ndarray, "reading word"], right: Int[np.ndarray, " reading"]
+) -> Bool[np.ndarray, " reading"]:
+    first = scores == scores.max(1, keepdims=True)
+    return np.asarray(first[np.arange(len(right)), right] & (first.sum(1) == 1))
+
+
+def others_mean(
+    scores: Float[np.ndarray, "reading word"], clusters: Int[np.ndarray, " reading"]
+) -> Float[np.ndarray, "reading word"]:
+    """For each reading, the mean over the readings of all other clusters.
+
+    Args:
+        scores: the scores.
+        clusters: the number of each reading's cluster, from 0; there are two or more.
+    """
+    sums = np.zeros((clusters.max() + 1, scores.shape[1]))
+    np.add.at(sums, clusters, scores)
+    counts = np.bincount(clusters)
+    others = sums.sum(0) - sums, counts.sum() - counts
+    return np.asarray((others[0] / others[1][:, None])[clusters])
+
+
+def reading_table(found: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, group of tokens, method and layer.
+
+    Columns: accuracy (share of readings in which the right word comes first) and its 95% interval;
+    chance; shuffled and embedding (the two controls) with the interval of the latter; beyond
+    (accuracy minus embedding, within readings) with its interval; raw_accuracy (not centred);
+    margin (mean); readings and clusters. Intervals are clustered.
+
+    Args:
+        found: the rows of `judged`.
+    """
+    shares = proportions(
+        found.astype(dict.fromkeys(_HITS, "boolean")),
+        values=[*_HITS],
+        by=PLACE,
+        cluster="cluster",
+    )
+    ends = {
+        (*(row[name] for name in PLACE), row["measure"]): row for row in shares.to_dict("records")
+    }
+    rows = []
+    for place, own in grouped(found, PLACE):
+        key = tuple(place.values())
+        row = {**place, "readings": len(own), "clusters": own["cluster"].nunique()}
+        for measure, name in _HITS.items():
+            share = ends.get((*key, measure), {})
+            row |= {name: share.get("share", np.nan)}
+            row |= {f"{name}_{end}": share.get(end, np.nan) for end in ("low", "high")}
+        both = own["right_first"].astype(float) - own["embedding_first"].astype(float)
+        beyond = cluster_mean(
+            own.assign(beyond=both, weight=1.0), value="beyond", cluster="cluster", weight="weight"
+        )
+        rows.append(
+            {
+                **row,
+                "beyond": beyond.mean,
+                "beyond_low": beyond.low,
+                "beyond_high": beyond.high,
+                "shuffled": own["shuffled_first"].mean(),
+                "chance": own["chance"].mean(),
+                "raw_accuracy": own["raw_first"].mean(),
+                "margin": own["margin"].mean(),
+            }
+        )
+    return pd.DataFrame(rows, columns=TABLE)
+
+
+TABLE = [
+    *PLACE,
+    *("readings", "clusters", "accuracy", "accuracy_low", "accuracy_high"),
+    *("embedding", "embedding_low", "embedding_high", "beyond", "beyond_low", "beyond_high"),
+    *("shuffled", "chance", "raw_accuracy", "margin"),
+]
+"""The columns of `reading_table`."""
+
+
+def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, group, method, layer, side and word: how often it comes first.
+
+    Args:
+        readings: rows of lens_readings.
+        prompts: the prompts table.
+    """
+    sided = readings.merge(prompts[["prompt_id", "side"]], on="prompt_id")
+    rows = [row for place, own in grouped(sided, [*PLACE, "side"]) for row in _of_words(place, own)]
+    return pd.DataFrame(
+        rows, columns=[*PLACE, "side", "word", "readings", "first", "score", "embedding_score"]
+    )
+
+
+def _of_words(place: dict[str, object], own: pd.DataFrame) -> Iterator[dict[str, object]]:
+    words: Sequence[str] = own["words"].iloc[0]
+    scores, alone = (np.stack(own[name].tolist()) for name in ("scores", "embedding_scores"))
+    first = scores.argmax(1)
+    for number, word in enumerate(words):
+        yield {
+            **place,
+            "word": word,
+            "readings": len(own),
+            "first": float((first == number).mean()),
+            "score": float(scores[:, number].mean()),
+            "embedding_score": float(alone[:, number].mean()),
+        }
+
+
+BAND = 0.38, 0.92
+"""The middle layers, as shares of the depth: where Gurnee et al. (2026) intervene by default."""
+
+
+def middle(layers: pd.Series, count: pd.Series) -> pd.Series:
+    """Whether each layer is a middle one of a model with so many layers."""
+    return ((layers + 1) / count).between(*BAND)

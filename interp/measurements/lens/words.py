@@ -1,0 +1,141 @@
+"""The words among which a lens reads, and the right one for each prompt.
+
+A word is read by its first token behind a space, as in the middle of a sentence; answer options are
+read by the first token with which the answer begins, as everywhere. Words that begin with the same
+token cannot be told apart, so all of them are left out and counted.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from interp.errors import UserError, shortened
+from interp.measurements.specs import Lens
+from interp.models.model import Model
+from interp.prompts.own.facts import find_facts
+from interp.prompts.prompt import Prompt
+from interp.reading.tokens import TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+
+SUBJECT, GROUP = "entity_b", "entity_group"
+"""Factors of a system's facts: the subject, and the group of facts whose answers are alike."""
+
+_BEFORE = "It is"
+"""Text before a word whose first token is looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words among which a prompt is read."""
+
+    names: tuple[str, ...]
+    tokens: tuple[int, ...]
+    """The token by which each word is read; all different."""
+    left_out: int = 0
+    """Number of words that were left out, as they share their token with another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is read in a prompt: among which words, and which of them is right."""
+
+    words: Words
+    right: str | None
+    """The right word; None if there is none, or it was left out."""
+
+
+class Questions:
+    """The words of each prompt, for one model.
+
+    Raises:
+        UserError: the facts cannot be read.
+    """
+
+    def __init__(self, model: Model, spec: Lens) -> None:
+        self._model, self._spec = model, spec
+        self._answer_tokens = AnswerTokenizer(model, spec.answers)
+
+    def __call__(self, tokenized: TokenizedPrompt) -> Question:
+        """The question about a prompt.
+
+        Raises:
+            UserError: no fact is about the prompt, or several are.
+        """
+        if self._spec.words is not None:
+            return Question(self._own, None)
+        if self._facts is None:
+            found = self._answer_tokens(tokenized).of
+            words = _distinct({name: tokens[0] for name, tokens in found.items()})
+            return _question(words, tokenized.prompt.answer.gold)
+        fact = self._facts.about(tokenized.prompt)
+        return _question(self._facts.words[fact.factors.get(GROUP, "")], fact.answer.gold)
+
+    @cached_property
+    def _own(self) -> Words:
+        assert self._spec.words is not None
+        return _distinct({word: first_token(self._model, word) for word in self._spec.words})
+
+    @cached_property
+    def _facts(self) -> "_Facts | None":
+        return (
+            None if self._spec.facts is None else _Facts(self._model, find_facts(self._spec.facts))
+        )
+
+
+class _Facts:
+    """Facts by their subjects, and the words that answer them."""
+
+    def __init__(self, model: Model, facts: Sequence[Prompt]) -> None:
+        answers: dict[str, dict[str, int]] = {}
+        self._of_system: dict[str, Prompt] = {}
+        self._own: dict[str, Prompt] = {}
+        for fact in facts:
+            own = answers.setdefault(fact.factors.get(GROUP, ""), {})
+            own.setdefault(fact.answer.gold, first_token(model, fact.answer.gold))
+            if SUBJECT in fact.factors:
+                self._of_system[fact.factors[SUBJECT]] = fact
+            else:
+                self._own[fact.id] = fact
+        self.words = {group: _distinct(own) for group, own in answers.items()}
+
+    def about(self, prompt: Prompt) -> Prompt:
+        """The fact that a prompt is about: its subject is a factor of the prompt."""
+        named: Mapping[str, str] = prompt.factors
+        found = {value: self._own[value] for value in named.values() if value in self._own}
+        if named.get(SUBJECT) in self._of_system:
+            found[named[SUBJECT]] = self._of_system[named[SUBJECT]]
+        if len(found) != 1:
+            what = f"{len(found)} facts ({shortened(', '.join(found), 80)})" if found else "no fact"
+            raise UserError(
+                f"prompt {shortened(prompt.id, 60)!r} is about {what}; expected that one of its "
+                "factors (columns), such as city, is the id of one fact"
+            )
+        return next(iter(found.values()))
+
+
+def _question(words: Words, right: str) -> Question:
+    return Question(words, right if right in words.names else None)
+
+
+def _distinct(tokens: Mapping[str, int]) -> Words:
+    """The words that share their token with no other."""
+    times = Counter(tokens.values())
+    kept = {name: token for name, token in tokens.items() if times[token] == 1}
+    return Words(tuple(kept), tuple(kept.values()), len(tokens) - len(kept))
+
+
+def first_token(model: Model, word: str) -> int:
+    """The first token of a word in the middle of a sentence.
+
+    Raises:
+        UserError: the tokenizer has no token for it.
+    """
+    encoded = model.tokenizer(
+        f"{_BEFORE} {word}", add_special_tokens=False, return_offsets_mapping=True
+    )
+    begin = len(_BEFORE) + 1
+    for token, (_, end) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
+        if end > begin:
+            return int(token)
+    raise UserError(f"the tokenizer of {model.name} has no token for {shortened(word, 60)!r}")
