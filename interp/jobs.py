@@ -148,7 +148,8 @@ class Job(Options):
             "command": command,
         }
         if prompts is None:
-            echo(f"reading the prompts of {self.prompts.system} ...")
+            whose = f"the study {what.name}" if isinstance(what, Study) else self.prompts.system
+            echo(f"reading the prompts of {whose} ...")
         if isinstance(what, Study):
             plan: RunPlan = StudyPlan.of(what, self.prompts, **common)
         else:

@@ -63,26 +63,26 @@ def test_every_measurement_has_a_call_with_its_options_types_and_an_example_that
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_model_and_a_list_of_prompts_are_expected(call, organism, pair):
-    with pytest.raises(interp.UserError, match=r"model is 'organism/x', a str; .*load_model"):
+    with pytest.raises(interp.UserError, match=r"model.*'organism/x'.*str.*load_model"):
         call("organism/x", pair)
     for wrong in ("text", pair[0], iter(pair), None, {"1": pair[0]}):
-        with pytest.raises(interp.UserError, match="expected a list of prompts"):
+        with pytest.raises(interp.UserError, match=r"^prompts.*; .*list.*interp\.load_prompts"):
             call(organism, wrong)
-    with pytest.raises(interp.UserError, match=r"prompts\[1\] is 'text', a str; expected a Prompt"):
+    with pytest.raises(interp.UserError, match=r"prompts\[1\].*'text'.*str.*Prompt"):
         call(organism, [pair[0], "text"])
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_no_prompts_are_refused(call, organism):
-    with pytest.raises(interp.UserError, match="there are no prompts; expected at least one"):
+    with pytest.raises(interp.UserError, match="prompts; "):
         call(organism, [])
 
 
 def test_models_of_a_run_are_names_or_loaded(pair):
     for wrong, told in (
-        (3, "models contains 3, an int"),
-        (["a", 3], "contains 3"),
-        ([], "models is empty"),
+        (3, r"models.*3.*int\b.*'organism/llama-shallow'.*interp\.load_model"),
+        (["a", 3], r"models.*\b3\b.*interp\.load_model"),
+        ([], r"models.*; .*model$"),
     ):
         with pytest.raises(interp.UserError, match=told):
             interp.run(interp.Evaluate(), models=wrong, prompts=pair)
@@ -91,17 +91,20 @@ def test_models_of_a_run_are_names_or_loaded(pair):
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: interp.load_model(3), "the name of a model is 3, an int"),
-        (lambda: interp.load_prompts(3), "the name of a system is 3, an int"),
-        (lambda: interp.load_prompts(limit="x"), "limit is 'x', a str"),
-        (lambda: interp.load_prompts(seed="x"), "seed is 'x', a str"),
-        (lambda: interp.load_prompts(data=3), "data is 3, an int"),
-        (lambda: interp.read_pairs(3), "the table is an int"),
-        (lambda: interp.read_pairs("pairs.csv", templates=3), "templates is 3, an int"),
-        (lambda: interp.read_pairs("pairs.csv", templates=[3]), r"templates is \[3\], a list"),
-        (lambda: interp.measurement(3), "the name of a measurement is 3"),
-        (lambda: interp.study(None), "the name of a study is None"),
-        (lambda: interp.train("irft", model="organism/rules-base"), "expected a training task"),
+        (lambda: interp.load_model(3), r"model.*\b3\b.*\bint; .*'organism/llama-shallow'"),
+        (lambda: interp.load_prompts(3), r"system.*3.*int\b"),
+        (lambda: interp.load_prompts(limit="x"), r"limit.*'x'.*str\b.*interp\.load_prompts"),
+        (lambda: interp.load_prompts(seed="x"), r"seed.*'x'.*str\b.*interp\.load_prompts"),
+        (lambda: interp.load_prompts(data=3), r"data.*3.*int\b.*interp\.load_prompts"),
+        (lambda: interp.read_pairs(3), r"table.*int\b.*pandas\.DataFrame"),
+        (lambda: interp.read_pairs("pairs.csv", templates=3), r"templates.*3.*int\b"),
+        (lambda: interp.read_pairs("pairs.csv", templates=[3]), r"templates.*\[3\].*list"),
+        (lambda: interp.measurement(3), r"measurement.*\b3\b.*\bint"),
+        (lambda: interp.study(None), r"study.*None.*NoneType"),
+        (
+            lambda: interp.train("irft", model="organism/rules-base"),
+            r"'irft'.*'organism/rules-base'.*find_training\('irft'\)",
+        ),
     ],
 )
 def test_wrong_types_are_named(call, told):
@@ -136,7 +139,7 @@ def test_two_models_of_one_name_are_refused(organism, pair, tmp_path, folder):
     out = {} if folder is None else {"out": tmp_path / folder}
     other = replace(organism, hf=organism.hf)
     for models in [(organism, other), (DEFAULT, DEFAULT), (organism, DEFAULT)]:
-        with pytest.raises(interp.UserError, match="twice"):
+        with pytest.raises(interp.UserError, match=r"organism/llama-shallow.*NAME=PATH"):
             evaluated(pair, *models, **out)
     assert not (tmp_path / "run").exists()
 
@@ -156,24 +159,24 @@ def test_models_under_two_names_are_each_measured(organism, pair, tmp_path, fold
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[31m", 3, "x" * 5000])
 def test_a_model_has_a_printable_name(organism, name):
-    with pytest.raises(interp.UserError, match="name of a model"):
+    with pytest.raises(interp.UserError, match=r"model.*; .*printable"):
         replace(organism, name=name)
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_ids_are_unique(call, organism, pair):
-    with pytest.raises(interp.UserError, match=rf"prompts\[2\] has the id '{pair[0].id}'"):
+    with pytest.raises(interp.UserError, match=rf"prompts\[2\] .*'{pair[0].id}'"):
         call(organism, [*pair, pair[0]])
 
 
 @pytest.mark.parametrize(
     ("call", "arguments", "message"),
     [
-        (interp.attribute, {"methods": 3}, "methods is 3: expected a list"),
-        (interp.attribute, {"methods": "attentive"}, "unknown method 'attentive'"),
-        (interp.patch, {"sites": "resid"}, "unknown site 'resid'"),
-        (interp.patch, {"layers": 1}, "layers is 1: expected a list"),
-        (interp.patch, {"heads": "a-b"}, "expected numbers such as 0,2,5"),
+        (interp.attribute, {"methods": 3}, r"methods.*3.*list"),
+        (interp.attribute, {"methods": "attentive"}, r"method 'attentive'.*attention"),
+        (interp.patch, {"sites": "resid"}, r"site 'resid'.*resid_pre, resid_mid"),
+        (interp.patch, {"layers": 1}, r"layers.*1.*list"),
+        (interp.patch, {"heads": "a-b"}, r"heads.*'a-b'.*\b0,2,5\b"),
     ],
 )
 def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message, organism, pair):
@@ -183,7 +186,7 @@ def test_a_list_is_expected_where_several_may_be_chosen(call, arguments, message
 
 @pytest.mark.parametrize("what", ["attribute", interp.Attribute, 3])
 def test_what_is_run_is_a_measurement_or_a_study(what):
-    expected = r"got .* to run; expected a measurement or a study, such as .*'attribute'"
+    expected = r"measurement.*study.*interp\.measurement\('attribute'\)"
     with pytest.raises(interp.UserError, match=expected):
         interp.run(what, models="organism/phi3-shallow")
 
@@ -191,9 +194,9 @@ def test_what_is_run_is_a_measurement_or_a_study(what):
 def test_measurements_and_studies_by_name():
     assert interp.measurement("effects", donors=3).donors == 3
     assert interp.study("faithfulness", reinitialized=False).reinitialized is False
-    with pytest.raises(interp.UserError, match="unknown measurement 'effect'; did you mean effe"):
+    with pytest.raises(interp.UserError, match=r"measurement 'effect'.*effects"):
         interp.measurement("effect")
-    with pytest.raises(interp.UserError, match="unknown study 'x'"):
+    with pytest.raises(interp.UserError, match=r"study 'x'.*faithfulness, logical-forms"):
         interp.study("x")
     with pytest.raises(interp.UserError, match="donor"):
         interp.measurement("effects", donor=3)
@@ -208,14 +211,16 @@ def test_loading_draws_no_bars_where_nobody_watches(capfd):
 def test_prompts_and_what_says_which_to_load_are_not_both_taken(organism, pair):
     for options in ({"limit": 1}, {"system": "robustlr", "seed": 3}):
         names = ", ".join(sorted(options))
-        with pytest.raises(interp.UserError, match=f"got both prompts and {names}"):
+        with pytest.raises(interp.UserError, match=rf"prompts.*\b{names}; "):
             interp.run(interp.Evaluate(), models=organism, prompts=pair, **options)
-    with pytest.raises(interp.UserError, match="the study faithfulness loads its own"):
+    with pytest.raises(interp.UserError, match=r"study faithfulness.*data, limit"):
         interp.run(interp.study("faithfulness"), models=organism, prompts=pair)
 
 
 def test_a_study_of_its_own_systems_takes_no_other(organism):
-    with pytest.raises(interp.UserError, match="got the system 'robustlr'"):
+    with pytest.raises(
+        interp.UserError, match=r"study rulebreakers.*system 'robustlr'.*faithfulness"
+    ):
         interp.run(interp.study("rulebreakers"), models=organism, system="robustlr")
 
 

@@ -32,7 +32,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         path.write_text("half")
         raise OSError("no space left on device")
 
-    with pytest.raises(UserError, match=r"cannot write .*table.csv: no space left on device"):
+    with pytest.raises(UserError, match=r"table\.csv: .*space left on device"):
         write_whole(file, torn)
     assert file.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
@@ -151,7 +151,7 @@ def test_what_lies_in_the_place_of_a_lock_is_not_followed_or_removed(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / ".record.lock").symlink_to(outside)
-    with pytest.raises(UserError, match="is a link"), locked(run, "record"):
+    with pytest.raises(UserError, match=r"links?\b"), locked(run, "record"):
         pass
     (run / ".use.lock").mkdir()
     with pytest.raises(UserError, match="cannot write"), locked(run, "use"):

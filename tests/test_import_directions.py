@@ -25,6 +25,7 @@ FLOORS = (
     {"measurements"},
     {"results"},
     {"report"},
+    {"lenses"},
     {"analysis", "runs"},
     {"measuring"},
     {"circuits"},

@@ -90,6 +90,6 @@ def test_a_field_of_ones_own_reads_texts():
         """a share"""
 
     assert Own(share="0.25").share == 0.25
-    with pytest.raises(UserError, match="share: got '2', expected a number from 0 to 1"):
+    with pytest.raises(UserError, match=r"share.*'2'.*0.*1\b"):
         Own(share="2")
     assert Own.model_fields["share"].description == "a share"

@@ -111,8 +111,8 @@ def test_a_stopped_study_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         measure(tmp_path / "stopped")
     problems = StudyFolder.read(tmp_path / "stopped").problems()
-    assert any(line.startswith("answers: tiny gpt2 lacks 2 of 2") for line in problems)
-    assert any(line.startswith("tokens: tiny gpt2 was not") for line in problems)
+    assert any(re.match(r"answers: tiny gpt2 .*\b2\b.*\b2\b", line) for line in problems)
+    assert any(line.startswith("tokens: tiny gpt2 ") for line in problems)
     monkeypatch.setattr(run_module, "write", original)
     resumed = measure(tmp_path / "stopped")
     for stage in whole.runs:
@@ -128,7 +128,7 @@ def test_further_models_join_and_other_options_are_refused(tmp_path):
     measure(tmp_path, models=MODELS[:1])
     assert measure(tmp_path, models=MODELS[1:]).record.models == list(MODELS)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
-    with pytest.raises(UserError, match="belongs to a different study"):
+    with pytest.raises(UserError, match=r"'limit': 4\b.*'limit': 3\b.*--limit.*--out\b"):
         measure(tmp_path, limit=3)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
 
@@ -139,7 +139,7 @@ def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
     shutil.rmtree(lost)
     folder = StudyFolder.read(tmp_path)
     (problem,) = folder.problems()
-    assert re.fullmatch(f"answers: tiny llama .*1 of 2 shards: {lost.name}", problem)
+    assert re.fullmatch(rf"answers: tiny llama .*\b1\b.*\b2 shards: {lost.name}", problem)
     page = write_report(TwoStages().report(folder), tmp_path).read_text()
     assert lost.name in page
     assert "tiny gpt2" in page
@@ -147,12 +147,12 @@ def test_an_unfinished_study_says_what_is_missing_and_still_renders(tmp_path):
 
 def test_tables_of_a_report_are_read_by_name(tmp_path):
     folder = measure(tmp_path)
-    with pytest.raises(UserError, match="unknown table 'counts'"):
+    with pytest.raises(UserError, match="table 'counts'"):
         folder.table("counts")
     write_report(TwoStages().report(folder), tmp_path)
     assert folder.table("counts").to_dict("list") == {"model": sorted(MODELS), "prompts": [8, 8]}
     for name in ("count", "../study", ""):
-        with pytest.raises(UserError, match="unknown table"):
+        with pytest.raises(UserError, match=r"table '.*'.*counts"):
             folder.table(name)
 
 
@@ -193,7 +193,7 @@ def test_a_study_that_is_finished_already_stays_as_it_is(tmp_path):
 
 
 def test_a_folder_without_a_study_is_refused(tmp_path):
-    with pytest.raises(UserError, match="holds no study"):
+    with pytest.raises(UserError, match=r"study\.json"):
         StudyFolder.read(tmp_path)
 
 
@@ -209,7 +209,7 @@ def test_validate_notices_what_happened_to_a_report(tmp_path, name, harm):
     else:
         file.write_bytes(file.read_bytes() + b"9")
     assert StudyFolder.read(tmp_path).faults() == [f"{name} {harm}"]
-    with pytest.raises(UserError, match=re.escape(f"{name} {harm}")):
+    with pytest.raises(UserError, match=re.escape(name)):
         parse(["validate", str(tmp_path)])[0].run(parse(["validate", str(tmp_path)])[1])
     report(tmp_path)
     assert StudyFolder.read(tmp_path).faults() == []
@@ -227,7 +227,7 @@ def test_a_study_in_use_is_not_taken_by_one_with_another_limit(tmp_path):
     before = (tmp_path / "study.json").read_bytes()
     with (
         in_use(runs[0]),
-        pytest.raises(UserError, match=r"command is measuring in .*answers"),
+        pytest.raises(UserError, match=r"answers: evaluate on 8 prompts.*--out\b"),
     ):
         measure(tmp_path, limit=8)
     assert (tmp_path / "study.json").read_bytes() == before

@@ -55,20 +55,20 @@ def test_a_label_says_all_options_and_is_its_own_label(count, scale, signed, nor
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a:cuont=4", r"the method a: unknown option 'cuont'; did you mean count\?"),
-        ("a:count=0", "the method a: count is 0: expected a whole number from 1 to 9"),
-        ("a:count=2.5", "count is '2.5': expected a whole number from 1 to 9"),
-        ("a:scale=nan", "the method a: scale is 'nan'"),
-        ("a:signed=1", "the method a: signed is '1'"),
-        ("a:norm=l3", r"the method a: unknown norm 'l3'; .*l1, l2"),
-        ("a:count=2:count=3", "gives the option count twice"),
-        ("a:count=2:5", "'5' in .* expected NAME.*such as a:count=3"),
-        ("a:count=", "'count=' in .* is not an option with its value"),
-        ("a:4", "'4' after a is not an option with its value"),
-        ("count=4", "names no method; options follow the name"),
-        ("", "names no method"),
-        ("plain:count=4", "the method plain has no options, but got 'count=4'"),
-        ("b:count=4", r"unknown method 'b'; .*a, lib:a, plain"),
+        ("a:cuont=4", r"method.*option 'cuont'.*count\?"),
+        ("a:count=0", r"method.*count.*0.*1.*9\b"),
+        ("a:count=2.5", r"count.*'2.5'.*1.*9\b"),
+        ("a:scale=nan", r"method.*scale.*'nan'"),
+        ("a:signed=1", r"method.*signed.*'1'"),
+        ("a:norm=l3", r"method.*norm 'l3'.*l1, l2\b"),
+        ("a:count=2:count=3", r"'a:count=2:count=3'.*option count"),
+        ("a:count=2:5", r"'5'.*a:count=3\b"),
+        ("a:count=", r"'count='.*option.*value.*NAME.*OPTION"),
+        ("a:4", r"'4'.*option.*value.*NAME.*OPTION"),
+        ("count=4", r"'count=4'.*method; options.*NAME.*OPTION"),
+        ("", r"method.*NAME.*OPTION"),
+        ("plain:count=4", r"method plain.*options.*'count=4'"),
+        ("b:count=4", r"method 'b'.*lib:a, plain"),
     ],
 )
 def test_a_wrong_text_is_told_what_is_allowed(text, message):
@@ -111,14 +111,17 @@ def test_texts_and_mappings_are_the_same_option():
 @pytest.mark.parametrize(
     ("methods", "message"),
     [
-        ({"captum:lime": 64}, "the options of captum:lime are an int; expected a mapping"),
-        ({"captum:lime": {"samples": [1, 2]}}, "'samples=.1, 2.' is not an option of captum:lime"),
-        ({"captum:lime": {"samples": True}}, "samples is 'true': expected a whole number"),
-        ({"captum:lime": {"samples": "9:penalty=1"}}, "is not an option of captum:lime"),
-        ({}, "no method given; expected one or more of input_gradient"),
-        (["lime:samples=256"], r"unknown method 'lime'; did you mean captum:lime\?"),
-        (["attention:steps=3"], "the method attention has no options"),
-        (["integrated_gradients:steps=5000"], "a whole number from 1 to 1,000"),
+        ({"captum:lime": 64}, r"options.*captum:lime.*int.*mapping.*'steps'.*\b50\b"),
+        ({"captum:lime": {"samples": [1, 2]}}, r"'samples=.1, 2.'.*option.*captum:lime"),
+        ({"captum:lime": {"samples": True}}, r"samples.*'true'.*whole.*\b2\b.*\b100,000\b"),
+        (
+            {"captum:lime": {"samples": "9:penalty=1"}},
+            r"'samples=9:penalty=1'.*option.*captum:lime",
+        ),
+        ({}, r"method.*one.*input_gradient.*input_x_gradient.*frozen_norms"),
+        (["lime:samples=256"], r"method 'lime'.*captum:lime\?"),
+        (["attention:steps=3"], r"method attention.*options.*'steps=3'"),
+        (["integrated_gradients:steps=5000"], r"\b5000\b.*whole.*1.*1,000\b"),
     ],
 )
 def test_a_wrong_method_of_a_measurement_is_told(methods, message):
@@ -135,11 +138,11 @@ def test_studies_edges_circuits_and_patching_take_options_too():
     assert Circuits(methods={"integrated": {"steps": 9}}).first().methods == ("integrated:steps=9",)
     assert Circuits().methods is None
     assert Patch(estimate="integrated:steps=9").estimate == "integrated:steps=9"
-    with pytest.raises(UserError, match="the estimate gradient has no options"):
+    with pytest.raises(UserError, match=r"estimate gradient.*options.*'steps=9'"):
         Patch(estimate="gradient:steps=9")
-    with pytest.raises(UserError, match="the method exact has no options"):
+    with pytest.raises(UserError, match=r"method exact.*options.*'steps=9'"):
         Edges(methods=["exact:steps=9"])
-    with pytest.raises(UserError, match="the method integrated: unknown option 'step'"):
+    with pytest.raises(UserError, match=r"method integrated.*option 'step'"):
         Circuits(methods=["integrated:step=9"])
 
 

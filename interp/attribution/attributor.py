@@ -37,6 +37,7 @@ from interp.errors import UserError, one_line
 from interp.models.attention_rows import answer_attention
 from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules, open_attention
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import View, layer_count, locate, watched
 from interp.reading.budget import GPU_BATCH_TOKENS, GPU_GRADIENT_TOKENS, token_budget
 from interp.reading.readers import reader_of
@@ -176,8 +177,8 @@ def shared_pass(
             (found,) = torch.autograd.grad(attributed.sum(), read)
             gradient = functional.pad(found, (0, 0, start, 0))
         if donors is not None and gradient is not None:
-            differences = embeddings.float() - reader_of(model).embed(donors).float()
-            products = (differences * gradient.float()).sum(-1)
+            differences = wide(embeddings) - wide(reader_of(model).embed(donors))
+            products = (differences * wide(gradient)).sum(-1)
     own = gradient if "input_gradient" in needs else None
     return Captured(batch, predictions.detached(), embeddings, own, rows, maps, heads, products)
 

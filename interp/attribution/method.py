@@ -17,6 +17,7 @@ from torch import Tensor
 from interp.attribution.explained import ExplainedPrompt
 from interp.models.backward_rules import PLAIN, BackwardRules
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.reading.tokens import Batch
 from interp.scoring.answers import Predictions
 
@@ -87,7 +88,7 @@ class Captured:
 class TokenScores:
     """The signed scores of a prompt's tokens, in the method's units."""
 
-    scores: NDArray[np.float32]
+    scores: NDArray[np.floating]
     """One score per token, without padding."""
     total: float
     """The sum of the absolute scores; not finite if any score is not."""
@@ -99,7 +100,7 @@ class TokenScores:
     @classmethod
     def of(cls, scores: Float[Tensor, "batch token"], batch: Batch) -> "list[TokenScores]":
         """The scores of each prompt of a batch, excluding padding."""
-        scores = scores.float().masked_fill(batch.attention_mask == 0, 0.0)
+        scores = wide(scores).masked_fill(batch.attention_mask == 0, 0.0)
         totals = scores.abs().sum(-1).tolist()
         rows = scores.cpu().numpy()
         return [cls(rows[i, batch.unpadded(i)], total) for i, total in enumerate(totals)]

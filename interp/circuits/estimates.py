@@ -27,6 +27,7 @@ from interp.circuits.graph import EdgeValues, Graph
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.models.backward_rules import GIM, PLAIN, backward_rules
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import (
     Edit,
     LocatedEdit,
@@ -315,8 +316,7 @@ def _fill(
     most: int,
 ) -> None:
     before = graph.writers_before(graph.readers[rows.start])
-    wide = torch.promote_types(gradients.dtype, torch.float32)
-    gradients = gradients.to(wide)
+    gradients = wide(gradients)
     for some in _parts(before, gradients[0].numel(), most):
         written = differences[some].to(gradients)
         scores[rows, some] = torch.einsum("rts,wts->rw", gradients, written).to(scores)

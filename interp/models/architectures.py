@@ -19,6 +19,7 @@ from interp.models.families.settings import has_several_streams
 from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
 from interp.models.layers import OF_HEADS, Anatomy, AttentionHeads, Layer, Part
 from interp.models.measured_layers import measured_anatomy
+from interp.models.module_runs import CannotMeasureError
 from interp.plugins import ARCHITECTURES as PLUGINS
 from interp.plugins import loaded, misfit, plugins
 
@@ -65,7 +66,7 @@ def anatomy_of(model: PreTrainedModel) -> Anatomy:
     if not all(parameter.is_meta for parameter in model.parameters()):
         try:
             found = measured_anatomy(model, names, partial(_headed, names, config, measured=True))
-        except Exception as error:  # whatever a family's own code may raise
+        except CannotMeasureError as error:
             problem = f"a pass over a few tokens failed ({shortened(str(error))})"
         else:
             if found is not None:

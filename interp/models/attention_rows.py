@@ -23,6 +23,7 @@ from interp.models.families.modules import CROSS_ATTENTIONS, ENCODERS
 from interp.models.families.settings import attends_by_own_mask
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import hooked, layer_count, layers_with, locate, watched
 
 Row = Float[Tensor, "batch token"]
@@ -98,7 +99,7 @@ def _recorded_outputs(model: Model, rows: list[Row], at: int) -> Iterator[None]:
         given = [weights for weights in getattr(output, name, None) or () if weights is not None]
         # What RWKV returns under this name are no weights of tokens.
         maps = [weights for weights in given if weights.dim() == 4]
-        rows.extend(weights[:, :, at].detach().float().mean(1) for weights in maps)
+        rows.extend(wide(weights[:, :, at].detach()).mean(1) for weights in maps)
 
     with hooked(
         model.hf.register_forward_pre_hook(ask, with_kwargs=True),
@@ -123,7 +124,7 @@ def _recorded_own(model: Model, rows: list[Row], at: int) -> Iterator[None]:
 @contextmanager
 def _recorded_eager(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     def record(weights: Tensor) -> None:
-        rows.append(weights[:, :, at].detach().float().mean(1))
+        rows.append(wide(weights[:, :, at].detach()).mean(1))
 
     locations = [locate(model, "pattern", layer) for layer in range(layer_count(model))]
     with watched(locations, record):
@@ -191,8 +192,8 @@ def query_row(
     batch, heads, _, size = query.shape
     kv_heads, tokens = key.shape[1], key.shape[2]
     # Query heads that share a key head are grouped, so keys need not be repeated.
-    own = query[:, :, at].float().reshape(batch, kv_heads, heads // kv_heads, size)
-    logits = (own @ key.float().transpose(2, 3)).reshape(batch, heads, tokens)
+    own = wide(query[:, :, at]).reshape(batch, kv_heads, heads // kv_heads, size)
+    logits = (own @ wide(key).transpose(2, 3)).reshape(batch, heads, tokens)
     bias = None if position_bias is None else position_bias[:, :, at, :tokens]
     logits = attention_logits(logits, size, scaling=scaling, softcap=softcap, position_bias=bias)
     if attention_mask is not None and attention_mask.dim() == 4:

@@ -25,6 +25,7 @@ from transformers.masking_utils import eager_mask
 from interp.errors import UserError
 from interp.models.families.attention import attention_logits, attention_weights, check_understood
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import attention_by, hooked, replaced
 
 Hidden = Float[Tensor, "*shape width"]
@@ -153,7 +154,7 @@ class _Form:
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
         """The norm's output, computed without a gradient through the denominators."""
-        x = hidden_states.to(_precise(hidden_states))
+        x = wide(hidden_states)
         if self.centered:
             x = x - x.mean(-1, keepdim=True)
         scale = torch.rsqrt(x.detach().pow(2).mean(-1, keepdim=True) + self.epsilon)
@@ -168,7 +169,7 @@ class _Form:
             summands: parts of `total`; they need not add up to it.
             total: the norm's input.
         """
-        x, whole = (tensor.to(_precise(tensor)) for tensor in (summands, total))
+        x, whole = (wide(tensor) for tensor in (summands, total))
         if self.centered:
             x, whole = (tensor - tensor.mean(-1, keepdim=True) for tensor in (x, whole))
         scale = torch.rsqrt(whole.pow(2).mean(-1, keepdim=True) + self.epsilon)
@@ -193,7 +194,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     """
     signs = torch.ones_like(sample)  # mean 0 (if the width is even) and mean square 1
     signs[..., 1::2] = -1
-    up, down, level = (forward(x).to(_precise(x)) for x in (signs, -signs, signs.abs()))
+    up, down, level = (wide(forward(x)) for x in (signs, -signs, signs.abs()))
     shift, slope = (up + down) / 2, (up - down) / 2
     epsilon: float = getattr(module, "eps", getattr(module, "variance_epsilon", 0.0))
     form = _Form(
@@ -211,11 +212,6 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
             "be held constant; omit methods with frozen norms"
         )
     return form
-
-
-def _precise(tensor: Tensor) -> torch.dtype:
-    """The type in which norms and softmax are computed: fp32, or the tensor's type if wider."""
-    return torch.promote_types(tensor.dtype, torch.float32)
 
 
 @contextmanager
@@ -277,7 +273,7 @@ AttentionMaskInterface.register(_ATTENTION, eager_mask)
 
 def _softmax(logits: Logits, temperature: float) -> Logits:
     """The softmax of the logits, differentiated as if at logits / temperature."""
-    logits = logits.to(_precise(logits))
+    logits = wide(logits)
     weights = logits.softmax(-1)
     if temperature == 1.0:
         return weights

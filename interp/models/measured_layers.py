@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from interp.models.families.modules import Architecture
 from interp.models.layers import OF_HEADS, Anatomy, Layer, Part
-from interp.models.module_runs import Run, Vectors, runs_of
+from interp.models.module_runs import Run, Vectors, models_code, runs_of
 from interp.models.stream_sums import mixed_of, smallest_sum
 
 _MOST_STEPS = 8
@@ -63,7 +63,7 @@ def measured_anatomy(
         heads_of: a function that adds the heads to a layer, as the modules' names show them.
 
     Raises:
-        RuntimeError: gradients cannot be computed through the model.
+        CannotMeasureError: a pass fails, or gradients cannot be computed through the model.
     """
     runs, repeated = runs_of(hf)
     config = hf.config.get_text_config()
@@ -135,11 +135,13 @@ def _reads_by(attention: Run, projections: Sequence[Run | None], output: Vectors
         return False
     weighted = (output.float() * _weights(output)).sum()
     distinct = list({id(own): own for own in outputs}.values())
-    gradients = torch.autograd.grad(weighted, distinct, retain_graph=True, allow_unused=True)
+    gradients = _gradients(weighted, distinct)
     if any(own is None for own in gradients):
         return False
-    (through,) = torch.autograd.grad(distinct, attention.read, gradients, retain_graph=True)
-    (whole,) = torch.autograd.grad(weighted, attention.read, retain_graph=True)
+    (through,) = _gradients(distinct, [attention.read], gradients)
+    (whole,) = _gradients(weighted, [attention.read])
+    if through is None or whole is None:
+        return False
     return bool((through - whole).norm() <= _ROUNDING * whole.norm())
 
 
@@ -408,7 +410,7 @@ def _parts(found: Sequence[tuple[Run, float]]) -> tuple[Part, ...]:
 def _reads_earlier(output: Vectors, stream: Float[Tensor, "1 token *width"]) -> bool:
     """Whether a module's output at the last token depends on the stream at earlier tokens."""
     weighted = (output[0, -1].float() * _weights(output)).sum()
-    (gradient,) = torch.autograd.grad(weighted, stream, retain_graph=True, allow_unused=True)
+    (gradient,) = _gradients(weighted, [stream])
     return gradient is not None and bool(gradient[0, :-1].any())
 
 
@@ -416,7 +418,17 @@ def _depends(output: Vectors | None, stream: Tensor | None) -> bool:
     """Whether a module's output depends on another's."""
     assert output is not None and stream is not None
     summed = (output.float() * _weights(output)).sum()
-    return torch.autograd.grad(summed, stream, retain_graph=True, allow_unused=True)[0] is not None
+    return _gradients(summed, [stream])[0] is not None
+
+
+def _gradients(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    given: Sequence[Tensor | None] | None = None,
+) -> Sequence[Tensor | None]:
+    """The gradient of the outputs, times those given, by each input; None where none reaches it."""
+    with models_code():
+        return torch.autograd.grad(outputs, inputs, given, retain_graph=True, allow_unused=True)
 
 
 def _weights(output: Vectors) -> Tensor:

@@ -1,7 +1,7 @@
 """What every module of a model reads and returns in one pass over a few tokens."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -47,8 +47,30 @@ class Run:
         return not [*self.module.children()] and ("norm" in kind or "ln" in kind)
 
 
+class CannotMeasureError(Exception):
+    """A model's own code fails in a pass over a few tokens, or gives no gradients."""
+
+
+@contextmanager
+def models_code() -> Iterator[None]:
+    """Raise `CannotMeasureError` for any error in a block that only runs a model's own code.
+
+    Memory that ends is no such error.
+    """
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise CannotMeasureError(str(error)) from error
+
+
 def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
-    """Every module that ran once on a few tokens, and the modules that ran several times."""
+    """Every module that ran once on a few tokens, and the modules that ran several times.
+
+    Raises:
+        CannotMeasureError: the pass fails.
+    """
     found: dict[nn.Module, list[Run]] = {}
     ends = count()
 
@@ -74,7 +96,9 @@ def runs_of(hf: PreTrainedModel) -> tuple[dict[nn.Module, Run], set[nn.Module]]:
         for path, module in hf.named_modules():
             hook = module.register_forward_hook(partial(note, path), with_kwargs=True)
             stack.callback(hook.remove)
-        hf(input_ids=_some_tokens(hf)[None], use_cache=False)
+        ids = _some_tokens(hf)[None]
+        with models_code():
+            hf(input_ids=ids, use_cache=False)
     once = {module: runs[0] for module, runs in found.items() if len(runs) == 1}
     return once, found.keys() - once.keys()
 

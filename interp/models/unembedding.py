@@ -14,6 +14,7 @@ from torch import Tensor
 
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.models.precision import wide, wide_type
 from interp.models.sites import Location, layer_count, replaced, watched
 from interp.models.weights import whole
 
@@ -51,8 +52,8 @@ def final_states(model: Model) -> Iterator[list[Tensor]]:
 
 
 def unembed(model: Model, states: Float[Tensor, "position size"]) -> Float[Tensor, "position v"]:
-    """Next-token logits, in fp32, from final states."""
-    logits: Tensor = model.unembedding(states).to(states.device).float() * model.logit_scale
+    """Next-token logits, in fp32 (fp64 for fp64 models), from final states."""
+    logits = wide(model.unembedding(states).to(states.device)) * model.logit_scale
     cap = model.logit_soft_cap
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
@@ -100,7 +101,7 @@ class ExactLogits:
                 f"the final norm or the unembedding of {model.name} is offloaded, but patching "
                 "reads both; use devices that can hold them, or --quantization"
             )
-        self._dtype = torch.promote_types(model.hf.dtype, torch.float32)
+        self._dtype = wide_type(model.hf.dtype)
         self._norm: Any = copy.deepcopy(self._final_norm)
         if self._norm is not None:
             self._norm.to(self._dtype)

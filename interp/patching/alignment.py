@@ -21,6 +21,7 @@ from torch import Tensor
 
 from interp.choices import Policy
 from interp.errors import UserError
+from interp.models.precision import wide_type
 from interp.prompts.thought import Span
 from interp.reading.shared_batches import shared_tokens
 from interp.reading.tokens import TokenizedPrompt
@@ -137,7 +138,7 @@ def bring(
     source: Float[Tensor, "source head size"], alignment: Alignment, *, start: int
 ) -> Float[Tensor, "base head size"]:
     """The activation for each base token: that of its counterpart, or the mean over several."""
-    weights = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
+    weights = _shares(alignment.sources, len(alignment.bases), source)[start:, start:]
     return torch.einsum("bs,shd->bhd", weights, source)
 
 
@@ -150,17 +151,22 @@ def bring_pattern(
     tokens after the query, which may result from the policy "mean", is dropped, and the row is
     rescaled so that its sum does not change.
     """
-    queries = _shares(alignment.sources, len(alignment.bases))[start:, start:].to(source)
-    keys = _shares(alignment.bases, len(alignment.sources)).to(source)
+    queries = _shares(alignment.sources, len(alignment.bases), source)[start:, start:]
+    keys = _shares(alignment.bases, len(alignment.sources), source)
     written = torch.einsum("bs,hst,tk->hbk", queries, source, keys)
     kept = written.tril(start)
     scale = written.sum(-1, keepdim=True) / kept.sum(-1, keepdim=True)
     return torch.where(scale.isfinite(), kept * scale, kept)
 
 
-def _shares(members: Sequence[Sequence[int]], width: int) -> Float[Tensor, "row width"]:
-    """One row of weights per set of members: equal for its members, and 0 for all others."""
-    shares = torch.zeros(len(members), width)
+def _shares(
+    members: Sequence[Sequence[int]], width: int, values: Tensor
+) -> Float[Tensor, "row width"]:
+    """One row of weights per set of members: equal for its members, and 0 for all others.
+
+    They have the type and the device of the values that they weight.
+    """
+    shares = torch.zeros(len(members), width, dtype=wide_type(values.dtype))
     for row, columns in enumerate(members):
         shares[row, list(columns)] = 1 / max(len(columns), 1)
-    return shares
+    return shares.to(values)

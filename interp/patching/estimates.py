@@ -18,6 +18,7 @@ from torch import Tensor
 from interp.choices import INTEGRATION_STEPS, SITES, PatchEstimate
 from interp.errors import UserError
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import layers_read, locate
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring
@@ -114,10 +115,10 @@ class Estimator:
         """The estimated change in the metric for each token of each head, if patched alone."""
         if SITES[key[0]].is_weights:
             base, written = passes.patterns(key[1])
-            return torch.einsum("hqk,hqk->qh", gradient[0].float(), (written - base).float())
+            return torch.einsum("hqk,hqk->qh", wide(gradient[0]), wide(written - base))
         view = locate(self._model, *key).view
         base, written = passes.activations(key, view)
-        return (view(gradient)[0].float() * (written - base).float()).sum(-1)
+        return (wide(view(gradient)[0]) * wide(written - base)).sum(-1)
 
     def _effect(
         self, pair: PatchingPair, cell: Cell, changes: Float[Tensor, "token head"]

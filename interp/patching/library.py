@@ -9,6 +9,7 @@ from torch import Tensor
 
 from interp.choices import SITES
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import (
     UNDEFINED,
@@ -98,4 +99,4 @@ def written_to(
 
 def _metrics(logits: Logits, pair: PatchingPair) -> list[float]:
     tokens = [*pair.answers.positive, *pair.answers.negative]
-    return metrics_of(logits[:, tokens].float(), pair.answers)
+    return metrics_of(wide(logits[:, tokens]), pair.answers)

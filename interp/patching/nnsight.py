@@ -28,6 +28,7 @@ from interp.console import echo
 from interp.errors import ModelError, UserError, one_line
 from interp.models.load import check_on_hub
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import layers_with, locate
 from interp.patching.alignment import bring
 from interp.patching.cells import (
@@ -123,7 +124,7 @@ class NnsightBackend:
         if self._where and not self._told:
             self._tell_type(kinds, logits)
             self._told = True
-        base, source, *patched = metrics_of(logits, pair.answers)
+        base, source, *patched = metrics_of(wide(logits), pair.answers)
         metrics = [UNDEFINED] * len(cells)
         for index, metric in zip((i for key in keys for i in cells_at[key]), patched, strict=True):
             metrics[index] = metric
@@ -142,7 +143,8 @@ class NnsightBackend:
         model, scale, share = self._nnsight, self._model.residual_scale, SHARE
         tokens = [*pair.answers.positive, *pair.answers.negative]
         length, sources = len(pair.base), len(pair.source)
-        shares = bring(torch.eye(sources)[:, None], pair.alignment, start=0)[:, 0]
+        unit = torch.eye(sources, dtype=torch.float64)[:, None]
+        shares = bring(unit, pair.alignment, start=0)[:, 0]
         rows = max(1, min(ROWS, (self._batch_tokens or ROWS * length) // length))
         bases = [place for _, _, place, _ in patches if place is not None]
         prompts = [
@@ -156,7 +158,7 @@ class NnsightBackend:
                     modules = [model.get(path) for path, _ in places]
                     with model.trace({"input_ids": ids}) as tracer:
                         cache = tracer.cache(modules=modules, device=None, include_inputs=True)
-                        logits.append(model.output.logits[:, -1, tokens].float().cpu())
+                        logits.append(model.output.logits[:, -1, tokens].cpu())
                     values = {}
                     for (path, end), module in zip(places, modules, strict=True):
                         seen = cache[module.path]
@@ -189,7 +191,7 @@ class NnsightBackend:
                                 module.output = (patched, *value[1:])
                             else:
                                 module.output = patched
-                            logits.append(model.output.logits[:, -1, tokens].float().cpu())
+                            logits.append(model.output.logits[:, -1, tokens].cpu())
                 kinds = [str(value.dtype) for value in acts[1].values()][:1]
                 found = save([torch.cat(logits), wrong, kinds])
         return tuple(found)

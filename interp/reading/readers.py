@@ -20,6 +20,7 @@ from interp.models.cache import KeyValues, empty, flattened
 from interp.models.families.settings import drops_tokens
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import embedded_as
 from interp.models.weights import weights_of
 from interp.reading.outputs import class_names, decoder_prefix
@@ -105,11 +106,6 @@ class Reader(ABC):
         return logits
 
 
-def _wide(logits: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """The logits in float32, or in float64 if the model computes in it."""
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
-
-
 def _for_rows(value: Any, rows: int) -> Any:
     return value.expand(rows, -1) if isinstance(value, Tensor) else value
 
@@ -150,7 +146,7 @@ class CausalReader(Reader):
             use_cache=past is not None,
             logits_to_keep=torch.arange(-count, 0) if drops else count,
         )
-        return _wide(logits[:, -count:])
+        return wide(logits[:, -count:])
 
     def logits_behind(
         self,
@@ -231,7 +227,7 @@ class ClassifierReader(Reader):
     ) -> AnswerLogits:
         """The logits of the classes."""
         assert past is None, "an encoder reads prompts whole"
-        return _wide(self._run(batch, embeddings))
+        return wide(self._run(batch, embeddings))
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
         """The names of the classes in the configuration."""
@@ -252,7 +248,7 @@ class TextToTextReader(Reader):
         assert past is None, "an encoder reads prompts whole"
         prefix = torch.tensor([decoder_prefix(self.model)], device=batch.token_ids.device)
         logits = self._run(batch, embeddings, decoder_input_ids=prefix, use_cache=False)
-        return _wide(logits[:, -1])
+        return wide(logits[:, -1])
 
     def logits_behind(
         self,
@@ -276,7 +272,7 @@ class TextToTextReader(Reader):
         written = torch.cat([prefix.expand(len(tokens), -1), tokens], 1)
         read = None if embeddings is None else embeddings[rows]
         logits = self._run(prompts, read, decoder_input_ids=written, use_cache=False)
-        return _wide(logits[:, -tokens.shape[1] :])
+        return wide(logits[:, -tokens.shape[1] :])
 
     def _embedding(self) -> Any:
         return self.model.hf.get_encoder().get_input_embeddings()

@@ -14,7 +14,14 @@ import pandas as pd
 
 from interp.analysis.cautions import Caution, void_models
 from interp.models.organisms import PREFIX
-from interp.report.page import MOST_SENTENCES, MOST_WORDS, FigureItem, Glance, TableItem
+from interp.report.page import (
+    MOST_SENTENCES,
+    MOST_WORDS,
+    FigureItem,
+    Glance,
+    PictureItem,
+    TableItem,
+)
 from interp.statistics.clusters import FEWEST
 
 if TYPE_CHECKING:
@@ -76,6 +83,7 @@ def glance(
     numbers: pd.DataFrame,
     sentences: Sequence[str],
     *,
+    picture: PictureItem | None = None,
     figure: FigureItem | None = None,
     drawn: Sequence[str] | None = None,
     cautions: Sequence[Caution] = (),
@@ -86,23 +94,24 @@ def glance(
         question: the question, the models, and how much was measured, in one or two sentences.
         numbers: three to five headline numbers for each model, as rows from `headline`.
         sentences: at most five, each with at most 25 words and with its n.
+        picture: the picture that the measurement is known for.
         figure: the figure with the main result; by default, one of the numbers with their
-            intervals.
+            intervals, unless a picture already shows the only model.
         drawn: the numbers in the default figure, which must share one scale; all if None.
         cautions: what a careful reader would object to, by severity.
     """
-    items: list[TableItem | FigureItem] = []
+    items: list[TableItem | FigureItem | PictureItem] = []
     if len(numbers):
         wide = _wide(numbers)
         note = " ".join(filter(None, [_brackets(numbers), _why_blank(numbers)]))
         table = TableItem("at_a_glance", TITLE, numbers, note, [(TITLE, wide)], wide)
         items.append(table)
         shown = numbers[numbers["number"].isin(drawn or numbers["number"])].dropna(subset="value")
-        if figure is None and len(shown):
+        told = picture is not None and numbers["model"].nunique() == 1
+        if figure is None and len(shown) and not told:
             note = f"{dots_with(shown)}; the table names the units that n counts."
             figure = FigureItem("at_a_glance", "The same numbers", partial(dots, shown), note)
-    if figure is not None:
-        items.append(figure)
+    items += [item for item in (picture, figure) if item is not None]
     legend = organisms(numbers["model"].unique().tolist()) if len(numbers) else ""
     return Glance(question, tuple(sentences), tuple(items), legend, tuple(cautions))
 

@@ -169,6 +169,11 @@ class _Token:
         return self.text.replace("\n", "↵").replace("\t", "⇥")
 
     @property
+    def known(self) -> bool:
+        """Whether the token has a score of its own: text between segments may have none."""
+        return math.isfinite(self.score)
+
+    @property
     def share(self) -> str:
         return number_text(self.score)
 
@@ -198,9 +203,8 @@ class _Side:
 
     @property
     def outside(self) -> str:
-        return number_text(
-            math.fsum(t.score for s in self.segments for t in s.tokens if not s.name)
-        )
+        scores = [t.score for s in self.segments for t in s.tokens if not s.name]
+        return number_text(math.fsum(score for score in scores if math.isfinite(score)))
 
     def to_frame(self) -> pd.DataFrame:
         tokens = [token for segment in self.segments for token in segment.tokens]

@@ -40,6 +40,10 @@ class TableItem:
     """The table that the page shows instead: for example, with numbers and intervals as text, or
     only with the columns that can be compared.
     """
+    folded: bool = False
+    """Whether the page folds the table, such as one whose numbers a figure shows; it always folds
+    long tables.
+    """
 
     @property
     def on_page(self) -> pd.DataFrame:
@@ -88,7 +92,7 @@ class HeatMapItem:
 
 @dataclass(frozen=True)
 class PictureItem:
-    """A picture embedded in the page, from `interp.measurements.circuits.picture`."""
+    """A picture made of HTML, such as a circuit or a pair with shaded segments."""
 
     name: str
     """Letters, digits, "_" and "-"; the picture's anchor."""
@@ -138,8 +142,9 @@ class Glance:
     sentences: tuple[str, ...]
     """At most `MOST_SENTENCES` quotable sentences, each with at most `MOST_WORDS` words and with
     its n."""
-    items: tuple[TableItem | FigureItem, ...] = ()
-    """One row of headline numbers per model, and the figure with the main result."""
+    items: tuple[TableItem | FigureItem | PictureItem, ...] = ()
+    """One row of headline numbers per model, the picture that the measurement is known for, and a
+    figure with the main result."""
     legend: str = ""
     """A description of the models, if readers of the page need one."""
     cautions: tuple[Caution, ...] = ()

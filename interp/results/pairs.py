@@ -8,7 +8,8 @@ from interp.console import counted
 from interp.results.result import Result, note_errors
 
 _FEW = 3
-"""Models up to which each one's recognized pairs are counted."""
+"""Models up to which each one's recognized pairs are counted, and contrasts up to which all are
+named."""
 
 
 class PairResult(Result):
@@ -57,9 +58,11 @@ def meaning(pairs: pd.DataFrame) -> str:
     options = pairs[["positive_option", "negative_option"]].dropna().drop_duplicates()
     if options.empty:
         return ""
-    alike = len(options) == 1
-    first, second = options.iloc[0] if alike else ("the positive option", "the negative option")
+    known = options.sort_values(["positive_option", "negative_option"]).to_numpy().tolist()
+    if len(known) > _FEW:
+        known = [["the positive option", "the negative option"]]
+    contrasts = ", or of ".join(f"{first} minus that of {second}" for first, second in known)
+    against = " or ".join(dict.fromkeys(second for _, second in known))
     return (
-        f"An effect is a change in the logit of {first} minus that of {second}; if negative, it "
-        f"is towards {second}."
+        f"An effect is a change in the logit of {contrasts}; if negative, it is towards {against}."
     )

@@ -34,6 +34,7 @@ from interp.report.page import (
     MOST_SENTENCES,
     FigureItem,
     Glance,
+    PictureItem,
     Report,
     Section,
     TableItem,
@@ -199,8 +200,14 @@ class Result:
         more = list(self.findings())[:MOST_SENTENCES]
         sentences = [*more, *sentences[: MOST_SENTENCES - len(more)]]
         question = " ".join(f"{self.question} {self.extent()}".split())
-        figure = self.main_figure(numbers)
-        return glance(question, numbers, sentences, figure=figure, cautions=self.cautions)
+        return glance(
+            question,
+            numbers,
+            sentences,
+            picture=self.main_picture(),
+            figure=self.main_figure(numbers),
+            cautions=self.cautions,
+        )
 
     def findings(self) -> Iterator[str]:
         """Sentences of the first screen before those about its numbers; none by default."""
@@ -225,6 +232,10 @@ class Result:
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The item that shows the main result; if None, the headline numbers are drawn."""
+        return None
+
+    def main_picture(self) -> PictureItem | None:
+        """The picture that the measurement is known for, if no figure is; none by default."""
         return None
 
     def sections(self) -> Iterator[Section]:

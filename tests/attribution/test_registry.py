@@ -1,3 +1,4 @@
+import re
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -48,9 +49,9 @@ def test_the_default_methods_are_methods():
 
 
 def test_a_method_is_refused_before_any_model():
-    with pytest.raises(UserError, match="did you mean captum:occlusion"):
+    with pytest.raises(UserError, match=r"'captum:oclusion'.*captum:occlusion"):
         Attribute(methods=["attention", "captum:oclusion"])
-    with pytest.raises(UserError, match=r"no method given; .*input_gradient"):
+    with pytest.raises(UserError, match=r"method.*input_gradient, attention"):
         Attribute(methods=[])
 
 
@@ -114,29 +115,32 @@ def test_a_method_of_another_package_has_options_of_its_own(own):
     np.testing.assert_allclose(halves, plain / 2, rtol=1e-6)
     # Its declaration decides on its numbers too, since it has the defaults.
     assert "tests.attribution.own_methods" in Attribute(methods=["power"]).modules()
-    assert "- option `power`: a whole number from 1 to 4 (default: 2): exponent" in listing()
-    assert "- option `halved`: true or false (default: false)" in listing()
+    assert re.search(r"`power`: .*\b1\b.*\b4\b.*\b2\): exponent", listing())
+    assert re.search(r"`halved`: true.*false.*false\)", listing())
 
 
 def test_options_without_defaults_are_refused(own):
     own(unset="UNSET", undeclared="UNDECLARED")
     for name in ("unset", "undeclared"):
-        with pytest.raises(UserError, match=r"interp.methods, .* expected options .* defaults"):
+        with pytest.raises(UserError, match=r"interp\.methods.*interp\.options\.Options"):
             Attribute(methods=[name])
 
 
 def test_an_entry_point_that_is_no_method_is_refused(own):
     own(nothing="NOTHING", other="NORM", neither="NEITHER", nowhere="NOWHERE")
     for name in ("nothing", "other"):
-        with pytest.raises(UserError, match=f"entry point '{name}' of interp.methods, .* gives"):
+        with pytest.raises(
+            UserError,
+            match=rf"'{name}'.*interp\.methods.*interp\.attribution\.registry\.Method",
+        ):
             find_method(name)
-    with pytest.raises(UserError, match=r"'neither' .*\bobject; expected a SharedPass"):
+    with pytest.raises(UserError, match=r"'neither'.*object.*SharedPass"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["neither"])
-    with pytest.raises(UserError, match=r"'nowhere' .*loaded.*own_methods:Nowhere"):
+    with pytest.raises(UserError, match=r"'nowhere'.*own_methods:Nowhere.*'Nowhere'"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["nowhere"])
 
 
 def test_a_method_that_does_not_name_what_it_reads_is_told(own):
     own(forgetful="FORGETFUL")
-    with pytest.raises(LookupError, match=r"input_gradient .*its needs"):
+    with pytest.raises(LookupError, match=r"input_gradient.*needs"):
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["forgetful"])

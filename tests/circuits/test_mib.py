@@ -157,10 +157,10 @@ def test_effects_of_shared_keys_are_the_sums_of_those_of_their_copies(tmp_path):
 
 def spoiled(content, how):
     edges = content["edges"]
-    if how == "lacks":
-        del edges["a0.h0->m0"]
-    elif how == "has an unknown edge":
-        edges["m1->a0.h0<q>"] = edges["m0->logits"]
+    if how == "a0.h0->m0":
+        del edges[how]
+    elif how == "m1->a0.h0<q>":
+        edges[how] = edges["m0->logits"]
     elif how == "n_heads":
         content["cfg"]["n_heads"] = 8
     elif how == "score":
@@ -170,7 +170,7 @@ def spoiled(content, how):
     return json.dumps(content)
 
 
-@pytest.mark.parametrize("how", ["lacks", "has an unknown edge", "n_heads", "score", "cfg"])
+@pytest.mark.parametrize("how", ["a0.h0->m0", "m1->a0.h0<q>", "n_heads", "score", "cfg"])
 def test_files_of_other_graphs_and_forms_are_refused(how, tmp_path):
     model, file = tiny_model("llama"), tmp_path / "importances.json"
     write_importances(file, model, some_effects(model))
@@ -185,12 +185,12 @@ def test_files_of_other_graphs_and_forms_are_refused(how, tmp_path):
 def test_files_that_are_no_json_of_this_form_are_refused(text, tmp_path):
     file = tmp_path / "importances.json"
     file.write_text(text)
-    with pytest.raises(UserError, match="is not MIB"):
+    with pytest.raises(UserError, match=r"importances\.json.*\bMIB"):
         read_importances(file, tiny_model("llama"))
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="is not MIB"):
+    with pytest.raises(UserError, match=r"importances\.json.*\bMIB"):
         read_importances(file, tiny_model("llama"))
-    with pytest.raises(UserError, match=r"other\.json: no such file"):
+    with pytest.raises(UserError, match=r"other\.json"):
         read_importances(tmp_path / "other.json", tiny_model("llama"))
 
 
@@ -204,19 +204,19 @@ def test_scores_that_are_not_finite_are_neither_written_nor_read(tmp_path):
     with pytest.raises(UserError, match="finite"):
         read_importances(file, model)
     effects.loc[3, "effect"] = np.nan
-    with pytest.raises(UserError, match="not a finite number"):
+    with pytest.raises(UserError, match="finite"):
         write_importances(file, model, effects)
 
 
 def test_tables_of_other_edges_or_of_several_methods_are_refused(tmp_path):
     model, file = tiny_model("llama"), tmp_path / "importances.json"
     effects = some_effects(model)
-    with pytest.raises(UserError, match="the table lacks"):
+    with pytest.raises(UserError, match=r"\ba0\.h1 -> a1\.h2\.q\b.*\b82\b"):
         write_importances(file, model, effects.iloc[1:])
-    with pytest.raises(UserError, match=r"unknown edge.*m9"):
+    with pytest.raises(UserError, match=r"\bm9 -> a1\.h2\.q\b.*\b82\b"):
         write_importances(file, model, pd.concat([effects, effects.iloc[:1].assign(writer="m9")]))
     several = pd.concat([effects.assign(method=name) for name in ("gim", "exact")])
-    with pytest.raises(UserError, match=r"several methods \(gim, exact\)"):
+    with pytest.raises(UserError, match=r"\bgim, exact"):
         write_importances(file, model, several)
     with pytest.raises(UserError, match="causal language models"):
         write_importances(file, classifier("bert"), effects)
@@ -226,7 +226,7 @@ def test_tables_of_other_edges_or_of_several_methods_are_refused(tmp_path):
 @pytest.mark.parametrize("column", ["writer", "reader", "effect"])
 def test_tables_without_a_column_or_with_texts_for_effects_are_refused(column, tmp_path):
     model = tiny_model("llama")
-    with pytest.raises(UserError, match=f"no column {column}"):
+    with pytest.raises(UserError, match=rf"column {column}; .*writer, reader"):
         write_importances(tmp_path / "x.json", model, some_effects(model).drop(columns=column))
-    with pytest.raises(UserError, match="column of numbers"):
+    with pytest.raises(UserError, match=r"type str\b"):
         write_importances(tmp_path / "x.json", model, some_effects(model).assign(effect="much"))

@@ -1,6 +1,7 @@
 """Messages around prompts, asked for on the command line, in YAML and in Python."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -91,7 +92,7 @@ def test_logs_show_the_messages(run, tmp_path, capsys):
     "record", ["{", "[]", '{"demonstrations": [{"question": "a"}]}', '{"system_prompt": 3}']
 )
 def test_a_damaged_record_of_messages_is_told(record):
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match=r"'p'.*\(.+\)"):
         assert not _before("p", record)
 
 
@@ -99,7 +100,7 @@ def test_facts_are_asked_as_they_are(file, capsys):
     for flags in (["--shots", "1"], ["--instruction", "Read."]):
         with pytest.raises(SystemExit, match="2"):
             main(["probe", "familiarity", *MODEL, *flags])
-    with pytest.raises(UserError, match="facts are asked as they are; omit shots"):
+    with pytest.raises(UserError, match="shots, shots_seed"):
         interp.run(Familiarity(), models="organism/mistral", shots=1)
 
 
@@ -107,7 +108,7 @@ def test_too_many_shots_stop_a_run_before_it_begins(file, tmp_path, capsys):
     out = tmp_path / "run"
     command = ["evaluate", *MODEL, "--data", str(file), "--shots", "4", "--out", str(out)]
     assert main(command) == 2
-    assert "of 4 clusters, only 3 neither" in capsys.readouterr().err
+    assert re.search(r"\b4 clusters.*\b3\b", capsys.readouterr().err)
     assert not out.exists()
 
 
@@ -124,7 +125,7 @@ def test_studies_ask_with_them_or_refuse_them():
     source = PromptSource(limit=2, instruction="Read.")
     for stage in LogicalFormsStudy().stages(source):
         assert "instruction" in stage.prompts[0].segments
-    with pytest.raises(UserError, match="has an instruction of its own"):
+    with pytest.raises(UserError, match=r"'string-game/\d+/no'.*instruction"):
         RuleBenchStudy().stages(source)
 
 

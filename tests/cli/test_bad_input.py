@@ -165,7 +165,8 @@ def test_mistakes_are_told_in_one_line_before_anything_is_loaded(
 def test_a_file_where_a_folder_belongs_is_refused(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     for name in ("file", "file/deeper"):
-        assert "is a file" in refused(["attribute", "--out", str(tmp_path / name)], capsys)
+        said = refused(["attribute", "--out", str(tmp_path / name)], capsys)
+        assert re.search(r"/file\b.*\bfile\b", said)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_a_context_that_is_too_short(damaged, capsys, tmp_path):
     )
     config.write_text(text)
     arguments = ["attribute", "--model", str(damaged), "--device", "cpu", "--limit", "2"]
-    assert "reads at most 20" in refused([*arguments, "--out", str(tmp_path / "out")], capsys)
+    assert re.search(r"\b20\b", refused([*arguments, "--out", str(tmp_path / "out")], capsys))
 
 
 @pytest.mark.parametrize(
@@ -236,9 +237,14 @@ def test_a_folder_of_a_different_run_keeps_what_it_has(capsys, tmp_path):
     capsys.readouterr()
     before = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()}
     other = ["attribute", "--limit", "2", "--seed", "1", *options]
-    assert re.search(r"different run: its seed is 0\b", refused(other, capsys))
-    assert "can grow but not shrink" in refused(["attribute", "--limit", "1", *options], capsys)
-    assert "belongs to a different run" in refused(["evaluate", "--limit", "2", *options], capsys)
+    assert re.search(r"seed .*\b0\b", refused(other, capsys))
+    assert re.search(
+        r"\b1\b.*--limit.*--out\b", refused(["attribute", "--limit", "1", *options], capsys)
+    )
+    assert re.search(
+        r"\brun: .*attribute.*evaluate.*--out\b",
+        refused(["evaluate", "--limit", "2", *options], capsys),
+    )
     assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
 
 
@@ -266,7 +272,7 @@ def test_a_report_replaces_only_a_page(capsys, tmp_path):
 def test_a_second_model_that_fails_loses_nothing_of_the_first(capsys, tmp_path):
     arguments = ["attribute", "--model", DEFAULT, "organism/none", "--limit", "2"]
     arguments += ["--device", "cpu", "--out", str(tmp_path / "out")]
-    assert "no packaged organism" in refused(arguments, capsys)
+    assert re.search("organism 'organism/none'", refused(arguments, capsys))
 
 
 def test_from_the_shell(tmp_path):
@@ -278,5 +284,5 @@ def test_from_the_shell(tmp_path):
         cwd=tmp_path,
     )
     assert shown.returncode == 2
-    assert shown.stderr.startswith("error: no packaged organism")
+    assert re.match(r"error: .*organism", shown.stderr)
     assert "Traceback" not in shown.stderr

@@ -43,5 +43,5 @@ def test_a_configuration_file_names_one_unless_the_command_line_does(tmp_path):
 
 def test_a_name_that_is_no_text_is_none(tmp_path):
     file = config(tmp_path, "study: 3")
-    with pytest.raises(UserError, match=r"no study; .*\brobustlr\b"):
+    with pytest.raises(UserError, match=r"study; .*faithfulness.*robustlr"):
         STUDY.name(argparse.Namespace(study=None, config=file))

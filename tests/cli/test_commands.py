@@ -97,7 +97,7 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     assert set(table["segment"]) == {"template", "premise1", "question", "conclusion"}
     assert main(["report", str(folder)]) == 0
     assert "Scores by segment" in (folder / "report.html").read_text()
-    with pytest.raises(interp.UserError, match=r"do not name two segments"):
+    with pytest.raises(interp.UserError, match="template, premise1, question, conclusion"):
         Attributions.of(RunFolder.read(folder)).ratios()
 
 
@@ -211,7 +211,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert (
         main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "o")]) == 130
     )
-    assert "same command to resume" in capsys.readouterr().err
+    assert re.search(r"command.*resume", capsys.readouterr().err)
 
 
 def test_the_module_runs_and_help_is_quick():

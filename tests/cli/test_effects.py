@@ -32,9 +32,9 @@ def test_an_unknown_segment_and_no_donors_are_refused(tmp_path, capsys):
     folder = str(tmp_path / "run")
     command = ["effects", *OPTIONS, "--limit", "1", "--out", folder]
     assert main([*command, "--segments", "premise9"]) == 2
-    assert re.search("no segment 'premise9'; .*premise1", capsys.readouterr().err)
+    assert re.search(r"'premise9'; .*premise1", capsys.readouterr().err)
     assert main(["effects", "--donors", "0"]) == 2
-    assert "expected a whole number from 1 to 256" in capsys.readouterr().err
+    assert re.search(r"\b1\b.*\b256\b", capsys.readouterr().err)
 
 
 def test_more_segments_than_can_be_combined_are_refused_before_a_model_is_loaded():
@@ -46,6 +46,6 @@ def test_more_segments_than_can_be_combined_are_refused_before_a_model_is_loaded
         for side in "ab"
     ]
     prompts = read_pairs(pd.DataFrame(rows))
-    with pytest.raises(UserError, match=r"\b7 segments; .*at most 6,.*--segments"):
+    with pytest.raises(UserError, match=r"\b7\b.*\b6\b.*--segments"):
         Effects().arranged(prompts)
     assert Effects(segments=("premise1", "premise2")).arranged(prompts)[0].donors

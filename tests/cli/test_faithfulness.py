@@ -34,17 +34,17 @@ def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     said = capsys.readouterr()
     # Five clusters are too few to test anything, which is said first.
     words = " ".join(said.out.split())
-    assert re.match(r"Read first - .*\b10 values of entity_b\b.*\b5\. .*\b5 clusters\b", words)
+    assert re.match(r".* - .*\b10 values of entity_b.*\b5\. .*\b5 clusters", words)
     assert "trust" not in said.out
-    assert "faithfulness: at most 5 pairs" in said.err
+    assert re.search(r"faithfulness: .*\b5 pairs", said.err)
     # Of random weights' answers nothing is said.
     assert "not an answer option" not in said.err
     page = (folder / "report.html").read_text()
     assert re.search("judged segments .*premise 1 and premise 2; ", page)
-    assert "10 prompts from 5 clusters (entity_b)" in page
+    assert re.search(r"\b10 prompts.*\b5 clusters \(entity_b\)", page)
     assert "2 alike: 1.00" in page
     check_first_screen(Faithfulness().report(StudyFolder.read(folder)), page)
-    assert "tau needs three segments" in page
+    assert re.search(r"\btau.*segments", page)
     assert re.search("share of premise 2 .*premise 1 and", page)
     metrics = pd.read_csv(folder / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
@@ -130,7 +130,8 @@ def test_a_system_that_compares_no_segments_has_no_shares(tmp_path, capsys):
     chosen[chosen.index("--model") + 1] = "organism/llama-logic"
     assert main([*chosen, "--system", "logical-forms-introduction"]) == 0
     page = (tmp_path / "faith" / "report.html").read_text()
-    assert "does not specify two segments" in page
+    assert ">Shares</h" in page
+    assert not (tmp_path / "faith" / "tables" / "shares.csv").exists()
     metrics = pd.read_csv(tmp_path / "faith" / "tables" / "metrics.csv")
     values = metrics.set_index(["metric", "method", "score"])["value"]
     assert values["top_segment", "oracle", "control"] == 1
@@ -139,9 +140,9 @@ def test_a_system_that_compares_no_segments_has_no_shares(tmp_path, capsys):
 def test_what_cannot_be_judged_is_refused(capsys):
     for system in ("robustlr", "rulebench"):
         assert main(["faithfulness", "--system", system, "--limit", "1"]) == 2
-        assert f"the prompts of {system} have no donors" in capsys.readouterr().err
+        assert re.search(rf"\b{system}\b.*donors", capsys.readouterr().err)
     assert main(["faithfulness", "--methods", "none"]) == 2
-    assert "unknown method 'none'" in capsys.readouterr().err
+    assert re.search("method 'none'", capsys.readouterr().err)
 
 
 def test_organisms_that_read_the_mixtures_with_donors_are_among_the_default_models():

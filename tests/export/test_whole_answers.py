@@ -1,6 +1,7 @@
 """lm-eval's own log-likelihoods of an exported task, against whole answers read by interp."""
 
 import math
+import re
 
 import pytest
 
@@ -25,7 +26,7 @@ def test_tasks_that_judge_first_tokens_are_not_written_for_options_that_begin_al
     assert (tmp_path / "tasks" / "interp_pairs_whole.yaml").exists()
     assert not (tmp_path / "tasks" / "interp_pairs.yaml").exists()
     assert main(["export", "inspect", "--data", str(data), "--out", str(tmp_path / "other")]) == 2
-    assert "begin with the same word" in capsys.readouterr().err
+    assert re.search(r"begin.*word", capsys.readouterr().err)
 
 
 @pytest.mark.filterwarnings("default")

@@ -1,6 +1,7 @@
 """Measurements: memory that ends, prompts that cannot be read, whatever is measured."""
 
 import dataclasses
+import re
 
 import pytest
 import torch
@@ -67,8 +68,8 @@ def test_a_prompt_that_does_not_fit_alone_fails_alone(prompts):
     measurement, _ = fits(bind(Evaluate(), tiny_model("llama")), prompts=0)
     measured = measurement.attempt(prompts[:3])
     assert set(measured.errors) == {prompt.id for prompt in prompts[:3]}
-    assert all("memory of cpu" in row["error"] for row in measured.rows["answers"])
-    with pytest.raises(UserError, match=r"\(\d+, \d+\) .* memory of cpu; .*--device-map"):
+    assert all(re.search(r"\(1, \d+\).*\bcpu", row["error"]) for row in measured.rows["answers"])
+    with pytest.raises(UserError, match=r"\(\d+, \d+\).*\bcpu.*--device-map\b"):
         measurement(prompts[:3])
 
 
@@ -81,13 +82,13 @@ def test_a_prompt_that_cannot_be_read_fails_alone(prompts):
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompts[0].id, long.id, prompts[2].id]
     assert answers[1]["correct"] is None
-    assert "reads at most" in answers[1]["error"]
+    assert re.search(r"\b3100\b.*tiny llama.*\b512\b", answers[1]["error"])
     # Segment scores have one row per method, and none for prompts that were not measured.
     assert {row["prompt_id"] for row in measured.rows["segment_scores"]} == {
         prompts[0].id,
         prompts[2].id,
     }
-    with pytest.raises(UserError, match="reads at most"):
+    with pytest.raises(UserError, match=r"\b3100\b.*tiny llama.*\b512\b"):
         bind(Attribute(), model)([prompts[0], long])
 
 
@@ -105,12 +106,12 @@ def test_a_prompt_whose_answers_cannot_be_read_fails_alone(measuring, prompts):
     assert sum(told) == len(some)
     answers = measured.rows["answers"]
     assert [row["prompt_id"] for row in answers] == [prompt.id for prompt in some]
-    assert "encodes to nothing" in answers[2]["error"]
+    assert re.search(r"'No'.*tiny llama.*' '", answers[2]["error"])
     whole = bind(measuring, model)([*some[:2], *some[3:]])["option_probabilities"]
     for one, other in zip(whole, measured.rows["option_probabilities"], strict=True):
         assert one["prompt_id"] == other["prompt_id"]
         assert one["probability"] == pytest.approx(other["probability"], abs=1e-6)
-    with pytest.raises(UserError, match="encodes to nothing"):
+    with pytest.raises(UserError, match=r"'No'.*tiny llama.*' '"):
         bind(measuring, model)(some)
 
 
@@ -120,7 +121,7 @@ def test_a_prompt_whose_segment_has_a_reserved_name_fails_alone(prompts):
     some[1] = dataclasses.replace(some[1], segments=segments)
     measured = bind(Attribute(), tiny_model("llama")).attempt(some)
     assert list(measured.errors) == [some[1].id]
-    assert "a segment or role 'template'" in measured.errors[some[1].id]
+    assert "'template'" in measured.errors[some[1].id]
     assert [row["error"] != "" for row in measured.rows["answers"]] == [False, True, False, False]
 
 
@@ -152,7 +153,7 @@ def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
     assert measured.units == 2
     failed, good = measured.rows["pairs"]
     assert (failed["pair_id"], failed["direction"]) == (pairs[0].pair_id, "denoising")
-    assert "reads at most" in failed["error"]
+    assert re.search(r"\b3100\b.*tiny llama.*\b512\b", failed["error"])
     assert (good["pair_id"], good["error"]) == (pairs[2].pair_id, "")
     assert {row["pair_id"] for row in measured.rows["patches"]} == {pairs[2].pair_id}
 
@@ -164,5 +165,5 @@ def test_a_cell_that_does_not_fit_fails_its_pair_alone(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(Grid, "_run", never)
-    with pytest.raises(interp.UserError, match=r"do not fit .* memory"):
+    with pytest.raises(interp.UserError, match=r"\(\d+, \d+\).*\bcpu.*--device-map\b"):
         interp.patch(tiny_model("llama"), some_prompts(1))

@@ -134,21 +134,21 @@ def test_a_base_that_changed_or_is_not_on_record_is_not_taken(adapter, trained, 
     state = load_file(tmp_path / "moved" / "model.safetensors")
     next(iter(state.values())).add_(1)
     save_file(state, tmp_path / "moved" / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match=r"is not the model that the adapter .* was trained on"):
+    with pytest.raises(UserError, match=r"/moved.*/adapter.*--base"):
         load(adapter, base=str(tmp_path / "moved"))
     (adapter / BASE).unlink()
-    with pytest.raises(UserError, match="pass it with --base if you trust it"):
+    with pytest.raises(UserError, match=r"/adapter.*'\S*base'.*--base"):
         load(adapter)
     assert load(adapter, base=str(trained / "base"))
     configure(adapter, base_model_name_or_path=None)
-    with pytest.raises(UserError, match="pass the model that it was trained on with --base"):
+    with pytest.raises(UserError, match=r"/adapter[^']*--base"):
         load(adapter)
 
 
 def test_a_base_on_the_hub_is_named_by_the_user(adapter):
     base = Base(name="org/model", checksum=None)
     (adapter / BASE).write_text(base.model_dump_json())
-    with pytest.raises(UserError, match=r"call 'org/model'; pass it with --base"):
+    with pytest.raises(UserError, match=r"/adapter.*'org/model'.*--base"):
         load(adapter)
 
 
@@ -156,20 +156,20 @@ def test_a_base_is_no_adapter_and_no_classifier(adapter, trained, tmp_path):
     from tests.support.other_kinds import classifier
 
     (adapter / BASE).unlink()
-    with pytest.raises(UserError, match="is an adapter itself"):
+    with pytest.raises(UserError, match=r"base \S+/adapter.*adapter \S+/adapter"):
         load(adapter, base=str(trained / "adapter"))
     encoder = classifier("bert")
     encoder.hf.save_pretrained(tmp_path / "encoder")
     encoder.tokenizer.save_pretrained(tmp_path / "encoder")
-    with pytest.raises(UserError, match="is a sequence classifier"):
+    with pytest.raises(UserError, match=r"base \S+/encoder.*sequence classifier"):
         load(adapter, base=str(tmp_path / "encoder"))
 
 
 def test_no_code_is_run_and_nothing_merged_into_fewer_bits(adapter):
-    with pytest.raises(UserError, match="no code that comes with the base is run"):
+    with pytest.raises(UserError, match=r"/adapter.*trust_remote_code"):
         load(adapter, trust_remote_code=True)
     for option, value in (("quantization", "8bit"), ("tensor_parallel", 2)):
-        with pytest.raises(UserError, match=f"omit {option}"):
+        with pytest.raises(UserError, match=rf"/adapter.*\b{option}$"):
             load(adapter, **{option: value})
 
 
@@ -190,10 +190,13 @@ def of_rank_one(weights):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (without("layers.1.mlp.up_proj.lora_B"), r"lacks model\.layers\.1\.mlp\.up_proj"),
-        (without("layers.1"), "lacks .* more; expected changes"),
-        (renamed, "lacks"),
-        (of_rank_one, "expected lora_A and lora_B of rank 3"),
+        (
+            without("layers.1.mlp.up_proj.lora_B"),
+            r"adapter_model\.safetensors.*model\.layers\.1\.mlp\.up_proj",
+        ),
+        (without("layers.1"), r"down_proj\.lora_A\.weight.*\b11\b"),
+        (renamed, r"up_proj\.lora_A\.weight, \S+up_proj\.lora_B\.weight;"),
+        (of_rank_one, r"\(1, 64\).*lora_A.*lora_B.*rank 3\b"),
         (lambda w: w.update({"base_model.model.lm_head.weight": torch.ones(3, 3)}), "lm_head"),
         (
             lambda w: w.update(
@@ -202,7 +205,7 @@ def of_rank_one(weights):
                     for x, shape in (("A", (RANK, 4)), ("B", (4, RANK)))
                 }
             ),
-            "holds",
+            r"model\.norm\.lora_A\.weight",
         ),
         (lambda w: next(iter(w.values())).fill_(float("nan")), "NaN"),
     ],
@@ -226,15 +229,15 @@ def test_tensors_of_other_sizes_are_refused(adapter):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"use_dora": True}, "sets use_dora to True; expected plain LoRA"),
+        ({"use_dora": True}, r"use_dora.*True; .*LoRA"),
         ({"modules_to_save": ["lm_head"]}, "sets modules_to_save"),
         ({"rank_pattern": {"(a+)+$": 2}}, "sets rank_pattern"),
         ({"auto_mapping": {"parent_library": "x"}}, None),
-        ({"target_modules": "(.*a)+"}, r"sets target_modules to .*merged"),
+        ({"target_modules": r"(.*a)+"}, r"target_modules.*'\(\.\*a\)\+'.*LoRA"),
         ({"peft_type": "IA3"}, "peft_type"),
-        ({"r": 10**9}, "of rank 1000000000"),
+        ({"r": 10**9}, r"\(3, 64\).*rank 1000000000\b"),
         ({"lora_alpha": 0}, "lora_alpha"),
-        ({"bias": "all"}, r"sets bias to 'all'.*'none'"),
+        ({"bias": "all"}, r"bias.*'all'.*'none'"),
         ({"init_lora_weights": "pissa"}, "init_lora_weights"),
     ],
 )
@@ -249,10 +252,10 @@ def test_settings_beyond_plain_lora_are_refused(adapter, settings, message):
 
 def test_files_that_are_missing_or_something_else_are_refused(adapter, trained):
     (adapter / WEIGHTS).rename(adapter / "adapter_model.bin")
-    with pytest.raises(UserError, match=f"has no {WEIGHTS}; other formats are not read"):
+    with pytest.raises(UserError, match=rf"/adapter.*\b{WEIGHTS}\b"):
         load(adapter)
     shutil.copy(trained / "base" / "config.json", adapter)
-    with pytest.raises(UserError, match=r"both a model .* and an adapter"):
+    with pytest.raises(UserError, match=r"config\.json.*adapter_config\.json"):
         load(adapter)
 
 
@@ -269,7 +272,7 @@ def test_a_change_of_tied_embeddings_is_refused(tmp_path):
     save_file(weights, tmp_path / "adapter" / WEIGHTS)
     settings = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["lm_head"]}
     (tmp_path / "adapter" / SETTINGS).write_text(json.dumps(settings))
-    with pytest.raises(UserError, match="embeddings or the unembedding"):
+    with pytest.raises(UserError, match=r"/adapter.*embeddings.*unembedding"):
         load(tmp_path / "adapter", base=str(tmp_path / "base"))
 
 
@@ -278,7 +281,7 @@ def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
     monkeypatch.setattr(
         "interp.models.load.find_adapter_config_file", lambda name, **_: str(adapter / SETTINGS)
     )
-    with pytest.raises(UserError, match=r"holds a LoRA adapter .* pass its folder with --model"):
+    with pytest.raises(UserError, match=r"org/adapter.*adapter_config\.json.*--model"):
         interp.load_model("org/adapter", device="cpu")
 
 

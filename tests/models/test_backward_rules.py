@@ -88,7 +88,7 @@ def test_rules_change_the_gradient_alone_and_leave_nothing_behind(kind):
 
 @pytest.mark.parametrize("kind", OWN_ATTENTION)
 def test_attention_that_the_rules_do_not_reach_is_refused(kind):
-    with pytest.raises(UserError, match="attention of layer 0"):
+    with pytest.raises(UserError, match=r"attention.*layer 0\b.*tiny \w+"):
         gradient(mapped_model(kind), GIM)
 
 
@@ -232,32 +232,32 @@ def test_gim_in_a_gated_mlp_is_half_of_each_factors_gradient():
 def test_a_norm_of_another_form_is_refused():
     model = interp.Model("odd", tiny_model("llama").hf, byte_level())
     norm = model.hf.model.layers[1].input_layernorm
-    with replaced(norm, torch.tanh), pytest.raises(UserError, match="not a norm of a known form"):
+    with replaced(norm, torch.tanh), pytest.raises(UserError, match="LlamaRMSNorm"):
         gradient(model, FROZEN_NORMS)
 
 
 def test_rules_that_reach_nothing_are_refused():
     model = tiny_model("llama")
     with (
-        pytest.raises(UserError, match="did not reach the norms of layer 0"),
+        pytest.raises(UserError, match=r"norms.*layer 0\b.*tiny llama"),
         backward_rules(model, FROZEN_NORMS),
     ):
         pass
     attention, mlp = (getattr(model.hf.model.layers[1], name) for name in ("self_attn", "mlp"))
     with (
         replaced(attention, lambda hidden_states, **_: (hidden_states, None)),
-        pytest.raises(UserError, match="did not reach the attention of layer 1"),
+        pytest.raises(UserError, match=r"attention.*layer 1\b.*tiny llama"),
     ):
         gradient(model, BackwardRules(value_share=0.5))
     with (
         replaced(mlp, lambda x: x),
-        pytest.raises(UserError, match="did not reach the gates of layer 1"),
+        pytest.raises(UserError, match=r"gates.*layer 1\b.*tiny llama"),
     ):
         gradient(model, BackwardRules(gate_share=0.5))
 
 
 def test_a_model_without_known_gates_is_refused():
-    with pytest.raises(UserError, match="the gates of GptOssMLP"):
+    with pytest.raises(UserError, match=r"GptOssMLP.*\bgim"):
         gradient(other_model("gpt_oss"), GIM)
 
 

@@ -2,6 +2,7 @@ import json
 import os
 import pickle
 import random
+import re
 
 import pytest
 import torch
@@ -78,20 +79,22 @@ def test_a_file_may_be_a_link_as_in_the_hubs_cache(saved, tmp_path_factory):
 )
 def test_an_index_names_nothing_outside_its_folder(saved, form):
     indexed(saved, form.format(saved.name))
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
+    with pytest.raises(UserError, match=r"model\.safetensors\.index\.json.*'.*\.safetensors file"):
         load(saved)
 
 
 @pytest.mark.parametrize("file", ["part.bin", "/part.safetensors", ".part.safetensors", "a\n", ""])
 def test_an_index_names_safetensors_only(saved, file):
     indexed(saved, file)
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
+    with pytest.raises(UserError, match=r"model\.safetensors\.index\.json.*'.*\.safetensors file"):
         load(saved)
 
 
 def test_an_index_whose_files_are_not_all_there_is_refused(saved):
     indexed(saved, "other.safetensors")
-    with pytest.raises(UserError, match=r"lacks the weight file other\.safetensors"):
+    with pytest.raises(
+        UserError, match=r"weight file other\.safetensors.*model\.safetensors\.index\.json"
+    ):
         load(saved)
 
 
@@ -101,7 +104,7 @@ def test_an_index_whose_files_are_not_all_there_is_refused(saved):
 def test_a_damaged_index_is_refused(saved, index):
     indexed(saved, "part.safetensors")
     (saved / "model.safetensors.index.json").write_text(index)
-    with pytest.raises(UserError, match=r"cannot be loaded: model\.safetensors\.index\.json: "):
+    with pytest.raises(UserError, match=r"model '.+'.*: model\.safetensors\.index\.json: "):
         load(saved)
 
 
@@ -117,7 +120,7 @@ class Code:
 
 def test_a_pickle_with_code_is_refused_also_when_pickles_are_allowed(saved, capsys):
     pickled(saved, {"a": Code()})
-    with pytest.raises(UserError, match="contains objects other than tensors"):
+    with pytest.raises(UserError, match=r"pytorch_model\.bin\b.*tensors"):
         load(saved, allow_pickle=True)
     assert "code ran" not in capsys.readouterr().out
 
@@ -147,7 +150,9 @@ def test_an_index_of_pickles_names_pickles_beside_it(saved):
     index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(state, "part.bin")}))
     load(saved, allow_pickle=True)
     index.write_text(json.dumps({"weight_map": dict.fromkeys(state, "../part.bin")}))
-    with pytest.raises(UserError, match=r"expected the name of a \.bin file next to it"):
+    with pytest.raises(
+        UserError, match=r"pytorch_model\.bin\.index\.json.*'\.\./part\.bin'.*\.bin file"
+    ):
         load(saved, allow_pickle=True)
 
 
@@ -155,11 +160,11 @@ def test_an_index_of_pickles_names_pickles_beside_it(saved):
 def test_pipes_and_devices_are_not_read(saved, name):
     (saved / name).unlink()
     os.mkfifo(saved / name)
-    with pytest.raises(UserError, match=f"{name} in .* is not a regular file"):
+    with pytest.raises(UserError, match=rf"^{name} .*file; "):
         load(saved)
     (saved / name).unlink()
     (saved / name).symlink_to("/dev/zero")
-    with pytest.raises(UserError, match=f"{name} in .* is not a regular file"):
+    with pytest.raises(UserError, match=rf"^{name} .*file; "):
         load(saved)
 
 
@@ -173,7 +178,7 @@ def test_a_configuration_names_no_weights(saved):
 @pytest.mark.parametrize("name", ["model.norm.weight", "model.layers.0.mlp.up_proj.weight"])
 def test_weights_are_floating_point_numbers(saved, dtype, name):
     rewrite(saved, lambda tensors: tensors | {name: tensors[name].to(dtype)})
-    with pytest.raises(UserError, match=f"the tensor {name} .* expected floating-point"):
+    with pytest.raises(UserError, match=f"tensor {name} .*\\bfloating-point\\b"):
         load(saved)
 
 
@@ -189,15 +194,15 @@ def test_files_that_cannot_be_read_are_not_left_out(saved, file, kind):
         place.mkdir()
     else:
         place.symlink_to("../../blobs/0123" if kind == "dangling" else file)
-    told = "is a folder" if kind == "folder" else "is a broken link"
-    with pytest.raises(UserError, match=f"{file} in .* {told}"):
+    told = "folder" if kind == "folder" else "link"
+    with pytest.raises(UserError, match=rf"^{file} .*\b{told}; "):
         interp.load_model(str(saved), device="cpu")
 
 
 def test_templates_beside_the_first_are_read_too(saved):
     (saved / "additional_chat_templates").mkdir()
     (saved / "additional_chat_templates" / "rag.jinja").symlink_to("none")
-    with pytest.raises(UserError, match=r"rag\.jinja in .* is a broken link"):
+    with pytest.raises(UserError, match=r"\brag\.jinja.*link"):
         interp.load_model(str(saved), device="cpu")
 
 
@@ -219,7 +224,7 @@ def test_an_index_may_name_no_file_that_cannot_be(saved):
     (saved / "model.safetensors").unlink()
     index = {"weight_map": {"a": "x" * 300 + ".safetensors"}}
     (saved / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(UserError, match=r"expected the name of a \.safetensors file next to it"):
+    with pytest.raises(UserError, match=r"model\.safetensors\.index\.json.*'.*\.safetensors file"):
         interp.load_model(str(saved), device="cpu")
 
 
@@ -228,7 +233,7 @@ def test_a_configuration_names_no_kernel(saved, value):
     configure(saved, _attn_implementation=value)
     if isinstance(value, dict):
         configure(saved, _attn_implementation=None, sub={"attn_implementation": value["text"]})
-    with pytest.raises(UserError, match="specifies the attention kernel 'evil/kernel"):
+    with pytest.raises(UserError, match=r"config\.json.*'evil/kernel.*--attn-implementation"):
         interp.load_model(str(saved), device="cpu")
     configure(saved, _attn_implementation="eager", sub=None)
     assert interp.load_model(str(saved), device="cpu").attn_implementation == "eager"
@@ -321,18 +326,18 @@ def test_damaged_tokenizers_are_refused(saved, damage):
     damage(saved)
     message = refusal(saved)
     assert message is not None
-    assert "cannot be loaded: its tokenizer: " in message
+    assert re.search(r": .*tokenizer: ", message)
     assert len(message) < MESSAGE_LENGTH
 
 
 def test_deeply_nested_configurations_are_refused(saved):
     (saved / "config.json").write_text("[" * 100_000)
-    assert "cannot be loaded: config.json: " in str(refusal(saved))
+    assert ": config.json: " in str(refusal(saved))
 
 
 def test_a_configuration_that_is_no_object_is_refused(saved):
     (saved / "config.json").write_text("[1]")
-    assert "is not a JSON object" in str(refusal(saved))
+    assert "JSON object" in str(refusal(saved))
 
 
 def test_unknown_number_types_are_refused(saved):
@@ -348,7 +353,7 @@ class PanicException(BaseException):
     "error", [PanicException("panic"), RecursionError(), KeyError("key"), OSError()]
 )
 def test_any_error_is_told(error):
-    told = r"the model 'm' cannot be loaded: a file: \w+"
+    told = r"'m'.*file: \w+"
     with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
         raise error
 
@@ -360,7 +365,7 @@ def test_what_is_not_the_models_fault_passes(error):
 
 
 def test_what_does_not_fit_into_memory_is_told():
-    told = "the model 'm' cannot be loaded: a file does not fit into the remaining memory"
+    told = r"'m'.*file.*memory"
     with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
         raise MemoryError
 

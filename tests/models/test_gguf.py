@@ -145,7 +145,7 @@ def test_floating_point_weights_are_not_dequantized(tmp_path, capsys):
     assert "dequantized" not in loaded.source
     assert loaded.notes == ()
     assert capsys.readouterr().err == ""  # no bar of progress
-    with pytest.raises(UserError, match="not quantized"):
+    with pytest.raises(UserError, match=r"dequantize.*quantized"):
         load(tmp_path / "m.gguf", dequantize=True)
 
 
@@ -201,7 +201,7 @@ def test_the_header_is_cut_from_an_ordinary_array(file):
 def test_the_configuration_alone_is_checked_too(file):
     format_of(file).check_configuration("m", file)
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(UserError, match="ends within its header"):
+    with pytest.raises(UserError, match=r"tiny\.Q8_0\.gguf: .*header.*\b100 bytes"):
         format_of(file).check_configuration("m", file)
 
 
@@ -262,7 +262,7 @@ def test_a_missing_package_is_named(file, monkeypatch):
 
 def test_a_file_that_is_missing_is_not_looked_for_on_the_hub(tmp_path):
     for place in (tmp_path / "m.gguf", "models/m.gguf", "m.gguf"):
-        with pytest.raises(UserError, match="no GGUF file"):
+        with pytest.raises(UserError, match=r"GGUF file '.*m\.gguf'"):
             load(place)
 
 
@@ -310,37 +310,40 @@ def array(kind, count, rest=b""):
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (b"", "ends"),
-        (b"GGUF", "ends"),
+        (b"", "header"),
+        (b"GGUF", "header"),
         (b"GGML" + bytes(60), "GGML"),
         (b"PK\3\4" + bytes(60), "PK"),
         (header(ARCH, version=1), "version 1"),
         (header(ARCH, version=0x03000000), "version"),
         (header(ARCH, counts=(0, 2**63)), "settings"),
         (header(ARCH, counts=(2**60, 1)), "tensors"),
-        (header(ARCH, counts=(0, 2)), "ends"),
-        (header(ARCH, ARCH), "twice"),
-        (header(ARCH) + bytes(64), "no tensors"),
+        (header(ARCH, counts=(0, 2)), "header"),
+        (header(ARCH, ARCH), r"general\.architecture"),
+        (header(ARCH) + bytes(64), "tensors"),
         (header((b"general.architecture", 4, bytes(4))), "architecture"),
-        (header((b"a", 8, struct.pack("<Q", 2**63))), "bytes of text"),
+        (header((b"a", 8, struct.pack("<Q", 2**63))), "9,223,372,036,854,775,808 bytes"),
         (header((b"a", 8, text(b"\xff"))), "utf-8"),
-        (header((b"a", 13, bytes(8))), "type 13"),
+        (header((b"a", 13, bytes(8))), "13"),
         (header((b"a", 9, array(0, 2**62))), "elements"),
-        (header((b"a", 9, array(8, 2**21))), "ends"),
-        (header((b"a", 9, array(9, 1, array(9, 1)))), "type 9"),
-        (header((b"a", 9, array(8, 1, text(b"a" * 5000)))), "bytes of text"),
-        (header(ARCH, (b"general.alignment", 4, bytes(4))), "power of two"),
+        (header((b"a", 9, array(8, 2**21))), "header"),
+        (header((b"a", 9, array(9, 1, array(9, 1)))), "\\b9\\b"),
+        (header((b"a", 9, array(8, 1, text(b"a" * 5000)))), r"5,000 bytes.* 4,096"),
+        (header(ARCH, (b"general.alignment", 4, bytes(4))), r"general\.alignment .*\b0; "),
         (header(ARCH, (b"general.alignment", 0, b"\x20")), "alignment"),
-        (header(ARCH, tensors=[(b"a", (2**40,), F32, 0)]), "need"),
-        (header(ARCH, tensors=[(b"a", (2**63, 2**63), F32, 0)]), "need"),
-        (header(ARCH, tensors=[(b"a", (1,), F32, 2**63)]), "need"),
+        (header(ARCH, tensors=[(b"a", (2**40,), F32, 0)]), "4,398,046,511,232 bytes"),
+        (header(ARCH, tensors=[(b"a", (2**63, 2**63), F32, 0)]), r"340,282,366,920,[\d,]+ bytes"),
+        (header(ARCH, tensors=[(b"a", (1,), F32, 2**63)]), r"9,223,372,[\d,]+ bytes"),
         (header(ARCH, tensors=[(b"a", (0,), F32, 0)]), "shape"),
-        (header(ARCH, tensors=[(b"a", (33,), Q8_0, 0)]), "blocks of 32"),
+        (header(ARCH, tensors=[(b"a", (33,), Q8_0, 0)]), r"\(33,\).*\b32\b"),
         (header(ARCH, tensors=[(b"a", (1,) * 5, F32, 0)]), "axes"),
         (header(ARCH, tensors=[(b"a", (1,), 999, 0)]), "999"),
-        (header(ARCH, tensors=[(b"a", (1,), F32, 0)] * 2), "twice"),
-        (header(ARCH, tensors=[(b"a", (1,), F32, 7)]) + bytes(99), "multiple of 32"),
-        (header(ARCH, tensors=[(b"a", (9,), F32, 0), (b"b", (1,), F32, 32)]) + bytes(99), "other"),
+        (header(ARCH, tensors=[(b"a", (1,), F32, 0)] * 2), r"\ba\b.*: \w+ [^;]*\ba\b"),
+        (header(ARCH, tensors=[(b"a", (1,), F32, 7)]) + bytes(99), r"\b7 bytes.*\b32\b"),
+        (
+            header(ARCH, tensors=[(b"a", (9,), F32, 0), (b"b", (1,), F32, 32)]) + bytes(99),
+            r"\b32 bytes.*\b32\b",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -400,7 +403,7 @@ def set_number(file, key, number):
 @pytest.mark.parametrize("count", [0, 1])
 def test_layers_that_transformers_would_leave_out_are_refused(file, count):
     set_number(file, b"llama.block_count", count)
-    with pytest.raises(UserError, match="numbers"):
+    with pytest.raises(UserError, match=r"\b63,392 numbers.*\b\d\d,\d{3}\b"):
         load(file)
 
 

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import time
 
@@ -94,7 +95,10 @@ def test_settings_that_are_not_read_are_no_part_of_the_identity(saved):
 @pytest.mark.parametrize("value", ["x", [2, "x"], [[2]], 2.5, -1, 10**12, 1e12, True])
 def test_end_tokens_are_tokens(saved, value):
     changed(saved / "generation_config.json", eos_token_id=value)
-    with pytest.raises(UserError, match=r"set eos_token_id to .*; expected a token id, from 0"):
+    with pytest.raises(
+        UserError,
+        match=r"\bset eos_token_id.*token id.*0\b.*generation_config\.json.*config\.json",
+    ):
         _ = interp.load_model(str(saved), device="cpu").identity
 
 
@@ -128,12 +132,21 @@ def other_tokenizer(folder):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (remove("model.safetensors"), "has no weights"),
-        (remove("config.json"), "no config.json"),
-        (remove("tokenizer.json", "tokenizer_config.json"), "has no tokenizer"),
+        (
+            remove("model.safetensors"),
+            r"model\.safetensors.*model\.safetensors\.index\.json",
+        ),
+        (remove("config.json"), r"config\.json; .*Hugging Face model"),
+        (remove("tokenizer.json", "tokenizer_config.json"), r"tokenizer; .*tokenizer\.json"),
         (pickled, "--allow-pickle"),
-        (lambda folder: (folder / "config.json").write_text("{"), "cannot be loaded"),
-        (lambda folder: (folder / "model.safetensors").write_bytes(b"torn"), "cannot be loaded"),
+        (
+            lambda folder: (folder / "config.json").write_text("{"),
+            r"model '.+' .+: .+\. .+\b(Hugging Face|hub)\b",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").write_bytes(b"torn"),
+            r"model '.+' .+: .+\. .+\b(Hugging Face|hub)\b",
+        ),
     ],
 )
 def test_incomplete_folders_are_refused(saved, damage, message):
@@ -153,7 +166,7 @@ def test_a_tokenizer_of_another_model_is_refused(tmp_path):
     tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
     tokenizer["model"]["vocab"]["surplus"] = 9_999
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-    with pytest.raises(UserError, match="belongs to another model"):
+    with pytest.raises(UserError, match=r"\b9999\b.*\b2048\b"):
         interp.load_model(str(folder), device="cpu")
 
 
@@ -161,7 +174,7 @@ def test_named_chat_templates_need_a_default(saved):
     (saved / "chat_template.jinja").unlink(missing_ok=True)
     named = [{"name": name, "template": "{{ messages[0]['content'] }}"} for name in ("rag", "tool")]
     changed(saved / "tokenizer_config.json", chat_template=named)
-    with pytest.raises(UserError, match=r"only named ones \(rag, tool\); rename"):
+    with pytest.raises(UserError, match=r"\(rag, tool\).*--no-chat-template"):
         load.find_model(str(saved), Loading())
     assert not interp.load_model(str(saved), device="cpu", chat_template=False).chat_frame.templated
     named[0]["name"] = "default"
@@ -172,13 +185,19 @@ def test_named_chat_templates_need_a_default(saved):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "organism/none"}, "no packaged organism"),
-        ({"name": "./nowhere"}, "no model folder"),
-        ({"name": "nobody/nothing-here"}, "cannot be loaded"),
-        ({"name": DEFAULT, "dtype": "int3"}, "unknown dtype"),
-        ({"name": DEFAULT, "device": "toaster"}, "unknown device 'toaster'"),
-        ({"name": DEFAULT, "device": "cpu", "device_map": "auto"}, "expected one of them"),
-        ({"name": DEFAULT, "device": "cpu", "attn_implementation": "none"}, "cannot be loaded"),
+        ({"name": "organism/none"}, r"'organism/none'.*organism/dose-0\b"),
+        ({"name": "./nowhere"}, r"'\./nowhere'.*config\.json"),
+        ({"name": "nobody/nothing-here"}, r"model '.+' .+: .+\. .+\b(Hugging Face|hub)\b"),
+        ({"name": DEFAULT, "dtype": "int3"}, r"'int3'.*float32, bfloat16\b"),
+        ({"name": DEFAULT, "device": "toaster"}, r"'toaster'.*\bcpu, cuda"),
+        (
+            {"name": DEFAULT, "device": "cpu", "device_map": "auto"},
+            r"device 'cpu'.*device_map 'auto'",
+        ),
+        (
+            {"name": DEFAULT, "device": "cpu", "attn_implementation": "none"},
+            r"model '.+' .+: .+\. .+\b(Hugging Face|hub)\b",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
@@ -200,7 +219,7 @@ def test_a_token_without_an_embedding_is_named(saved):
 
 def test_a_tokenizer_without_offsets_is_refused():
     slow = SlowTokenizer(tokenizer_object=byte_level().backend_tokenizer)
-    with pytest.raises(UserError, match="no character offsets"):
+    with pytest.raises(UserError, match=r"SlowTokenizer.*tokenizer\.json"):
         interp.Model("slow", make_tiny("llama", byte_level()).hf, slow)
 
 
@@ -237,7 +256,7 @@ def test_weights_are_drawn_anew_and_the_same_each_time(kind):
 
 def test_quantized_weights_are_refused(monkeypatch):
     monkeypatch.setattr(Model, "quantization", property(lambda model: "8 bits"))
-    with pytest.raises(UserError, match="omit the reinitialized model with --no-reinit"):
+    with pytest.raises(UserError, match=r"tiny llama.*\b8 bits.*--no-reinit"):
         reinitialized(tiny_model("llama"))
 
 
@@ -254,7 +273,7 @@ def three_threads(monkeypatch):
 def test_a_small_model_gets_one_thread_and_a_large_one_all(organism, capsys, monkeypatch):
     load.set_threads(organism, None)
     assert torch.get_num_threads() == 1
-    assert "is small and gets 1 of 3 threads" in capsys.readouterr().err
+    assert re.search(r"\b1\b.*\b3 threads", capsys.readouterr().err)
     monkeypatch.setattr(load, "SMALL", 0)
     load.set_threads(organism, None)
     assert torch.get_num_threads() == 3

@@ -33,7 +33,7 @@ def test_training_mode_and_gradients_come_back(model):
 def test_a_kernel_that_cannot_be_compiled_is_told_in_words(model):
     uncompiled = InductorError(InvalidCxxCompiler(), None)
     with (
-        pytest.raises(UserError, match="pass another --attn-implementation, such as sdpa"),
+        pytest.raises(UserError, match=r"tiny llama.*--attn-implementation.*sdpa"),
         model.measuring(),
     ):
         raise uncompiled
@@ -68,14 +68,14 @@ def test_the_tokenizer_json_beside_a_tekken_json_is_read(saved, tekken):
 
 def test_a_tekken_json_alone_is_refused(saved, tekken):
     (saved / "tokenizer.json").unlink()
-    with pytest.raises(UserError, match=r"\(MistralCommon\) provides no character offsets"):
+    with pytest.raises(UserError, match=r"\(MistralCommon\).*tokenizer\.json"):
         interp.load_model(str(saved), device="cpu")
 
 
 def test_a_model_in_memory_needs_an_embedding_for_every_token():
     hf = make_tiny("llama", byte_level()).hf
     hf.config.vocab_size = 100
-    with pytest.raises(UserError, match="ids up to 699, but the model has 100 embeddings"):
+    with pytest.raises(UserError, match=r"\b699\b.*\b100 embeddings"):
         interp.Model("other", hf, byte_level())
 
 
@@ -100,7 +100,7 @@ def missing(layer):
 def test_a_failure_of_the_models_own_code_is_told_in_words(damage):
     own = make_tiny("llama", byte_level())
     damage(own.hf.model.layers[0])
-    with pytest.raises(ModelError, match="its own code says"), own.measuring():
+    with pytest.raises(ModelError, match=r"tiny llama \(llama\).*: \w+Error: "), own.measuring():
         own.hf(input_ids=IDS)
 
 

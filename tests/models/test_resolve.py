@@ -34,17 +34,17 @@ def test_other_names_stay(name):
 
 @pytest.mark.parametrize("name", ["llama-shallow", "lama-shallow", "llama_shallow"])
 def test_an_organism_is_recognized_without_its_prefix(name, no_hub):
-    with pytest.raises(UserError, match=r"did you mean organism/llama-shallow\?"):
+    with pytest.raises(UserError, match=r"'\S+'.*organism/llama-shallow\?"):
         resolve(name, None)
 
 
 def test_the_nearest_organism_is_named():
-    with pytest.raises(UserError, match=r"did you mean organism/gemma2\?"):
+    with pytest.raises(UserError, match=r"'organism/gemma-2'.*organism/gemma2\?"):
         resolve("organism/gemma-2", None)
 
 
 def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
-    with pytest.raises(UserError, match=r"no packaged organism .*did you mean organism/llama-"):
+    with pytest.raises(UserError, match=r"'organism/\w+'.*organism/llama-"):
         resolve("organism/lama", None)
 
 
@@ -59,13 +59,13 @@ def no_hub(monkeypatch):
 
 @pytest.mark.parametrize("name", ["organism/llama-shallow", "FOLDER"])
 def test_what_is_here_has_no_revisions(name, saved):
-    with pytest.raises(UserError, match="revision 'main' does not apply"):
+    with pytest.raises(UserError, match=r"revision 'main'.*'.+'"):
         resolve(str(saved) if name == "FOLDER" else name, "main")
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\udce9", "a b/c", "--x"])
 def test_names_that_the_hub_cannot_have_are_refused(name, no_hub):
-    with pytest.raises(UserError, match="no model folder"):
+    with pytest.raises(UserError, match=r"model folder '.+'; .*config\.json.*GGUF"):
         resolve(name, None)
 
 
@@ -78,14 +78,14 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("interp.models.resolve.get_hf_file_metadata", unreachable)
-    with pytest.raises(UserError, match=r"the hub cannot be reached \(no route to host\)"):
+    with pytest.raises(UserError, match=r"'nobody/nothing-here'.*route"):
         resolve("nobody/nothing-here", None)
     assert asked == [HUB_TIMEOUT]
 
 
 def test_offline_nothing_is_asked(no_hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match="HF_HUB_OFFLINE is set"):
+    with pytest.raises(UserError, match=r"'nobody/nothing-here'.*HF_HUB_OFFLINE"):
         resolve("nobody/nothing-here", None)
 
 
@@ -124,13 +124,15 @@ def test_a_cached_model_loads_and_its_commit_is_on_record(snapshot):
 
 def test_a_configuration_out_of_proportion_is_refused_before_it_is_built(snapshot):
     change(snapshot / "config.json", num_hidden_layers=10**5)
-    with pytest.raises(UserError, match="specifies num_hidden_layers = 100000, but its weights"):
+    with pytest.raises(
+        UserError, match=r"config\.json.*num_hidden_layers = 100000\b.*\b21 tensors"
+    ):
         interp.load_model("org/tiny", device="cpu")
 
 
 def test_a_configuration_of_endless_lists_is_refused_before_it_is_read(snapshot):
     change(snapshot / "config.json", num_labels=10**8)
-    with pytest.raises(UserError, match=r"num_labels = 1e\+08; expected at most 1,000,000"):
+    with pytest.raises(UserError, match=r"config\.json.*num_labels = 1e\+08.*1,000,000\b"):
         interp.load_model("org/tiny", device="cpu")
 
 
@@ -154,7 +156,7 @@ def test_everything_is_read_at_the_commit_of_the_configuration(snapshot, monkeyp
 
 def test_a_cache_without_its_blobs_is_refused(snapshot):
     (snapshot.parent.parent / "blobs" / "chat_template.jinja").unlink()
-    with pytest.raises(UserError, match=r"chat_template\.jinja in org/tiny is a broken link"):
+    with pytest.raises(UserError, match=r"chat_template\.jinja.*org/tiny.*link"):
         interp.load_model("org/tiny", device="cpu")
 
 
@@ -172,5 +174,5 @@ def test_the_files_of_an_index_are_found(snapshot):
 def test_without_weights_there_is_nothing(snapshot):
     (snapshot / "model.safetensors").unlink()
     assert downloaded_weights("org/tiny", COMMIT, allow_pickle=False) is None
-    with pytest.raises(UserError, match="cannot be loaded: its weights"):
+    with pytest.raises(UserError, match=r"'org/tiny'.*weights: .*model\.safetensors"):
         interp.load_model("org/tiny", device="cpu")

@@ -63,5 +63,5 @@ def test_every_site_is_patched_or_missing_for_a_reason(kind):
     effects = interp.patch(model, prompts, sites=sites).patches
     assert set(effects["site"]) == set(sites)
     if kind in PARALLEL:
-        with pytest.raises(UserError, match="in parallel"):
+        with pytest.raises(UserError, match=r"layer 0\b.*site resid_mid.*parallel"):
             interp.patch(model, prompts, sites=["resid_mid"])

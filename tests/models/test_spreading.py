@@ -50,9 +50,9 @@ def test_heads_and_a_plan_decide_over_how_many_processes(config, numbers):
 
 
 def test_the_message_names_heads_and_a_number_that_works():
-    with pytest.raises(UserError, match=r"9 attention heads of tiny .* 2 processes; expected 3"):
+    with pytest.raises(UserError, match=r"\b9 attention heads.*tiny.*2 processes.*3\b"):
         check_spread("tiny", LlamaConfig(**HEADS), 2)
-    with pytest.raises(UserError, match=r"models of the type gpt2"):
+    with pytest.raises(UserError, match=r"gpt2\b.*tiny.*tensor_parallel.*--device-map\b"):
         check_spread("tiny", GPT2Config(), 2)
 
 
@@ -87,14 +87,14 @@ def test_the_number_is_no_part_of_the_identity():
 @pytest.mark.parametrize(
     ("spec", "what"),
     [
-        (Attribute(methods=("input_gradient", "attention")), "the method attention"),
-        (Attribute(methods=("attention_rollout",)), "the method attention_rollout"),
-        (Attribute(methods=("value_weighted_norm",)), "the method value_weighted_norm"),
+        (Attribute(methods=("input_gradient", "attention")), "method attention"),
+        (Attribute(methods=("attention_rollout",)), "method attention_rollout"),
+        (Attribute(methods=("value_weighted_norm",)), "method value_weighted_norm"),
         (Reinitialized(methods=("input_gradient",)), "random weights"),
-        *((Patch(sites=("resid_pre", site)), f"the site {site}") for site in "qkvz"),
-        (Patch(sites=("pattern",)), "the site pattern"),
-        (Patch(backend="nnsight"), "the backend nnsight"),
-        (Activations(sites=("z",)), "the site z"),
+        *((Patch(sites=("resid_pre", site)), f"site {site}") for site in "qkvz"),
+        (Patch(sites=("pattern",)), "site pattern"),
+        (Patch(backend="nnsight"), "backend nnsight"),
+        (Activations(sites=("z",)), "site z"),
         (Edges(), "edges"),
         (Circuits(), "edges"),
     ],
@@ -118,7 +118,7 @@ def test_a_study_with_such_a_stage_is_refused(tmp_path):
         prompts=interp.prompts.source.PromptSource(limit=1),
         loading=Loading(tensor_parallel=2),
     )
-    with pytest.raises(UserError, match="of the stage "):
+    with pytest.raises(UserError, match=r"stage.*tensor_parallel.*\b2\b"):
         job.plan(tmp_path / "run")
 
 
@@ -137,7 +137,7 @@ def test_the_registry_knows_which_methods_read_heads(monkeypatch):
 
 def test_this_process_alone_cannot_hold_a_part(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with pytest.raises(UserError, match=r"2 processes, but this program has 1; .*torchrun"):
+    with pytest.raises(UserError, match=r"tensor_parallel 2\b.*\b2 processes.*\b1\b.*torchrun"):
         interp.load_model(MODEL, device="cpu", tensor_parallel=2)
     with pytest.raises(UserError, match="torchrun"):
         interp.run(Evaluate(), models=MODEL, prompts=some_prompts(1), tensor_parallel=2)
@@ -145,9 +145,9 @@ def test_this_process_alone_cannot_hold_a_part(monkeypatch):
 
 def test_processes_need_names_and_not_loaded_models_or_prompts(tmp_path):
     given = {"tensor_parallel": 2, "out": tmp_path / "run"}
-    with pytest.raises(UserError, match="pass the model's name"):
+    with pytest.raises(UserError, match=r"tensor_parallel 2\b.*model's\b"):
         interp.run(Evaluate(), models=interp.load_model(MODEL), **given)
-    with pytest.raises(UserError, match="tensor_parallel starts other processes"):
+    with pytest.raises(UserError, match=r"tensor_parallel.*processes.*models"):
         interp.run(Evaluate(), models=MODEL, prompts=some_prompts(1), **given)
     assert not (tmp_path / "run").exists()
 
@@ -158,5 +158,5 @@ def test_stored_quantized_weights_are_refused(tmp_path):
     model.tokenizer.save_pretrained(tmp_path)
     model.hf.config.quantization_config = {"quant_method": "bitsandbytes", "load_in_8bit": True}
     model.hf.config.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"quantized .* omit tensor_parallel"):
+    with pytest.raises(UserError, match=r"bitsandbytes 8bit\b.*tensor_parallel$"):
         find_model(str(tmp_path), Loading(tensor_parallel=2))

@@ -89,7 +89,7 @@ def test_what_is_mixed_into_parallel_streams_is_found(kind):
 @pytest.mark.parametrize("kind", PARALLEL)
 def test_parallel_streams_have_no_edges_and_no_norm_before_the_head(kind):
     assert model(kind).anatomy.final_norm is None
-    with pytest.raises(UserError, match="has no edges"):
+    with pytest.raises(UserError, match=r"layer 0\b.*edges.*resid_pre"):
         interp.edges(model(kind), prompts())
 
 
@@ -131,7 +131,7 @@ def test_mixers_in_turn_are_read_side_by_side_in_each_pass():
 
 
 def test_mixers_in_turn_have_no_estimates():
-    with pytest.raises(UserError, match="one after another"):
+    with pytest.raises(UserError, match=r"site attn_out.*layer 0\b.*longcat_flash.*estimate"):
         interp.patch(model("longcat_flash"), prompts(), sites=["attn_out"], estimate="gradient")
     found = interp.patch(
         model("longcat_flash"), prompts(), sites=["resid_pre"], estimate="gradient"
@@ -153,7 +153,7 @@ SAME = [("resid_post", 0), ("resid_pre", 1), ("resid_post", 1), ("resid_pre", 2)
 
 
 def test_what_rwkv_returns_is_not_taken_for_attention():
-    with pytest.raises(UserError, match="returns no attention"):
+    with pytest.raises(UserError, match=r"rwkv \(rwkv, eager\).*--methods input_gradient"):
         interp.attribute(model("rwkv"), prompts(), methods=["attention"])
 
 
@@ -186,5 +186,5 @@ def test_positions_that_begin_behind_the_padding_index_are_left_to_the_model():
 
 @pytest.mark.parametrize("kind", ["florence2", "pix2struct", "pp_formulanet"])
 def test_encoders_of_images_are_refused_at_once(kind):
-    with pytest.raises(UserError, match="about an image"):
+    with pytest.raises(UserError, match=r"ForConditionalGeneration.*image"):
         model(kind)

@@ -1,3 +1,4 @@
+import re
 import time
 
 import pytest
@@ -47,32 +48,38 @@ def test_the_list_of_tensors_is_whole(saved):
 @pytest.mark.parametrize("name", TENSORS)
 def test_no_tensor_may_be_missing(saved, name):
     rewrite(saved, without(name))
-    with pytest.raises(UserError, match=rf"lack {name}, which would be initialized at random"):
+    with pytest.raises(UserError, match=rf"\b{name}\b.*random"):
         load(saved)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without(*TENSORS), "its weights are 0 tensors"),
-        (without(*TENSORS[2:]), "and 16 more, which would be"),
+        (without(*TENSORS), r"num_hidden_layers = 2\b.*\b0 tensors"),
+        (
+            without(*TENSORS[2:]),
+            r"model\.layers\.0\.input_layernorm\.weight.*\b16\b.*random",
+        ),
         (without(*TENSORS[3:6]), "input_layernorm.weight, model.layers.0.mlp.down"),
-        (lambda own: {f"module.{key}": value for key, value in own.items()}, "and 18 more"),
+        (
+            lambda own: {f"module.{key}": value for key, value in own.items()},
+            r"lm_head\.weight.*\b18\b.*random",
+        ),
         (
             lambda own: own | {"model.norm.weight": own["model.norm.weight"][:5].clone()},
-            r"model.norm.weight of .* has the shape \(5,\), but the configuration requires \(32,\)",
+            r"model\.norm\.weight.*\(5,\).*\(32,\)",
         ),
         (
             with_also(model__layers__0__self_attn__q_proj__bias=torch.zeros(32)),
-            "hold model.layers.0.self_attn.q_proj.bias, which .* would ignore",
+            r"model\.layers\.0\.self_attn\.q_proj\.bias.*ignore",
         ),
         (
             with_also(model__layers__1__self_attn__q_norm__weight=torch.zeros(8)),
-            "hold model.layers.1.self_attn.q_norm.weight",
+            r"model\.layers\.1\.self_attn\.q_norm\.weight.*ignore",
         ),
         (
             with_also(model__embed_tokens__weight_scale=torch.zeros(1)),
-            "hold model.embed_tokens.weight_scale",
+            r"model\.embed_tokens\.weight_scale.*ignore",
         ),
     ],
 )
@@ -85,16 +92,16 @@ def test_weights_of_another_model_are_refused(saved, change, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_hidden_layers": 3}, "lack model.layers.2.input_layernorm.weight"),
-        ({"num_hidden_layers": 1}, "hold model.layers.1.input_layernorm.weight"),
-        ({"num_hidden_layers": 0}, "hold model.layers.0.input_layernorm.weight"),
+        ({"num_hidden_layers": 3}, r"model\.layers\.2\.input_layernorm\.weight.*random"),
+        ({"num_hidden_layers": 1}, r"model\.layers\.1\.input_layernorm\.weight.*ignore"),
+        ({"num_hidden_layers": 0}, r"model\.layers\.0\.input_layernorm\.weight.*ignore"),
         (
             {"intermediate_size": 65},
-            r"has the shape \(32, 64\), but the configuration requires \(32, 65\)",
+            r"down_proj\.weight.*\(32, 64\).*\(32, 65\)",
         ),
-        ({"model_type": "qwen3"}, "lack model.layers.0.self_attn.k_norm.weight"),
-        ({"model_type": "gpt2"}, "lack transformer.h.0"),
-        ({"attention_bias": True}, "lack model.layers.0.self_attn.k_proj.bias"),
+        ({"model_type": "qwen3"}, r"model\.layers\.0\.self_attn\.k_norm\.weight.*random"),
+        ({"model_type": "gpt2"}, r"transformer\.h\.0\b.*random"),
+        ({"attention_bias": True}, r"model\.layers\.0\.self_attn\.k_proj\.bias.*random"),
     ],
 )
 def test_another_configuration_is_refused(saved, settings, message):
@@ -114,7 +121,7 @@ def test_a_tied_unembedding_need_not_be_stored(saved):
 def test_what_takes_no_part_in_answers_is_told(saved):
     rewrite(saved, with_also(mtp__norm__weight=torch.ones(3), v_head__weight=torch.ones(3)))
     (note,) = load(saved).notes
-    assert note.endswith("hold mtp.norm.weight, v_head.weight, which the model ignores")
+    assert re.search(r"\bmtp\.norm\.weight, v_head\.weight.*ignores$", note)
 
 
 @pytest.mark.parametrize("name", ["rotary_emb__inv_freq", "attention__masked_bias"])
@@ -128,7 +135,7 @@ def test_counted_heads_after_the_layers_are_told(saved):
     rewrite(saved, with_also(model__layers__2__eh_proj__weight=torch.ones(3)))
     assert len(load(saved).notes) == 1
     rewrite(saved, with_also(model__layers__3__eh_proj__weight=torch.ones(3)))
-    with pytest.raises(UserError, match=r"hold model.layers.3.eh_proj.weight"):
+    with pytest.raises(UserError, match=r"model\.layers\.3\.eh_proj\.weight.*ignore"):
         load(saved)
 
 
@@ -150,17 +157,17 @@ def test_the_refusal_is_the_only_report(saved, capfd):
         ({"num_hidden_layers": 10**20}, "specifies num_hidden_layers = 1e[+]20"),
         ({"num_hidden_layers": 10**7}, "specifies num_hidden_layers = 1e[+]07"),
         ({"num_hidden_layers": 1e20}, "config.json"),
-        ({"num_labels": 10**8}, "specifies num_labels = 1e[+]08, but its weights have no tensor"),
+        ({"num_labels": 10**8}, r"config\.json.*num_labels = 1e\+08\b.*\b700\b"),
         ({"model_type": "qwen2", "num_hidden_layers": 10**8}, "specifies num_hidden_layers"),
-        ({"hidden_size": 10**7}, "specifies a model of .* parameters"),
+        ({"hidden_size": 10**7}, r"parameters.*\b63,392\b"),
         ({"hidden_size": 10**20}, "config.json"),
-        ({"intermediate_size": 10**12}, "specifies a model of .* parameters"),
-        ({"vocab_size": 10**12}, "specifies a model of .* parameters"),
+        ({"intermediate_size": 10**12}, r"parameters.*\b63,392\b"),
+        ({"vocab_size": 10**12}, r"parameters.*\b63,392\b"),
         ({"model_type": "mixtral", "num_local_experts": 10**9}, "specifies num_local_experts"),
         (
             {"model_type": "gptj", "max_position_embeddings": 10**9, "vocab_size": 700, "n_embd": 4}
             | {"n_layer": 1, "n_head": 1, "rotary_dim": 4},
-            "requires tables of",
+            r"tables.*\b30 GiB\b",
         ),
     ],
 )
@@ -177,7 +184,7 @@ def test_a_configuration_without_sizes_is_refused_at_once(saved, model_type):
     """Its defaults are those of a model with billions of parameters."""
     (saved / "config.json").write_text(f'{{"model_type": "{model_type}"}}')
     start = time.monotonic()
-    with pytest.raises(UserError, match="do not belong together"):
+    with pytest.raises(UserError, match=r"parameters.*\b63,392\b"):
         interp.load_model(str(saved), device="cpu")
     assert time.monotonic() - start < 30
 
@@ -193,7 +200,7 @@ def test_a_long_context_is_none_of_the_weights_business(saved):
 )
 def test_layers_that_see_a_window_need_its_size(saved, kind, size):
     configure(saved, layer_types=[kind, "full_attention"])
-    with pytest.raises(UserError, match=f"layers of {kind} but no {size}"):
+    with pytest.raises(UserError, match=rf"\b{kind}\b.*\b{size}\b"):
         interp.load_model(str(saved), device="cpu")
     configure(saved, **{size: 16})
     assert interp.load_model(str(saved), device="cpu")

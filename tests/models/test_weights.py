@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import logging
+import re
 from importlib.util import find_spec
 from inspect import signature
 from types import SimpleNamespace
@@ -80,7 +81,7 @@ def test_without_quantization_none_is_asked_for(asked):
 
 
 def test_an_unknown_quantization_is_refused():
-    with pytest.raises(UserError, match="expected one of 8bit, 4bit"):
+    with pytest.raises(UserError, match=r"'2bit'.*\b8bit, 4bit\b"):
         interp.load_model(DEFAULT, device="cpu", quantization="2bit")
 
 
@@ -97,7 +98,7 @@ def test_a_quantized_checkpoint_is_not_quantized_again(asked, tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match=r"quantized already \(gptq\)"):
+    with pytest.raises(UserError, match=r"\(gptq\).*'4bit'"):
         interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
 
 
@@ -128,7 +129,7 @@ def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
     loading = Loading()
     assert load_for_run(find_model(DEFAULT, loading), loading, ComputeOptions(threads=1)) is model
     logging.getLogger("bitsandbytes.autograd").warning("inputs will be cast")
-    assert capsys.readouterr().err == "the weights of some/model are quantized: bitsandbytes 8bit\n"
+    assert re.fullmatch(r".*some/model.*: bitsandbytes 8bit\n", capsys.readouterr().err)
     assert not caplog.records
 
 
@@ -167,7 +168,7 @@ def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(tmp_path):
     model = make_tiny("llama", byte_level())
     model.hf.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match=r"multiple of 64: .*q_proj has 32; load it in 8"):
+    with pytest.raises(UserError, match=r"\b64: .*q_proj.*\b32\b.*\b8bit\b"):
         interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
     interp.load_model(str(tmp_path), device="cpu", quantization="8bit")
 
@@ -224,7 +225,7 @@ def test_patching_is_the_same_with_a_layer_offloaded(tmp_path, prompts):
 
 def test_patching_refuses_an_offloaded_unembedding(tmp_path, prompts):
     placed = place(make_tiny("llama", byte_level()), PLACES["all on disk"], tmp_path)
-    with pytest.raises(UserError, match="is offloaded"):
+    with pytest.raises(UserError, match=r"tiny llama.*offloaded.*--quantization"):
         interp.patch(placed, prompts[:2], sites=["resid_pre"])
 
 
@@ -234,10 +235,10 @@ WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a G
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("meta", "device 'meta' cannot be used"),
-        ("gpu", "device 'gpu' cannot be used: no such device; expected cpu"),
-        ("", "device '' cannot be used"),
-        pytest.param("cuda", "device 'cuda' cannot be used", marks=WITHOUT_GPU),
+        ("meta", r"device 'meta'.*\bcpu.*cuda:1\b"),
+        ("gpu", r"device 'gpu'.*\bcpu.*cuda:1\b"),
+        ("", r"device ''.*\bcpu.*cuda:1\b"),
+        pytest.param("cuda", r"device 'cuda'.*\bcpu.*cuda:1\b", marks=WITHOUT_GPU),
     ],
 )
 def test_devices_that_there_are_not(device, message):
@@ -253,14 +254,14 @@ def test_a_device_that_there_is():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "meta"}, "unknown device 'meta'"),
-        ({"device": ""}, "unknown device ''"),
-        pytest.param({"device": "gpu"}, "device 'cuda' cannot be used", marks=WITHOUT_GPU),
-        ({"device_map": "everywhere"}, "unknown device map 'everywhere'; expected one of auto"),
-        ({"device": "cpu", "device_map": "auto"}, "expected one of them"),
-        ({"quantization": "2bit"}, "unknown quantization '2bit'"),
-        ({"dtype": "int8"}, "unknown dtype 'int8'"),
-        ({"speed": 2}, "unknown option 'speed'; expected one of device"),
+        ({"device": "meta"}, r"device 'meta'.*\bcpu, cuda, mps, xpu\b"),
+        ({"device": ""}, r"device ''.*\bcpu, cuda, mps, xpu\b"),
+        pytest.param({"device": "gpu"}, r"device 'cuda'.*\bcpu.*cuda:1\b", marks=WITHOUT_GPU),
+        ({"device_map": "everywhere"}, r"device map 'everywhere'.*auto, balanced"),
+        ({"device": "cpu", "device_map": "auto"}, r"device 'cpu'.*device_map 'auto'"),
+        ({"quantization": "2bit"}, r"quantization '2bit'.*\b8bit, 4bit\b"),
+        ({"dtype": "int8"}, r"dtype 'int8'.*float32, bfloat16\b"),
+        ({"speed": 2}, r"option 'speed'.*device, dtype"),
     ],
 )
 def test_a_model_is_not_loaded_in_ways_that_there_are_not(options, message):
@@ -275,14 +276,14 @@ def test_what_load_model_takes_is_documented():
     assert parameters["dtype"].default == "auto"
     arguments, _, errors = interp.load_model.__doc__.partition("\n\nRaises:")
     assert "name: hub name" in arguments
-    assert "dtype: float32, bfloat16, float16, float64 (or fp32 ...)" in arguments
+    assert "float32, bfloat16, float16, float64" in arguments
     assert "**options" not in arguments
     assert "UserError" in errors
 
 
 def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
     assert main(["evaluate", "--device", "xpu", "--model", "./none"]) == 2
-    assert "device 'xpu' cannot be used" in capsys.readouterr().err
+    assert re.search("device 'xpu'", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

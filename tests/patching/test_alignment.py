@@ -73,9 +73,9 @@ def test_the_last_token_is_never_shared():
 
 def test_refused_pairs_are_listed_with_their_first_difference():
     pairs = [(tokens("in Ghana."), tokens("in Peru."))] * 7
-    with pytest.raises(UserError, match=r"\b7 pairs .*pair 1 \(9 and 8 tokens, .*token 3\)"):
+    with pytest.raises(UserError, match=r"^7 pairs.*pair 1 \(9\b.*\b8 tokens.*token 3\)"):
         check_alignments(pairs, "all")
-    with pytest.raises(UserError, match="and 2 more"):
+    with pytest.raises(UserError, match=r"token 3\)[^()]*\b2\b"):
         check_alignments(pairs, "all")
     check_alignments(pairs, "last")
 

@@ -119,7 +119,10 @@ def test_only_the_site_that_would_be_wrong_is_refused(monkeypatch):
         new = interp.Model("new", model.hf, model.tokenizer)
         for site in ("resid_mid", "attn_out", "mlp_out"):
             for options in ({}, {"estimate": "gradient"}):
-                with pytest.raises(interp.UserError, match=f"its {site} would be wrong"):
+                with pytest.raises(
+                    interp.UserError,
+                    match=rf"\(brand_new\).*\b{site}\b.*--backend transformer-lens",
+                ):
                     interp.patch(new, some_prompts(1), sites=[site], **options)
         result = interp.patch(new, some_prompts(1), sites=["resid_pre", "z"], layers=[1])
         assert result.patches["effect"].abs().max() > 1e-3
@@ -138,7 +141,7 @@ def test_only_the_site_that_would_be_wrong_is_refused(monkeypatch):
 )
 def test_patterns_are_refused_where_heads_give_something_else(kind, changes):
     model = other_model(kind, **changes)
-    with pytest.raises(interp.UserError, match=rf"tiny {kind} .*site pattern would be wrong"):
+    with pytest.raises(interp.UserError, match=rf"tiny {kind} .*site pattern.*\bz\b"):
         interp.patch(model, some_prompts(1), sites=["pattern"])
     assert not interp.patch(model, some_prompts(1), sites=["z"], layers=[1]).patches.empty
 

@@ -182,5 +182,5 @@ def test_rankings_are_nested_and_end_in_the_same_set():
     "options", [{"sites": ["z", "pattern"]}, {"backend": "nnsight"}], ids=["pattern", "backend"]
 )
 def test_what_sets_cannot_do_is_refused(options):
-    with pytest.raises(UserError, match=r"sets of cells .*natively"):
+    with pytest.raises(UserError, match=r"cells.*pattern; .*backend \w+\b.*sites"):
         interp.patch(tiny_model("llama"), some_prompts(1), sets=True, **options)

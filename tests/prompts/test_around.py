@@ -85,10 +85,10 @@ def test_what_is_around_is_part_of_the_identity(prompts, asked):
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ({"shots": 1}, "has demonstrations of its own"),
-        ({"system_prompt": "Be brief."}, "has its own system"),
-        ({"answer_prefix": "So:"}, "has its own answer prefix, 'Then'"),
-        ({"instruction": "Read."}, "has an instruction of its own"),
+        ({"shots": 1}, r"'1/follows'.*demonstrations"),
+        ({"system_prompt": "Be brief."}, r"'1/follows'.*system prompt, 'You reason\.'"),
+        ({"answer_prefix": "So:"}, r"'1/follows'.*answer prefix, 'Then'"),
+        ({"instruction": "Read."}, r"'1/follows'.*instruction"),
     ],
 )
 def test_what_a_prompt_has_is_not_replaced(asked, problem):
@@ -106,9 +106,9 @@ def test_what_a_prompt_has_is_not_replaced(asked, problem):
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ({"instruction": " "}, "instruction is ' '"),
-        ({"system_prompt": ""}, "system_prompt is ''"),
-        ({"answer_prefix": "So: "}, "without white space at its ends"),
+        ({"instruction": " "}, r"instruction.*' '"),
+        ({"system_prompt": ""}, r"system_prompt.*''"),
+        ({"answer_prefix": "So: "}, r"'So: '.*white space"),
         ({"answer_prefix": "So\u200b"}, "invisible character U\\+200B"),
     ],
 )
@@ -133,7 +133,7 @@ def marked(text):
 def test_answers_of_other_kinds_are_written_if_they_would_be_judged_right(prompts, answer, shown):
     asked = PromptSet.of([replace(prompt, answer=answer) for prompt in prompts])
     if shown is None:
-        with pytest.raises(UserError, match="cannot be written as a demonstration"):
+        with pytest.raises(UserError, match=r"'3/follows', '(12|yes)'.*demonstration"):
             interp.with_messages(asked, shots=1)
     else:
         first = interp.with_messages(asked, shots=1)[0]
@@ -147,7 +147,7 @@ def test_options_put_around_what_the_call_does(tmp_path):
     source = PromptSource(data=str(file), **asked)
     called = asked | {"instruction": "Read.\nSay."}
     assert list(source.load()) == list(interp.with_messages(interp.read_pairs(file), **called))
-    with pytest.raises(UserError, match="seed of shots, but no shots"):
+    with pytest.raises(UserError, match=r"seed.*--shots"):
         PromptSource(shots_seed=1)
     for wrong in ({"shots": 65}, {"instruction": " "}, {"answer_prefix": "\x00"}):
         with pytest.raises(UserError):

@@ -66,10 +66,10 @@ def test_a_file_without_a_header_has_the_columns_that_it_is_said_to(tmp_path):
         assert [row.where for row in read] == [f"{source}, line 1", f"{source}, line 2"]
         assert [row.cells["text"] for row in read] == ["one", "two"]
         assert [row.cells.get("more") for row in read] == [more] * 2
-        with pytest.raises(UserError, match="lacks the columns id, text"):
+        with pytest.raises(UserError, match="columns id, text"):
             read_rows(source, COLUMNS)
     source = written(tmp_path, "a.csv", "1\n2\n")
-    with pytest.raises(UserError, match="lacks the columns text"):
+    with pytest.raises(UserError, match="columns text"):
         read_rows(source, COLUMNS, unnamed=unnamed)
 
 
@@ -95,34 +95,34 @@ def test_rows_say_where_they_stand(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "", "it lacks the columns id, text; it has none"),
-        ("a.csv", "id,text\n", "has no rows"),
-        ("a.csv", "id,text,id\n1,2,3\n", "has the column id twice"),
-        ("a.csv", "id,text\n1,a\n2,b,c\n", "line 3 has 3 cells; expected 2; put a cell with a"),
-        ("a.csv", "Id,Text\n1,a\n", "it has Id, Text. Write the names in lower case"),
-        ("a.csv", "id,text\n1,a\n2\n", "line 3 has 1 cell; expected 2"),
-        ("a.csv", "id|text\n1|a\n", "separated by another character; expected commas"),
-        ("a.csv", "id , text\n1,a\n", "Some names have spaces around them"),
-        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id": 2,', "line 2 is not JSON: "),
-        ("a.csv", 'id,text\n1,"a\n', "line 2: unexpected end of data"),
-        ("a.csv", b"id,text\n1,caf\xe9\n", "it is not in UTF-8"),
-        ("a.json", b'[{"id": "\xff"}]', "it is not in UTF-8"),
-        ("a.json", "[1,2]", "row 1 is 1; expected an object of columns"),
-        ("a.json", "[[1, 2]]", r"row 1 is \[1, 2\]; expected an object"),
-        ("a.json", "[]", "has no rows"),
-        ("a.json", "{}", "it lacks the columns id, text"),
-        ("a.json", "null", "it holds None; expected a list of objects"),
-        ("a.json", '{"id": 1, "text": 2}', "the column id is 1; expected a list of cells"),
-        ("a.json", '[{"id": 1, "text": "a"}, null]', "row 2 is None; expected an object"),
-        ("a.json", '[{"id": [1, 2], "text": "a"}]', r"row 1: id is \[1, 2\], a list; expected"),
-        ("a.json", '[{"id": {}, "text": "a"}]', "row 1: id is {}, a dict; expected text"),
-        ("a.json", "[" * 100_000, "cannot read .*recursion"),
-        ("a.jsonl", '{"id": 1, "text": "a"}\nnull\n', "line 2 is None; expected an object"),
-        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id"\n', "line 2 is not JSON"),
-        ("a.parquet", "PAR1 and nothing more PAR1", "cannot read"),
-        ("a.xlsx", "x", "not a workbook"),
-        ("a.ods", "x", "only .xlsx can be read"),
-        ("a.docx", "x", "expected a file that ends in .csv"),
+        ("a.csv", "", "columns id, text; "),
+        ("a.csv", "id,text\n", r"\ba\.\w+ .*rows"),
+        ("a.csv", "id,text,id\n1,2,3\n", r"column id\b"),
+        ("a.csv", "id,text\n1,a\n2,b,c\n", r'line 3\b.*\b3 cells; .*\b2; .*"quotes"'),
+        ("a.csv", "Id,Text\n1,a\n", r"columns id, text; .*\bId, Text"),
+        ("a.csv", "id,text\n1,a\n2\n", r"line 3.*1 cell.*2\b"),
+        ("a.csv", "id|text\n1|a\n", r"\bid\|text.*commas"),
+        ("a.csv", "id , text\n1,a\n", r"columns id, text; .*\bid , text.*spaces"),
+        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id": 2,', r"line 2\b.*JSON: .*column 10\b"),
+        ("a.csv", 'id,text\n1,"a\n', r"\ba\.csv: line 2: "),
+        ("a.csv", b"id,text\n1,caf\xe9\n", r"\ba\.\w+: .*UTF-8\b"),
+        ("a.json", b'[{"id": "\xff"}]', r"\ba\.\w+: .*UTF-8\b"),
+        ("a.json", "[1,2]", r"\brow 1\b.*\b1; .*object"),
+        ("a.json", "[[1, 2]]", r"\brow 1\b.*\[1, 2\]; .*object"),
+        ("a.json", "[]", r"\ba\.\w+ .*rows"),
+        ("a.json", "{}", "columns id, text"),
+        ("a.json", "null", r"None; .*list.*objects"),
+        ("a.json", '{"id": 1, "text": 2}', r"column id\b.*\b1; .*list"),
+        ("a.json", '[{"id": 1, "text": "a"}, null]', r"\brow 2\b.*None; .*object"),
+        ("a.json", '[{"id": [1, 2], "text": "a"}]', r"\brow 1: id.*\[1, 2\].*list"),
+        ("a.json", '[{"id": {}, "text": "a"}]', r"\brow 1: id.*{}.*dict.*text"),
+        ("a.json", "[" * 100_000, r"\ba\.json.*recursion"),
+        ("a.jsonl", '{"id": 1, "text": "a"}\nnull\n', r"line 2\b.*None; .*object"),
+        ("a.jsonl", '{"id": 1, "text": "a"}\n{"id"\n', r"line 2\b.*JSON: "),
+        ("a.parquet", "PAR1 and nothing more PAR1", r"\ba\.parquet: "),
+        ("a.xlsx", "x", r"\ba\.xlsx.*workbook.*password"),
+        ("a.ods", "x", r"\ba\.ods\b.*\.xlsx"),
+        ("a.docx", "x", r"\ba\.docx; .*\.csv, \.tsv\b"),
     ],
 )
 def test_a_file_that_holds_no_rows_is_refused(tmp_path, name, content, message):
@@ -134,7 +134,7 @@ def test_a_file_that_holds_no_rows_is_refused(tmp_path, name, content, message):
 def test_parquet_with_lists_or_broken_metadata(tmp_path):
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": [[1], [2]], "text": ["a", "b"]}), file)
-    with pytest.raises(UserError, match=r"row 1: id is \[1\], a list"):
+    with pytest.raises(UserError, match=r"\brow 1: id.*\[1\].*list"):
         read_rows(str(file), COLUMNS)
     table = pa.table({"id": ["1"], "text": ["a"]})
     pq.write_table(table.replace_schema_metadata({"pandas": '{"index_columns": ["gone"]}'}), file)
@@ -144,14 +144,14 @@ def test_parquet_with_lists_or_broken_metadata(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("", "the name of the data is empty; expected a .csv"),
-        (" ", "the name of the data is empty"),
-        ("x" * 5000, "no data at 'xxx.*File name too long"),
-        ("a\0b", "no data at"),
-        ("exp:1", "no data at 'exp:1'"),
-        ("http://localhost/data.csv", "no data at 'http"),
-        ("owner/\udcff", "neither a local path nor"),
-        ("/dev/null", "cannot read /dev/null"),
+        ("", r"data.*\.csv, \.tsv\b.*\bhub"),
+        (" ", r"data.*\.csv, \.tsv\b.*\bhub"),
+        ("x" * 5000, r"'x+\.\.\.x+' \(\w"),
+        ("a\0b", r"'a\\x00b'"),
+        ("exp:1", r"'exp:1'.*\.csv, \.tsv\b"),
+        ("http://localhost/data.csv", r"'http\S+'.*\.csv, \.tsv\b"),
+        ("owner/\udcff", r"'owner/.udcff'.*path"),
+        ("/dev/null", r"/dev/null; .*\.csv, \.tsv\b"),
     ],
 )
 def test_names_of_nothing_are_refused(source, message):
@@ -172,7 +172,7 @@ def test_a_path_is_never_taken_for_an_address(tmp_path, monkeypatch, folder, suf
 def test_only_files_of_a_folder_are_read(tmp_path):
     (tmp_path / "a.csv").mkdir()
     os.mkfifo(tmp_path / "b.csv")
-    with pytest.raises(UserError, match="holds no data file"):
+    with pytest.raises(UserError, match=r"data file.*\.csv, \.tsv\b"):
         read_rows(str(tmp_path), COLUMNS)
     written(tmp_path, "c.csv", "id,text\n1,a\n")
     written(tmp_path, "dataset_info.json", "{}")
@@ -210,7 +210,7 @@ def test_wrong_rows_are_counted_and_the_first_are_told():
     ],
 )
 def test_a_key_that_an_object_has_twice_is_refused(tmp_path, name, content, message):
-    with pytest.raises(UserError, match=rf"{name}: .*'(id|a)' is given twice in one") as told:
+    with pytest.raises(UserError, match=rf"\b{name}: .*'(id|a)'.*object") as told:
         cells(written(tmp_path, name, content))
     assert message in str(told.value)
 
@@ -221,9 +221,7 @@ def test_a_key_that_an_object_has_twice_is_refused(tmp_path, name, content, mess
 )
 def test_half_of_a_character_is_refused(tmp_path, name, row):
     content = json.dumps([row] if name == "a.json" else row)
-    with pytest.raises(
-        UserError, match=r"it holds '\\ud[8f](00|ff)', which is half of a character"
-    ):
+    with pytest.raises(UserError, match=r"JSON.*'\\ud[8f](00|ff)'"):
         cells(written(tmp_path, name, content))
 
 
@@ -231,7 +229,7 @@ def test_a_key_twice_with_one_value_is_read(tmp_path):
     text = '[{"id": "1", "text": "x", "id": "1"}, {"id": "2", "id": "2", "text": "y"}]'
     assert [row["id"] for row in cells(written(tmp_path, "a.json", text))] == ["1", "2"]
     text = text.replace('"id": "2", "text"', '"id": 2, "text"')
-    with pytest.raises(UserError, match="'id' is given twice"):
+    with pytest.raises(UserError, match=r"JSON.*'id'.*line 1\b"):
         cells(written(tmp_path, "a.json", text))
 
 
@@ -247,7 +245,5 @@ def test_a_file_that_is_larger_than_memory_is_not_read(tmp_path, monkeypatch, su
         stream.truncate(2**36)
     free = psutil.virtual_memory()._replace(available=2**30)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
-    with pytest.raises(
-        UserError, match=r"68,719,476,736 bytes, which exceeds the 1,073,741,824 bytes"
-    ):
+    with pytest.raises(UserError, match=r"\b68,719,476,736 bytes.*1,073,741,824 bytes"):
         cells(str(file))

@@ -73,9 +73,9 @@ def test_a_prompt_with_all_of_a_donors_segments_has_the_roles_of_its_own(system)
 def test_segments_that_overlap_are_refused():
     prompt = a_prompt(donors=())
     odd = Prompt("1", prompt.text, {"first": (0, 9), "second": (8, 12)}, yes_no(), "p", "side", {})
-    with pytest.raises(UserError, match="donors replace overlapping segments of prompt 1"):
+    with pytest.raises(UserError, match=r"donors replace overlapping segments.*prompt 1\b"):
         mixed(odd, DONOR)
-    with pytest.raises(UserError, match="has no segment 'second'"):
+    with pytest.raises(UserError, match=r"\b1\b.*segment 'second'"):
         mixed(Prompt("1", "text", {"first": (0, 4)}, yes_no(), "p", "side", {}), DONOR)
 
 
@@ -119,13 +119,13 @@ def test_some_segments_can_be_chosen():
     (narrow,) = with_donors([a_prompt()], count=8, segments=["second"])
     assert narrow.donors[0].segments == {"second": "Kim is."}
     assert mixed(narrow, narrow.donors[0]).text == "Given: Ann runs.Kim is.\nDoes Ann run?"
-    with pytest.raises(UserError, match="have no segment 'third'; they have first, second"):
+    with pytest.raises(UserError, match=r"\b1\b.*segment 'third'.*first, second"):
         with_donors([a_prompt()], count=8, segments=["third"])
 
 
 def test_prompts_without_donors_are_refused():
     prompts = three_options.prompts(seed=0, data=None)
-    with pytest.raises(UserError, match="the prompts of three-options have no donors"):
+    with pytest.raises(UserError, match=r"prompts.*three-options.*donors"):
         with_donors(prompts, count=8)
-    with pytest.raises(UserError, match="prompt 1 has no donors"):
+    with pytest.raises(UserError, match=r"prompt 1.*donors"):
         donors_of(a_prompt(donors=()), "instance")

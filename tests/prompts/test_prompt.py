@@ -20,7 +20,7 @@ def test_composed_spans_cover_their_parts(parts):
 def test_an_unknown_segment_is_refused():
     prompt = a_prompt()
     assert prompt.segment_text("premise1") == "text"
-    with pytest.raises(UserError, match="has no segment 'premise3'; it has premise1"):
+    with pytest.raises(UserError, match=r"\b1\b.*segment 'premise3'.*premise1\b"):
         prompt.segment_text("premise3")
 
 
@@ -33,20 +33,20 @@ def a_prompt(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"id": ""}, "id is '', a str; expected a non-empty string"),
-        ({"id": 7}, "prompt '7': id is 7, an int"),
-        ({"pair_id": None}, "pair_id is None"),
-        ({"side": True}, "side is True"),
-        ({"text": b"text"}, "text is b'text', a bytes"),
-        ({"answer": "Yes"}, "answer is 'Yes', a str; expected a Choice, a Label"),
-        ({"answer": None}, "answer is None, a NoneType"),
-        ({"segments": {"premise1": (0, 5)}}, "segments is .*; expected spans .* 4 characters"),
-        ({"segments": {"premise1": (-1, 2)}}, "segments is .*; expected spans"),
-        ({"segments": {"premise1": (3, 2)}}, "segments is .*; expected spans"),
-        ({"segments": {"premise1": 3}}, "segments is .*; expected spans"),
-        ({"segments": {"premise1": "ab"}}, "segments is .*; expected spans"),
-        ({"segments": [(0, 4)]}, "segments is .*a list; expected spans"),
-        ({"roles": {"entity": (2, 9)}}, "roles is .*; expected spans"),
+        ({"id": ""}, r"\bid.*''.*str.*non-empty string"),
+        ({"id": 7}, r"prompt '7': id.*7.*int\b"),
+        ({"pair_id": None}, r"'1'.*pair_id.*None"),
+        ({"side": True}, r"'1'.*side.*True"),
+        ({"text": b"text"}, r"'1'.*text.*b'text'.*bytes"),
+        ({"answer": "Yes"}, r"'1'.*answer.*'Yes'.*str.*Choice.*Label"),
+        ({"answer": None}, r"'1'.*answer.*None.*NoneType"),
+        ({"segments": {"premise1": (0, 5)}}, r"'1'.*segments.*spans.*4 characters"),
+        ({"segments": {"premise1": (-1, 2)}}, r"'1'.*segments.*spans.*\b4\b"),
+        ({"segments": {"premise1": (3, 2)}}, r"'1'.*segments.*spans.*\b4\b"),
+        ({"segments": {"premise1": 3}}, r"'1'.*segments.*spans.*\b4\b"),
+        ({"segments": {"premise1": "ab"}}, r"'1'.*segments.*spans.*\b4\b"),
+        ({"segments": [(0, 4)]}, r"'1'.*segments.*list.*spans.*\b4\b"),
+        ({"roles": {"entity": (2, 9)}}, r"'1'.*roles.*spans.*\b4\b"),
     ],
 )
 def test_what_would_be_measured_wrongly_is_refused(changes, message):

@@ -206,7 +206,9 @@ def test_a_factor_named_like_another_column_is_refused():
     template = some_prompts(2)
     first, *others = template
     weighed = dataclasses.replace(first, factors={**first.factors, "weight": "heavy"})
-    with pytest.raises(UserError, match="a factor 'weight', which is already a column"):
+    with pytest.raises(
+        UserError, match=r"'RULEBREAKER_0012630_rb/infer-tf'.*factor 'weight'.*column"
+    ):
         made_of([weighed, *others], template).check()
 
 
@@ -290,13 +292,13 @@ def test_a_larger_limit_begins_with_a_smaller_one(full):
 
 
 def test_a_limit_of_nothing_is_refused(full):
-    with pytest.raises(UserError, match="at least one pair"):
+    with pytest.raises(UserError, match=r"limit.*\S; .*pair"):
         full.spread(0)
 
 
 def test_a_limit_of_another_type_is_refused(full, unchecked_types):
     for limit in ("60", 1.5, None):
-        with pytest.raises(UserError, match="at least one pair"):
+        with pytest.raises(UserError, match=r"limit.*\S; .*pair"):
             full.spread(limit)
 
 
@@ -325,9 +327,12 @@ def test_the_hash_depends_on_everything_and_on_nothing_else():
 def test_duplicate_ids_and_single_sides_are_refused():
     template = some_prompts(2)
     prompts = list(template)
-    with pytest.raises(UserError, match="occurs twice"):
+    with pytest.raises(UserError, match="prompt id 'RULEBREAKER_0012630_rb/infer-tf'"):
         made_of([*prompts, prompts[0]], template).check()
-    with pytest.raises(UserError, match="expected one rulebreaker and one non_rulebreaker"):
+    with pytest.raises(
+        UserError,
+        match=r"'RULEBREAKER_0003881/support-yn'.*rulebreaker; .*rulebreaker.*non_rulebreaker",
+    ):
         made_of(prompts[:-1], template).check()
     made_of(prompts, template).check()
 
@@ -341,7 +346,7 @@ def test_the_frame_has_factors_and_spans():
 
 
 def test_an_unknown_system_is_refused():
-    with pytest.raises(UserError, match=r"unknown system 'none'; expected one of .*rulebreakers"):
+    with pytest.raises(UserError, match=r"system 'none'.*rulebreakers"):
         interp.load_prompts("none")
 
 

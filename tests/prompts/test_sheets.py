@@ -82,8 +82,8 @@ def test_the_case_of_a_suffix_makes_no_difference(tmp_path, suffix):
     [
         ("id,text\n1,a,b\n", "a comma"),
         ("id;text\n1;a;b\n", "a semicolon"),
-        ("id,text,\n1,a,b\n", "name each column"),
-        ("sep=,\nid,text\n1\n", "line 3 has 1 cell"),
+        ("id,text,\n1,a,b\n", r"line 2\b.*\b3 cells; .*\b2; .*column"),
+        ("sep=,\nid,text\n1\n", r"line 3.*1 cell.*\b2\b"),
     ],
 )
 def test_a_row_that_does_not_fit_is_refused(tmp_path, content, said):
@@ -135,7 +135,7 @@ def test_one_sheet_of_a_workbook_is_read(tmp_path):
 
 @pytest.mark.parametrize("row", [["1", "a", "b"], ["1", "a", None, "b"]])
 def test_a_cell_beside_the_columns_of_a_workbook_is_refused(tmp_path, row):
-    with pytest.raises(UserError, match="row 2 has"):
+    with pytest.raises(UserError, match=r"\brow 2\b.*\b[34] cells; .*\b2\b"):
         cells(workbook(tmp_path, [*TABLE[:1], row]))
 
 
@@ -153,14 +153,14 @@ def test_a_far_cell_and_a_false_size_cost_no_time(tmp_path):
 def test_a_workbook_that_unpacks_to_much_is_refused(tmp_path, monkeypatch):
     with ZipFile(tmp_path / "a.xlsx", "w", ZIP_DEFLATED) as parts:
         parts.writestr("xl/workbook.xml", b" " * (sheets.MOST_UNPACKED + 1))
-    with pytest.raises(UserError, match="unpacks to 67,108,865 bytes"):
+    with pytest.raises(UserError, match=r"unpacks.*67,108,865 bytes.*\bCSV"):
         cells(tmp_path / "a.xlsx")
 
 
 def test_dates_are_refused(tmp_path):
     import datetime
 
-    with pytest.raises(UserError, match="row 2: text is datetime"):
+    with pytest.raises(UserError, match=r"\brow 2: text.*datetime"):
         cells(workbook(tmp_path, [["id", "text"], ["1", datetime.datetime(2026, 1, 2)]]))
 
 

@@ -1,7 +1,6 @@
 """Demonstrations: which are drawn for a pair, and in which order."""
 
 import itertools
-import re
 from collections import Counter
 from dataclasses import replace
 
@@ -159,7 +158,7 @@ def test_pairs_with_the_same_texts_are_one_cluster():
     for id_, shown in drawn(interp.with_messages(prompts, shots=2)).items():
         own = id_.split("/")[0].removesuffix("-copy")
         assert own not in {one.split("/")[0].removesuffix("-copy") for one in shown}
-    with pytest.raises(UserError, match="of 3 clusters, only 2 neither"):
+    with pytest.raises(UserError, match=r"'p0'.*\b3 shots.*\b3 clusters.*\b2\b.*--shots"):
         interp.with_messages(prompts, shots=3)
 
 
@@ -173,14 +172,14 @@ def test_a_phrasing_is_demonstrated_by_itself():
 
 @pytest.mark.parametrize("shots", [5, 64])
 def test_too_few_clusters_are_told_with_their_numbers(shots):
-    with pytest.raises(UserError, match=f"'p0' cannot have {shots} shots: of 5 clusters, only 4"):
+    with pytest.raises(UserError, match=rf"'p0' .*\b{shots} shots: .*\b5 clusters.*\b4\b"):
         interp.with_messages(interp.read_pairs(rows(5)), shots=shots)
 
 
 @pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize("shots", [-1, 65, 2.0, "2", True and 10**9])
 def test_what_is_no_number_of_demonstrations_is_refused(shots):
-    with pytest.raises(UserError, match=re.escape("shots is")):
+    with pytest.raises(UserError, match=rf"^shots .*\b{shots}\b.*\b64$"):
         interp.with_messages(interp.read_pairs(rows(3)), shots=shots)
 
 

@@ -79,15 +79,24 @@ def with_template(template, /, **chat):
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
-        ("{{ messages[0]['content'] | upper }}", "changes the message"),
-        ("{{ messages[0]['content'] ~ messages[0]['content'] }}", "repeats the message"),
-        ("{{ range(10000) | random }} {{ messages[0]['content'] }}", "a different frame each time"),
-        ("{{ raise_exception('system prompt required') }}", "cannot write a single user message"),
-        ("{{ 'x' * 200000 }}{{ messages[0]['content'] }}", "200,000 characters around a message"),
-        ("{{ 9 ** 99999999 }}{{ messages[0]['content'] }}", "raises a number to a power"),
+        ("{{ messages[0]['content'] | upper }}", r"chat template.*segments"),
+        (
+            "{{ messages[0]['content'] ~ messages[0]['content'] }}",
+            r"chat template.*segments",
+        ),
+        (
+            "{{ range(10000) | random }} {{ messages[0]['content'] }}",
+            r"chat template.*reproducible",
+        ),
+        (
+            "{{ raise_exception('system prompt required') }}",
+            r"chat template.*user message: system prompt",
+        ),
+        ("{{ 'x' * 200000 }}{{ messages[0]['content'] }}", r"\b200,000 characters.*\b100,000\b"),
+        ("{{ 9 ** 99999999 }}{{ messages[0]['content'] }}", r"chat template.*power"),
         (
             "{{ 'x' * 9_999_999_999 }}{{ messages[0]['content'] }}",
-            "contains the number 9_999_999_999",
+            r"\b9_999_999_999\b.*\b1,000,000\b",
         ),
     ],
 )
@@ -100,7 +109,7 @@ def test_a_template_that_takes_for_ever_is_refused(goose, monkeypatch):
     monkeypatch.setattr(chat_template, "RENDER_SECONDS", 0.2)
     loops = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     start = time.process_time()
-    with pytest.raises(UserError, match=r"takes more than 0\.2 s"):
+    with pytest.raises(UserError, match=r"\b0\.2 s\b"):
         write_chat(goose, with_template(loops + "{{ messages[0]['content'] }}"))
     assert time.process_time() - start < 5
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
@@ -112,7 +121,7 @@ def test_a_template_that_was_stopped_is_not_tried_again(goose, monkeypatch):
     model = with_template(squares + "{% endfor %}{{ messages[0]['content'] }}")
     for _ in range(5):
         start = time.process_time()
-        with pytest.raises(UserError, match="takes more than"):
+        with pytest.raises(UserError, match=r"\b0\.2 s\b"):
             write_chat(goose, model)
     assert time.process_time() - start < 0.1
 
@@ -175,7 +184,7 @@ def test_half_characters_are_refused(goose):
 
 def test_a_template_that_treats_one_message_otherwise_fails_that_prompt(goose):
     template = "{{ messages[0]['content'] | replace('goose', 'duck') }}"
-    with pytest.raises(UserError, match=f"changes the message of prompt {goose.id}"):
+    with pytest.raises(UserError, match=rf"chat template.*message.*{goose.id}\b"):
         write_chat(goose, with_template(template))
 
 
@@ -226,7 +235,7 @@ def test_a_system_prompt_stands_before_the_message(goose):
 
 
 def test_a_system_prompt_that_nothing_writes_is_refused(goose):
-    with pytest.raises(UserError, match="does not write a system prompt"):
+    with pytest.raises(UserError, match=r"chat template.*system prompt; .*system prompt"):
         write_chat(goose, with_template("{{ messages[-1]['content'] }}", system="Think."))
 
 
@@ -249,7 +258,7 @@ def test_without_a_template_a_system_prompt_is_a_paragraph_as_that_of_a_row(goos
     nothing = dataclasses.replace(plain, chat=ChatFormat(template=template, system=" "))
     assert write_chat(goose, nothing).text == goose.text
     both = dataclasses.replace(goose, messages=Messages("Think."))
-    with pytest.raises(UserError, match="expected only one"):
+    with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*system message.*system prompt"):
         write_chat(both, dataclasses.replace(plain, chat=ChatFormat(system="Guess.")))
 
 

@@ -22,7 +22,7 @@ from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
 PROMPTS = list(with_donors(some_prompts(1), count=2))
-SECOND = "first in model.layers.1.mlp.down_proj.weight"
+SECOND = r"model\.layers\.1\.mlp\.down_proj\.weight"
 
 
 def damaged(number=math.nan):
@@ -52,7 +52,7 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_every_call_names_the_first_weights_that_are_not_finite(call, number):
-    with pytest.raises(UserError, match=f"weights contain such numbers, {SECOND}"):
+    with pytest.raises(UserError, match=rf"weights.*{SECOND}"):
         CALLS[call](damaged(number), PROMPTS)
 
 
@@ -60,7 +60,7 @@ def test_where_weights_are_finite_the_first_module_is_named():
     model = make_tiny("llama", byte_level())
     with torch.no_grad():
         model.hf.model.layers[1].mlp.up_proj.weight.fill_(3e38)
-    first = r"its weights are finite, but model\.layers\.1\.mlp\.up_proj \(Linear\) is the first"
+    first = r"finite.*model\.layers\.1\.mlp\.up_proj \(Linear\)"
     with pytest.raises(UserError, match=first):
         interp.evaluate(model, PROMPTS)
 
@@ -69,7 +69,7 @@ def test_what_float16_cannot_hold_is_said_to_be_its_fault():
     model = make_tiny("llama", byte_level(), dtype=torch.float16)
     with torch.no_grad():
         model.hf.model.layers[0].mlp.up_proj.weight.fill_(6e4)
-    with pytest.raises(UserError, match=r"65,504.*--dtype bfloat16 or float32"):
+    with pytest.raises(UserError, match=r"\b65,504\b.*--dtype bfloat16\b.*float32\b"):
         check_finite(model, tokenize(model, PROMPTS[:1])[0])
 
 
@@ -100,7 +100,7 @@ def test_the_command_line_and_the_doctor_name_the_weights(tmp_path, capsys):
     options = ["--model", str(tmp_path / "m"), "--device", "cpu", "--limit", "4"]
     assert main(["evaluate", *options, "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err
-    assert "8 of 8 prompts" in told
+    assert re.search(r"\b8 of 8\b", told)
     assert SECOND in told
     assert main(["doctor", *options]) == 2
     told = capsys.readouterr().err

@@ -114,25 +114,25 @@ def test_a_space_of_the_templates_own_turn_comes_before_the_prefix(prompt):
 
 def test_what_a_template_does_not_write_is_refused(prompt):
     shown = behind(prompt, Messages(demonstrations=SHOWN))
-    with pytest.raises(UserError, match=r"not write .*user .*grass green"):
+    with pytest.raises(UserError, match=r"user message.*'Is grass green\?'"):
         write_chat(shown, in_style(template="{{ messages[-1]['content'] }}"))
-    with pytest.raises(UserError, match=r"does not write the system"):
+    with pytest.raises(UserError, match=r"system message.*'Think\.'"):
         write_chat(
             behind(prompt, Messages("Think.")), in_style(template="{{ messages[-1]['content'] }}")
         )
     refusing = "{{ raise_exception('no system') if messages[0]['role'] == 'system' }}"
-    with pytest.raises(UserError, match=r"roles system, user: no system"):
+    with pytest.raises(UserError, match=r"roles system, user.*system"):
         write_chat(behind(prompt, Messages("Think.")), in_style(template=refusing + TEMPLATE))
 
 
 def test_two_system_prompts_are_refused(prompt):
-    with pytest.raises(UserError, match=f"{prompt.id} has its own system message"):
+    with pytest.raises(UserError, match=f"{prompt.id} .*\\bsystem message\\b"):
         write_chat(behind(prompt, Messages("One.")), in_style(template=TEMPLATE, system="Other."))
 
 
 @pytest.mark.parametrize("make", [lambda: classifier("roberta"), lambda: text_to_text("t5")])
 def test_other_kinds_read_the_text_alone(make, prompt):
-    with pytest.raises(UserError, match=f"only the text of prompt {prompt.id}"):
+    with pytest.raises(UserError, match=f"prompt {prompt.id}; .*\\banswer prefix\\b"):
         write_chat(behind(prompt, MESSAGES), make())
     assert write_chat(prompt, make()).text == prompt.text
 
@@ -140,9 +140,9 @@ def test_other_kinds_read_the_text_alone(make, prompt):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"system": " "}, "expected a non-empty string"),
-        ({"demonstrations": (Demonstration("Is it?", ""),)}, "expected a non-empty string"),
-        ({"answer_prefix": "Answer: "}, "without white space at its ends"),
+        ({"system": " "}, r"message.*' ?'; "),
+        ({"demonstrations": (Demonstration("Is it?", ""),)}, r"message.*' ?'; "),
+        ({"answer_prefix": "Answer: "}, r"'Answer: '.*white space"),
     ],
 )
 def test_messages_that_would_be_read_wrongly_are_refused(arguments, problem):
@@ -286,14 +286,14 @@ def test_messages_that_cannot_be_located_are_refused(end, prompt):
         + "{% endif %}{% endfor %}"
     )
     shown = behind(prompt, Messages(demonstrations=(Demonstration("Is it?", "YES"),)))
-    with pytest.raises(UserError, match="changes or repeats a message before the prompt"):
+    with pytest.raises(UserError, match=r"chat template.*message.*segment"):
         tokenize(in_style(template=template), [shown])
 
 
 @pytest.mark.parametrize("name", ["shot1", "system_prompt", "answer_prefix"])
 def test_a_segment_cannot_have_the_name_of_a_message(name, prompt):
     own = dataclasses.replace(behind(prompt, MESSAGES), segments={name: (0, 5)}, roles={})
-    with pytest.raises(UserError, match=f"segment or role '{name}', the name of a message"):
+    with pytest.raises(UserError, match=f"'{name}'"):
         tokenize(in_style(template=TEMPLATE), [own])
 
 

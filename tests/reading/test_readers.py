@@ -217,7 +217,7 @@ def test_attention_is_that_of_the_token_that_answers(kind, attn, few):
 
 def test_an_encoder_whose_head_reads_an_unknown_token_tells_no_attention(few):
     model = classifier(other_kinds.UNMAPPED_CLASSIFIER)
-    with pytest.raises(UserError, match=r"unknown.*--methods input_gradient"):
+    with pytest.raises(UserError, match=r"deberta-v2\b.*bert, roberta.*--methods input_gradient"):
         interp.attribute(model, few, methods=["attention"])
     table = interp.attribute(model, few, methods=["input_gradient"]).segment_scores
     assert (table["error"] == "").all()
@@ -310,7 +310,7 @@ def test_a_decoder_begins_alike_whatever_words_its_tokenizer_knows(kind, unknown
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 def test_an_option_of_unknown_words_is_refused(kind):
-    with pytest.raises(UserError, match=rf"'Yes' .*{kind}.*for unknown words"):
+    with pytest.raises(UserError, match=rf"'Yes'.*\b{kind}\b.*unknown words"):
         fixed_answers(lower_case(kind, unknown=True), AnswerOption("Yes", ("YES",)))
 
 
@@ -329,7 +329,7 @@ def test_a_target_is_what_the_tokenizer_adds_and_its_own_tokens(kind, unknown, t
 def test_a_tokenizer_that_writes_no_target_is_refused():
     model = lower_case("t5", unknown=False)
     model.tokenizer.backend_tokenizer.normalizer = normalizers.Replace(Regex("."), "")
-    with pytest.raises(UserError, match="is a target by itself"):
+    with pytest.raises(UserError, match=r"tokenizer.*tiny t5\b.*target"):
         decoder_prefix(model)
 
 
@@ -345,7 +345,7 @@ def test_an_option_is_a_class_by_its_name():
 def test_options_of_one_class_are_refused(few):
     both = AnswerOption("Yes", ("Yes",)), AnswerOption("yes", ("yes",))
     same = dataclasses.replace(few[0], answer=Choice.between(*both, gold=True))
-    with pytest.raises(UserError, match=r"'Yes' and 'yes' .*token 'YES'"):
+    with pytest.raises(UserError, match=r"'Yes'.*'yes'.*'YES'"):
         interp.evaluate(classifier("roberta"), [same])
 
 
@@ -367,7 +367,7 @@ def test_a_classifier_without_its_head_is_refused(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     config["architectures"] = ["RobertaForSequenceClassification"]
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match="lack classifier"):
+    with pytest.raises(UserError, match=r"classifier\.dense\.bias.*random"):
         interp.load_model(str(tmp_path), device="cpu")
 
 
@@ -375,12 +375,12 @@ def test_models_that_answer_nothing_are_refused():
     from transformers import GPT2ForSequenceClassification, RobertaForMaskedLM, RobertaModel
 
     model = classifier("roberta")
-    with pytest.raises(UserError, match=r"RobertaModel has no head"):
+    with pytest.raises(UserError, match=r"RobertaModel.*sequence classifier"):
         interp.Model("headless", RobertaModel(model.hf.config), model.tokenizer)
-    with pytest.raises(UserError, match="fills masks and cannot answer"):
+    with pytest.raises(UserError, match=r"RobertaForMaskedLM.*sequence classifier"):
         interp.Model("masked", RobertaForMaskedLM(model.hf.config), model.tokenizer)
     gpt2 = tiny_model("gpt2")
-    with pytest.raises(UserError, match="is a classifier built on a decoder"):
+    with pytest.raises(UserError, match=r"GPT2ForSequenceClassification.*decoder.*BERT"):
         interp.Model("gpt2", GPT2ForSequenceClassification(gpt2.hf.config), gpt2.tokenizer)
 
 
@@ -393,7 +393,7 @@ def test_what_only_causal_models_have_is_refused(kind, few):
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
 def test_what_libraries_cannot_do_for_a_kind_is_refused(kind, few):
     model = model_of(kind)
-    with pytest.raises(UserError, match="DeepLift has no rule"):
+    with pytest.raises(UserError, match=r"DeepLift.*tiny \w+\b.*captum:occlusion"):
         interp.attribute(model, few, methods=["captum:deep_lift"])
 
 
@@ -418,7 +418,7 @@ def test_a_classifier_without_a_class_for_each_option_is_refused(classes, tmp_pa
 
 
 def test_patching_a_text_to_text_model_is_refused(few):
-    with pytest.raises(UserError, match=r"text-to-text model .*'t5' .*inspected"):
+    with pytest.raises(UserError, match=r"text-to-text model.*'t5'.*--methods input_gradient"):
         interp.patch(text_to_text("t5"), few)
 
 

@@ -119,16 +119,16 @@ def test_sentences_are_segments_after_the_prompts_own(family, prompt):
 
 def test_a_thought_belongs_to_the_data_and_to_a_models_way_of_reading(prompt):
     thought = Thought("<think>\n", (SAID,), "\n</think>\n\n")
-    with pytest.raises(UserError, match="reads answers without one"):
+    with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*thought.*tiny llama"):
         tokenize(thinking_model(QWEN3), [dataclasses.replace(prompt, thought=thought)])
     open_end = dataclasses.replace(thought, ended=False)
     model = thinking_model(QWEN3, thinking="on")
-    with pytest.raises(UserError, match="has no end"):
+    with pytest.raises(UserError, match=r"tiny llama.*RULEBREAKER_\S+ .*--max-new-tokens"):
         tokenize(model, [dataclasses.replace(prompt, thought=open_end)])
-    with pytest.raises(UserError, match="has no thoughts yet"):
+    with pytest.raises(UserError, match=r"tiny llama.*--thinking on\b.*--thoughts"):
         interp.evaluate(model, [prompt])
     some = dataclasses.replace(model, thoughts={"another prompt": (thought,)})
-    with pytest.raises(UserError, match=f"no thought on prompt {prompt.id};"):
+    with pytest.raises(UserError, match=f"thought on prompt {prompt.id};"):
         interp.evaluate(some, [prompt])
 
 
@@ -165,9 +165,11 @@ def test_an_answer_prefix_follows_the_thought(prompt):
 @pytest.mark.parametrize("template", [PLAIN_TEMPLATE, None])
 def test_a_model_without_marks_is_refused_or_gets_a_mark(template, prompt):
     tiny = make_tiny("llama", byte_level(template))
-    with pytest.raises(UserError, match="does not seem to think"):
+    with pytest.raises(UserError, match=r"\b(tiny llama|m)\b.*--end-of-thought"):
         dataclasses.replace(tiny, chat=ChatFormat(thinking="on"))
-    with pytest.raises(UserError, match="does not seem to think"):  # without any weights
+    with pytest.raises(
+        UserError, match=r"\b(tiny llama|m)\b.*--end-of-thought"
+    ):  # without any weights
         check_tokenizer("m", tiny.tokenizer, tiny.hf.config, ChatFormat(thinking="on"))
     format_ = ChatFormat(thinking="on", end_of_thought="So the answer is")
     marks = dataclasses.replace(tiny, chat=format_).thought_marks
@@ -188,7 +190,7 @@ def test_template_options_reach_the_template(prompt):
     low = thinking_model(FAMILIES["gpt-oss"], options=(("reasoning_effort", "low"),))
     assert "Reasoning: low" in write_chat(prompt, low).text
     unread = thinking_model(QWEN3, options=(("reasoning_effort", "low"),))
-    with pytest.raises(UserError, match="has no option 'reasoning_effort'"):
+    with pytest.raises(UserError, match="option 'reasoning_effort'"):
         write_chat(prompt, unread)
     effort = "{{ '<think>\n' if reasoning_effort != 'none' else '' }}"
     switched = thinking_model(QWEN3.partition("{%- if add_gen")[0] + "<a>" + effort)
@@ -200,12 +202,12 @@ def test_template_options_reach_the_template(prompt):
     [
         (
             {"template_option": ("enable_thinking=true",)},
-            "variable is set by --thinking on or off",
+            r"template_option.*--thinking on\b",
         ),
-        ({"template_option": ("effort",)}, "expected KEY=VALUE"),
-        ({"template_option": ("messages=[]",)}, "is part of the conversation"),
-        ({"template_option": ("a=1",), "chat_template": False}, "the chat template is turned off"),
-        ({"end_of_thought": "</think>"}, "thinking is off"),
+        ({"template_option": ("effort",)}, r"'effort'.*\bKEY=VALUE"),
+        ({"template_option": ("messages=[]",)}, r"template_option.*conversation"),
+        ({"template_option": ("a=1",), "chat_template": False}, r"chat template.*\boff"),
+        ({"end_of_thought": "</think>"}, r"'</think>'.*thinking"),
         ({"thinking": "maybe"}, "thinking"),
     ],
 )
@@ -246,7 +248,7 @@ def test_doctor_runs_with_thinking_on(tmp_path, capsys):
 def test_doctor_shows_both_ways(prompt):
     off = thinking_model(MAGISTRAL)
     (found,) = (f for f in inputs(off, tokenize(off, [prompt])) if f.about == "thinking")
-    assert re.fullmatch(r"off: .* after '\[/INST\]\[THINK\]\[/THINK\]'", found.found)
+    assert re.fullmatch(r"off: .* '\[/INST\]\[THINK\]\[/THINK\]'", found.found)
     on = thinking_model(QWEN3, thinking="on")
     (found,) = (f for f in inputs(on, tokenize(on, [prompt])) if f.about == "thinking")
-    assert re.fullmatch(r"on: .*'<think>\\n' .*ends with '</think>'", found.found)
+    assert re.fullmatch(r"on: .*'<think>\\n' .*'</think>'", found.found)

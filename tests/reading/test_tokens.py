@@ -113,7 +113,7 @@ def test_numbers_do_not_depend_on_what_long_rope_reads_beside():
 def test_a_prompt_beyond_the_context_is_refused():
     model = make_tiny("gpt2", KINDS["byte-level"]())
     model.hf.config.n_positions = model.hf.config.max_position_embeddings = 30
-    with pytest.raises(UserError, match=r"\d+ tokens, but tiny gpt2 .* 30\b"):
+    with pytest.raises(UserError, match=r"\b\d+ tokens.*tiny gpt2\b.*\b30\b"):
         tokenize(model, list(some_prompts(1)))
 
 
@@ -121,7 +121,7 @@ def test_a_segment_without_tokens_is_refused():
     model = tiny_model("llama")
     prompt = next(iter(some_prompts(1)))
     empty = dataclasses.replace(prompt, segments={"premise1": (5, 5)})
-    with pytest.raises(UserError, match="has no tokens"):
+    with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*tokens.*span"):
         tokenize(model, [empty])
 
 
@@ -179,7 +179,7 @@ def test_of_nested_segments_the_inner_one_counts_whatever_their_order():
 
 @pytest.mark.parametrize("name", ["template", "last", "all"])
 def test_names_that_every_prompt_has_are_reserved(name):
-    with pytest.raises(UserError, match=f"has a segment or role '{name}'"):
+    with pytest.raises(UserError, match=rf"RULEBREAKER_\S+ .*'{name}'"):
         token_segments(tokenized(segments={name: (0, 9)}, roles={}))
 
 

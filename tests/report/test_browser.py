@@ -11,11 +11,21 @@ import pytest
 from matplotlib.text import Text
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from interp.measurements.circuits.picture import circuit_picture
 from interp.report.figures.bars import grouped_bars
 from interp.report.glance import dots, glance, headline
 from interp.report.html import LONG, token_heat_map
-from interp.report.page import FigureItem, HeatMapItem, Report, Section, TableItem, prompts_item
+from interp.report.page import (
+    FigureItem,
+    HeatMapItem,
+    PictureItem,
+    Report,
+    Section,
+    TableItem,
+    prompts_item,
+)
 from interp.report.write import LEAST_LETTERS, write_report
+from tests.measurements.circuits.test_picture import EDGES, PAIR
 from tests.report.conftest import HOSTILE
 from tests.report.test_page import ANSWERS, PROMPTS
 
@@ -355,6 +365,31 @@ def test_an_accuracy_leads_to_its_prompts(page):
     assert rows.nth(4).get_by_role("button").count() == 0
     rows.nth(5).get_by_role("button").click()
     assert texts(page) == ["Two?", "Four?"]
+
+
+def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
+    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit")
+    report = Report("Study", "", (Section("All", "", (PictureItem("c", "Circuit", html),)),))
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(write_report(report, tmp_path).as_uri())
+
+    def shown() -> int:
+        lines = page.locator(".circuit path")
+        return lines.evaluate_all(
+            "all => all.filter(line => getComputedStyle(line).display !== 'none').length"
+        )
+
+    page.locator(".circuit input").last.check()
+    assert shown() == len(EDGES)
+    node = page.locator('[data-node="a0.h1"]')
+    node.focus()
+    page.keyboard.press("Enter")
+    assert shown() == 1
+    page.locator('[data-node="m0"]').click()
+    assert shown() == 3
+    page.locator('[data-node="m0"]').click()
+    assert shown() == len(EDGES)
+    page.close()
 
 
 @pytest.mark.parametrize("selector", [".filter select", ".drill"])

@@ -113,19 +113,19 @@ def test_both_sides_of_a_pair_share_one_scale(attributions, pair):
 def test_several_models_are_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"])
     both = pd.concat([table, table.assign(model="other")])
-    with pytest.raises(UserError, match="got scores of 2: m, other"):
+    with pytest.raises(UserError, match=r"scores.*2: m\b"):
         token_heat_map(both, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")
 
 
 def test_a_prompt_without_scores_is_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"])
-    with pytest.raises(UserError, match="'p' has no token scores by 'attention'"):
+    with pytest.raises(UserError, match=r"'p'.*token scores.*'attention'.*keep_tokens"):
         token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="attention")
 
 
 def test_a_prompt_without_an_answer_is_refused():
     table = scores_of(["a"], scores=[1.0], segments=["premise1"], model="other")
-    with pytest.raises(UserError, match="'other' has no answer to prompt 'p'"):
+    with pytest.raises(UserError, match=r"'other'.*answer.*prompt 'p'"):
         token_heat_map(table, prompts=PROMPTS, answers=ANSWERS, method="input_gradient")
 
 

@@ -91,14 +91,14 @@ def test_everything_from_data_is_escaped(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "../up", "a b", "a.b"])
 def test_a_name_that_is_no_file_name_is_refused(tmp_path, name):
-    with pytest.raises(UserError, match="is not a file name"):
+    with pytest.raises(UserError, match=r"^'.*'.*'_'.*'-'"):
         write_report(report(TableItem(name, "Accuracy", TABLE)), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 def test_a_name_that_is_given_twice_is_refused(tmp_path):
     twice = [TableItem("accuracy", "Accuracy", TABLE)] * 2
-    with pytest.raises(UserError, match="2 tables or figures are named 'accuracy'"):
+    with pytest.raises(UserError, match=r"^2\b.*'accuracy'"):
         write_report(report(*twice), tmp_path)
 
 
@@ -113,7 +113,7 @@ def test_an_empty_table_still_shows_its_headings(tmp_path):
 @pytest.mark.parametrize("name", ["tables", "figures"])
 def test_a_file_where_a_folder_belongs_is_told(tmp_path, name):
     (tmp_path / name).write_text("")
-    with pytest.raises(UserError, match=f"cannot create the folder .*{name}: .*--out FILE"):
+    with pytest.raises(UserError, match=rf"/{name}: .*--out FILE"):
         write_report(report(TableItem("accuracy", "Accuracy", TABLE)), tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_a_link_out_of_the_folder_is_not_written_through(tmp_path, name):
     outside.mkdir()
     folder.mkdir()
     (folder / name).symlink_to(outside)
-    with pytest.raises(UserError, match=rf"cannot create the folder .*{name}.*--out FILE"):
+    with pytest.raises(UserError, match=rf"/{name}\b.*link.*--out FILE"):
         write_report(Report("title", "", ()), folder)
     assert not list(outside.iterdir())
 

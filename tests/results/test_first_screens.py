@@ -6,7 +6,7 @@ import pytest
 import interp
 from interp.measurements.specs import Attribute, Edges, Effects, Evaluate, Generate, Patch
 from interp.prompts.systems import load_facts
-from interp.report.page import FigureItem
+from interp.report.page import FigureItem, PictureItem
 from interp.report.write import write_report
 from interp.results.pairs import meaning
 from interp_probes.specs import Familiarity, Knowledge
@@ -96,8 +96,19 @@ def test_logits_are_those_of_one_option_minus_those_of_the_other(measured, name)
     asked = measured[name].report().glance.question
     pairs = measured[name].table("pairs")
     first, second = pairs[["positive_option", "negative_option"]].iloc[0]
-    for option in (first, second) if pairs["positive_option"].nunique() == 1 else ("positive",):
+    for option in (first, second):
         assert option in asked.partition("logit of ")[2]
+
+
+def test_the_sign_of_a_patch_that_brings_the_other_answer_is_said(measured):
+    """Denoising brings the answer to the clean prompt, a rulebreaker: the negative option."""
+    result = measured["patch"]
+    gold = result.prompts.set_index("prompt_id")["gold"]
+    pairs = result.pairs
+    assert (pairs["clean_prompt_id"].map(gold) == pairs["negative_option"]).all()
+    assert result.meaning().endswith("the right answer to its source prompt is negative.")
+    known = pairs["recognized"].astype(bool)
+    assert (pairs.loc[known, "source_metric"] < pairs.loc[known, "base_metric"]).all()
 
 
 @pytest.mark.parametrize("name", ["patch", "edges"])
@@ -111,7 +122,11 @@ def test_recognized_pairs_are_counted_once(measured, name):
 
 def test_several_contrasts_are_not_called_by_the_first():
     pairs = pd.DataFrame({"positive_option": ["Yes", "True"], "negative_option": ["No", "False"]})
-    assert "Yes" not in meaning(pairs) and "logit of Yes minus that of No" in meaning(pairs[:1])
+    assert "logit of True minus that of False, or of Yes minus that of No;" in meaning(pairs)
+    assert "towards False or No." in meaning(pairs)
+    assert "logit of Yes minus that of No;" in meaning(pairs[:1])
+    many = pd.DataFrame({"positive_option": list("abcd"), "negative_option": list("efgh")})
+    assert "logit of the positive option minus" in meaning(many)
     assert meaning(pairs[:0]) == ""
 
 
@@ -159,3 +174,34 @@ def test_two_models_are_compared_by_the_difference_of_their_numbers(spec):
         assert differences[number][0] == pytest.approx(own, abs=1e-12)
     assert len(set(differences) & set(values.index)) >= min(expected, 3)
     assert "2 models" in result.report().glance.question
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "picture"),
+    [
+        ("attribute", PictureItem, "typical_pair"),
+        ("effects", FigureItem, "segment_effects"),
+        ("patch", FigureItem, "layers_by_roles"),
+    ],
+)
+def test_the_first_picture_is_the_one_that_the_measurement_is_known_for(
+    measured, name, kind, picture
+):
+    _, first, *others = measured[name].report().glance.items
+    assert isinstance(first, kind) and first.name.startswith(picture)
+    assert others == []
+
+
+def test_the_typical_pair_is_that_of_the_median_ratio(measured):
+    result = measured["attribute"]
+    ratios = result.ratios().query("method == 'input_gradient'").sort_values("ratio")
+    middle = ratios.iloc[(len(ratios) - 1) // 2]
+    picture = result.main_picture()
+    assert middle["prompt_id"] in picture.title
+    assert f"({middle['ratio']:.3f})" in picture.note
+    pairs = result.prompts.set_index("prompt_id")["pair_id"]
+    scores = result.segment_scores.query("method == 'input_gradient'").set_index("prompt_id")
+    for prompt in pairs.index[pairs == pairs[middle["prompt_id"]]]:
+        own = scores.loc[prompt].set_index("segment")["share"]
+        assert f"premise 1 <b>{own['premise1']:.3f}</b>" in picture.html
+        assert f"{own['template']:.3f}" in picture.html.partition("they hold")[2]

@@ -78,7 +78,7 @@ def test_the_heat_map_of_any_pair(attributions):
 
 def test_what_has_no_heat_map_is_refused(organism, prompts, attributions):
     for unknown in ({"pair": "x"}, {"model": "x"}, {"method": "x"}):
-        with pytest.raises(interp.UserError, match=r"unknown .* 'x'"):
+        with pytest.raises(interp.UserError, match="'x'"):
             attributions.heat_map(**unknown)
     with pytest.raises(interp.UserError, match="keep_tokens=True"):
         interp.attribute(organism, prompts[:2]).heat_map()
@@ -104,7 +104,9 @@ def test_models_are_compared_on_the_same_prompts(prompts):
     assert by_side["accuracy_a"].mean() == pytest.approx(means[a])
     assert by_side["difference"].mean() == pytest.approx(means[a] - means[b])
     assert table["clusters"].unique().tolist() == [scores.prompts["entity_b"].nunique()]
-    with pytest.raises(interp.UserError, match="unknown model 'x'"):
+    with pytest.raises(
+        interp.UserError, match=r"model 'x'.*organism/llama-deep, organism/gemma2\b"
+    ):
         scores.compare(a, "x")
 
 
@@ -152,9 +154,9 @@ def test_a_heat_map_of_patches_shows_one_site(patches):
     shares = np.asarray(patches.plot("recovered", site="attn_out").axes[0].images[0].get_array())
     recovered = patches.summary().query("site == 'attn_out' and recognized == 'yes'")["recovered"]
     assert np.sort(shares.ravel()) == pytest.approx(np.sort(recovered))
-    with pytest.raises(interp.UserError, match="unknown site 'z'"):
+    with pytest.raises(interp.UserError, match=r"site 'z'.*resid_pre, attn_out"):
         patches.plot(site="z")
-    with pytest.raises(interp.UserError, match="unknown choice 'layer'"):
+    with pytest.raises(interp.UserError, match=r"choice 'layer'.*direction, model, method"):
         patches.plot(layer=1)
 
 
@@ -191,7 +193,7 @@ def test_a_measurement_in_memory_has_the_small_tables_of_its_run(organism, promp
 def test_a_measurement_without_a_table_says_so(organism, prompts):
     texts = interp.run(interp.Generate(max_new_tokens=1), models=organism, prompts=prompts[:2])
     assert texts.summary()["prompts"].tolist() == [2]
-    with pytest.raises(interp.UserError, match="unknown table 'answers'"):
+    with pytest.raises(interp.UserError, match=r"table 'answers'.*completions, prompts"):
         texts.table("answers")
 
 

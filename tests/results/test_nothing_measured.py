@@ -49,7 +49,7 @@ def test_a_page_is_written_although_every_prompt_failed(spec, model, too_long, t
     assert write_report(report, tmp_path).stat().st_size
     assert len(report.glance.sentences) <= 5
     if isinstance(spec, Patch):
-        with pytest.raises(interp.UserError, match="no pair"):
+        with pytest.raises(interp.UserError, match=r"pair.*figure.*pairs"):
             found.plot()
 
 

@@ -130,11 +130,11 @@ def test_pipes_and_devices_are_not_opened(run, place):
 @pytest.mark.parametrize(
     ("file", "change", "named"),
     [
-        ("run.json", lambda r: r.update(run=None), r"run\.json.* run: "),
+        ("run.json", lambda r: r.update(run=None), r"\brun\.json.*--out\b"),
         ("run.json", lambda r: r.update(models="all"), r"run\.json.* models: "),
         ("run.json", lambda r: r["files"].update({"../x.parquet": "0" * 64}), r"run\.json.* files"),
         (f"models/{LLAMA}", lambda r: r.pop("tables"), r"models/tiny.* tables: "),
-        (f"models/{LLAMA}", lambda r: r.update(name="gpt"), "it is the record of 'gpt'"),
+        (f"models/{LLAMA}", lambda r: r.update(name="gpt"), r"record.*'gpt'"),
         (f"models/{LLAMA}", lambda r: r.update(further=1), r"models/tiny.* further: "),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_damaged_record_is_told_by_file_and_field(run, file, change, named):
 def test_deeply_nested_and_broken_text_are_damage(run):
     for content in (b"[" * 100_000, b"\xff\xfe", b"", b"{"):
         (run / "run.json").write_bytes(content)
-        with pytest.raises(UserError, match=r"run\.json is damaged"):
+        with pytest.raises(UserError, match=r"\brun\.json.*JSON"):
             RunFolder.read(run)
 
 
@@ -157,7 +157,7 @@ def test_what_stands_in_the_place_of_a_shard_is_set_aside_and_kept(run):
     before = contents(run)
     shutil.rmtree(one)
     shutil.copytree(other, one)
-    assert any("holds the shard" in line for line in problems(folder))
+    assert any("shard" in line for line in problems(folder))
     assert resumed(run) == 0
     assert {path: before[path] for path in contents(run) if path in before} == before
     assert [path.name.split("-")[0] for path in (run / "set-aside").iterdir()] == [one.name]
@@ -178,20 +178,20 @@ def test_validate_finds_runs_that_are_not_finished(run):
         assert any(told in line for line in problems(RunFolder.read(run))), told
         record.write_text(text)
     shutil.rmtree(run / "models")
-    assert any("was not begun" in line for line in problems(RunFolder.read(run)))
+    assert any("begun" in line for line in problems(RunFolder.read(run)))
 
 
 def test_names_lead_nowhere_else(tmp_path):
     for part in ("..", ".", "", "a/b", "a\0b"):
-        with pytest.raises(UserError, match=re.escape(f"{part!r} is not the name")):
+        with pytest.raises(UserError, match=re.escape(f"{part!r} ")):
             inside(tmp_path, part)
     (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(UserError, match="is a link"):
+    with pytest.raises(UserError, match=r"links?\b"):
         inside(tmp_path, "link", "x")
 
 
 def test_a_device_is_no_plain_file(tmp_path):
-    with pytest.raises(UserError, match="is not a plain file"):
+    with pytest.raises(UserError, match="plain file"):
         read_bytes(tmp_path / ".." / ".." / ".." / ".." / ".." / ".." / "dev" / "null")
 
 
@@ -211,5 +211,5 @@ def test_a_folder_of_another_format_is_refused_as_such(run, format_):
         record["started"] = record.pop("history")[0]["started"]
 
     edited(run / "run.json", as_another_version_wrote_it)
-    with pytest.raises(UserError, match=r"run\.json .*version of interp"):
+    with pytest.raises(UserError, match=r"\brun\.json.*version.*interp.*--out\b"):
         RunFolder.read(run)

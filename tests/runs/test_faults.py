@@ -147,7 +147,7 @@ def test_ctrl_c_stops_within_seconds_and_leaves_no_claim(tmp_path, undisturbed):
         assert time.monotonic() - start < 5
     assert not list((folder / "claims").glob("*/*"))
     (record,) = worker_records(folder)
-    assert record.error == "it was interrupted"
+    assert "interrupted" in record.error
     run_in(folder)
     assert tables(folder) == undisturbed
 
@@ -190,7 +190,7 @@ def test_validate_tells_of_columns_and_merged_tables(one_run):
     edited(shard / "manifest.json", lambda manifest: manifest["files"].update(now))
     (run.folder / "prompts.parquet").write_bytes(b"PAR1")
     wrong = list(problems(RunFolder.read(run.folder)))
-    assert "answers.parquet has the columns" in wrong[0]
+    assert re.search(r"answers\.parquet .*columns", wrong[0])
     assert re.fullmatch(r"prompts\.parquet .*changed.*", wrong[1])
 
 
@@ -224,7 +224,7 @@ def test_a_full_disk_loses_nothing_and_the_run_goes_on(small_disk, undisturbed):
     ballast = small_disk / "ballast"
     folder = small_disk / "run"
     ballast.write_bytes(bytes(900 * 1024))
-    with pytest.raises(UserError, match=r"cannot write .*: no space left"):
+    with pytest.raises(UserError, match="space left on device"):
         run_in(folder)
     done = list((folder / "shards").glob("*/[0-9a-f]*"))
     assert done
@@ -241,7 +241,9 @@ def test_another_model_of_the_same_name_is_refused(tmp_path, undisturbed):
     other = tiny_model("qwen2")
     retrained = Model("tiny llama", other.hf, other.tokenizer)
     before = tables(folder)
-    with pytest.raises(UserError, match=r"model named tiny llama: .*identity"):
+    with pytest.raises(
+        UserError, match=r"tiny llama.*\b[0-9a-f]{64}\b.*\b[0-9a-f]{64}\b.*NAME=PATH"
+    ):
         work_in(folder).open()[0].measure(bind(Evaluate(), retrained))
     assert tables(folder) == before
 
@@ -250,7 +252,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     run_in(folder)
     monkeypatch.setattr(origin_module, "code_version", lambda modules: "0" * 64)
-    with pytest.raises(UserError, match="another version of interp"):
+    with pytest.raises(UserError, match=r"version.*interp.*--out\b"):
         work_in(folder).open()
 
 

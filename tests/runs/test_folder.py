@@ -54,7 +54,7 @@ def test_a_folder_is_looked_at_without_torch():
 
 
 def test_a_table_that_is_not_there_is_refused(run):
-    with pytest.raises(UserError, match="has no table 'segment_scores'"):
+    with pytest.raises(UserError, match=r"\brun.*'segment_scores'"):
         run.table("segment_scores")
 
 
@@ -68,7 +68,7 @@ def test_only_models_without_missing_shards_are_merged(run, tmp_path):
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(UserError, match="holds no run"):
+    with pytest.raises(UserError, match=r"\brun\.json.*interp attribute"):
         RunFolder.read(tmp_path)
 
 
@@ -77,7 +77,7 @@ def test_a_record_of_another_version_is_refused(run, tmp_path):
     record = json.loads(file.read_text())
     del record["data_hash"]
     file.write_text(json.dumps(record))
-    with pytest.raises(UserError, match="data_hash: Field required"):
+    with pytest.raises(UserError, match="data_hash: "):
         RunFolder.read(tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_a_pipe_in_place_of_a_table_is_refused(tmp_path):
     (file,) = run.files("answers", run.models())
     file.unlink()
     os.mkfifo(file)
-    with pytest.raises(UserError, match="is not a plain file"):
+    with pytest.raises(UserError, match="file; "):
         run.files("answers", run.models())
 
 
@@ -96,10 +96,10 @@ def test_a_table_that_has_changed_is_not_handed_on(tmp_path):
     run.measure(bind(Evaluate(), tiny_model("llama")))
     (file,) = run.files("answers", run.models())
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(UserError, match=rf"{file.name} has changed.*rerun"):
+    with pytest.raises(UserError, match=rf"\b{file.name} .*shard"):
         run.files("answers", run.models())
     file.unlink()
-    with pytest.raises(UserError, match="is missing; rerun"):
+    with pytest.raises(UserError, match=r"answers\.parquet.*shard"):
         run.files("answers", run.models())
 
 
@@ -108,7 +108,7 @@ def test_a_shard_that_is_listed_twice_is_refused(run, tmp_path):
     record = json.loads(file.read_text())
     record["shards"] *= 2
     file.write_text(json.dumps(record))
-    with pytest.raises(UserError, match=r"shards: .*expected unique ids"):
+    with pytest.raises(UserError, match=r"shards: .*\bids"):
         RunFolder.read(tmp_path)
 
 

@@ -51,7 +51,7 @@ if rank == 1: os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(60)
 """
     start = time.monotonic()
-    with pytest.raises(UserError, match=r"process 1 of the 2 .* was killed by SIGKILL"):
+    with pytest.raises(UserError, match=r"process 1\b.*\b2\b.*SIGKILL"):
         run_ranks(running(script), 2)
     assert time.monotonic() - start < 20
 
@@ -88,6 +88,6 @@ try:
 finally:
     Path(os.environ["OUT"], "released").touch()
 """
-    with pytest.raises(UserError, match=r"process 1 of the 2 .* ended with 5"):
+    with pytest.raises(UserError, match=r"process 1\b.*\b2\b.*\b5\b"):
         run_ranks(running(script), 2)
     assert (tmp_path / "released").exists()

@@ -120,7 +120,7 @@ def test_a_larger_limit_keeps_what_was_measured(tmp_path, monkeypatch):
     weights = RunFolder.read(tmp_path / "run").table("prompts")["weight"]
     assert weights.dtype == "float64"
     assert weights.tolist() == some_prompts(10).to_frame()["weight"].tolist()
-    with pytest.raises(UserError, match=r"\b20 prompts.*\b12; .*not shrink"):
+    with pytest.raises(UserError, match=r"\b20 prompts.*\b12; .*--limit.*--out\b"):
         measured(tmp_path / "run", 6)
 
 
@@ -130,7 +130,7 @@ def test_a_model_that_is_not_named_again_waits_until_it_is(tmp_path, monkeypatch
     run_in(tmp_path, MODELS[:1])
     run = RunFolder.read(tmp_path)
     assert run.table("answers")["model"].unique().tolist() == list(MODELS[:1])
-    assert any(line.startswith("tiny gpt2 was not begun") for line in problems(run))
+    assert any(re.match(r"tiny gpt2 .*begun", line) for line in problems(run))
     run_in(tmp_path, MODELS[1:])
     assert list(problems(RunFolder.read(tmp_path))) == []
 
@@ -187,7 +187,7 @@ def test_a_worker_that_hangs_when_all_is_measured_is_stopped(tmp_path, monkeypat
     monkeypatch.setattr("interp.runs.workers.start_local", start)
     execute(work, ExecutionOptions(executor="local"))
     assert worker.stopped
-    assert re.search(r"worker \d+ is still running", capsys.readouterr().err)
+    assert re.search(r"worker \d+ .*running", capsys.readouterr().err)
 
 
 def test_workers_are_told_by_their_starter_what_to_do(tmp_path):
@@ -204,7 +204,7 @@ def test_a_folder_in_use_is_refused_at_once_with_the_true_reason(tmp_path, monke
     monkeypatch.setattr("tests.support.runs.PAIRS", pairs)
     with (
         in_use(run),
-        pytest.raises(UserError, match=r"is measuring in .*24 prompts"),
+        pytest.raises(UserError, match=r"evaluate on 24 prompts.*--out\b"),
     ):
         run_in(tmp_path)
     assert RunFolder.read(tmp_path).record.run == run.record.run
@@ -212,7 +212,7 @@ def test_a_folder_in_use_is_refused_at_once_with_the_true_reason(tmp_path, monke
 
 def test_another_measurement_is_told_that_the_folder_is_in_use(tmp_path):
     (run,) = work_in(tmp_path).open()
-    with in_use(run), pytest.raises(UserError, match=r"measuring in .*: evaluate on 24 prompts"):
+    with in_use(run), pytest.raises(UserError, match=r"evaluate on 24 prompts.*--out\b"):
         run_in(tmp_path, spec=Attribute())
 
 
@@ -221,7 +221,7 @@ def test_a_command_whose_folder_was_taken_just_before_says_so(tmp_path, monkeypa
     monkeypatch.setattr("tests.support.runs.PAIRS", 4)
     work_in(tmp_path).open()
     with (
-        pytest.raises(UserError, match=r"is measuring in .*\b8 prompts"),
+        pytest.raises(UserError, match=r"\b8 prompts.*--out\b"),
         in_use(run),
     ):
         pass

@@ -111,7 +111,7 @@ def test_white_space_alone_never_counts_after_any_end(text):
     if text in ATTACHED:
         assert "▁" not in answers_of(model, positive=snow, text=text)[0]
     else:
-        with pytest.raises(UserError, match="begins with a white-space token"):
+        with pytest.raises(UserError, match=r"'(snow|odd)'.*tiny llama.*white-space token"):
             answers_of(model, positive=snow, text=text)
 
 
@@ -119,7 +119,7 @@ def test_white_space_alone_never_counts_after_any_end(text):
 def test_answers_that_begin_alike_are_refused_after_any_end(text):
     model = make_tiny("llama", byte_level(None))
     alike = {"positive": ONE["positive"], "negative": AnswerOption("Yes but", ("Yes but no",))}
-    with pytest.raises(UserError, match="both begin with the token"):
+    with pytest.raises(UserError, match=r"'Yes'.*'Yes but'.*'Ġ?Yes'.*tiny llama"):
         answers_of(model, **alike, text=text)
 
 
@@ -210,7 +210,7 @@ def test_a_form_that_merges_with_the_prompt_is_taken_alone():
 
 def test_an_answer_that_encodes_to_nothing_is_refused():
     model = make_tiny("llama", byte_level())
-    with pytest.raises(UserError, match="encodes to nothing"):
+    with pytest.raises(UserError, match=r"'Empty'.*tiny llama.*'  '"):
         answers_of(model, positive=AnswerOption("Empty", ("  ",)))
 
 
@@ -220,7 +220,7 @@ def test_answers_that_begin_alike_are_refused():
         "positive": AnswerOption("Yes", ("Yes",)),
         "negative": AnswerOption("Yes but", ("Yes but no",)),
     }
-    with pytest.raises(UserError, match="both begin with the token 'Yes'"):
+    with pytest.raises(UserError, match=r"'Yes'.*'Yes but'.*'Yes'.*tiny llama"):
         answers_of(model, **options)
 
 
@@ -320,13 +320,13 @@ def test_answers_that_begin_alike_in_one_way_of_writing_them_are_refused():
         "positive": AnswerOption("Yes", ("Yes",)),
         "negative": AnswerOption("other", (" Yes but", "No")),
     }
-    with pytest.raises(UserError, match="use answers or forms that begin differently"):
+    with pytest.raises(UserError, match=r"'Yes'.*'other'.*'▁Yes'.*tiny llama"):
         answers_of(model, **options)
 
 
 def test_an_answer_that_begins_with_white_space_alone_is_refused():
     model = tiny_with(*WITH_SPACE["mistral-v3"], legacy=True)
-    with pytest.raises(UserError, match="begins with a white-space token"):
+    with pytest.raises(UserError, match=r"'(snow|odd)'.*tiny llama.*white-space token"):
         answers_of(model, positive=AnswerOption("odd", ("☃",)))
 
 

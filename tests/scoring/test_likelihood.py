@@ -49,6 +49,13 @@ def test_perplexity_is_that_of_the_models_own_logits(kind, questions):
     assert frame["prompt_tokens"].tolist() == [len(p) for p in tokenize(model, questions)]
 
 
+def test_perplexity_of_a_float64_model_is_not_rounded(questions):
+    model = tiny_model("llama", dtype=torch.float64)
+    expected = [by_hand(model, prompt) for prompt in questions]
+    found = soft_answers(model, questions)["perplexity"].tolist()
+    assert found == pytest.approx(expected, rel=1e-12, abs=0)
+
+
 def test_soft_caps_count(questions):
     model = interp.load_model("organism/gemma2", device="cpu")
     assert model.hf.config.final_logit_softcapping
@@ -118,7 +125,7 @@ def test_a_model_whose_logits_are_made_in_another_way_is_refused(questions, monk
         return output
 
     monkeypatch.setattr(model.hf, "forward", scaled)
-    with pytest.raises(UserError, match="does more than unembed"):
+    with pytest.raises(UserError, match=r"tiny qwen2 \(qwen2\).*perplexity"):
         soft_answers(model, questions)
 
 

@@ -88,15 +88,15 @@ def test_verdicts(p, below, above, expected):
 
 def test_a_smaller_difference_of_interest_is_harder_to_exclude():
     assert verdict(0.2, -0.05, 0.08, smallest=0.06) == "open"
-    assert left_open([("a", -0.05, 0.08)], smallest=0.06).startswith("a difference of 0.06 or more")
+    assert re.search(r"\b0\.06\b", left_open([("a", -0.05, 0.08)], smallest=0.06))
 
 
 def test_what_is_left_open_is_said_with_its_limits():
     found = [("a", -0.021, 0.034), ("b", -0.15, 0.21), ("c", -0.01, 0.05)]
     excluded, left = left_open(found).split("; ")
-    assert excluded.endswith("excluded for a (−0.021 to +0.034) and c (−0.010 to +0.050)")
-    assert left.endswith("not excluded for b (−0.150 to +0.210)")
+    assert re.search(r"excluded.*\ba \(−0\.021 .*\+0\.034\).*\bc \(−0\.010 .*\+0\.050\)$", excluded)
+    assert re.search(r"\bnot excluded.*\bb \(−0\.150 .*\+0\.210\)$", left)
     assert " 0.1 " in left and " 0.1 " in excluded and "not" not in excluded
     assert left_open([]) == ""
     nan = float("nan")
-    assert re.fullmatch(r".* 0\.1 .*not excluded for a", left_open([("a", nan, nan)]))
+    assert re.fullmatch(r".* 0\.1 .*not excluded .*\ba", left_open([("a", nan, nan)]))

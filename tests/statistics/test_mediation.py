@@ -1,5 +1,6 @@
 """Mediated shares: unbiased products, both orders of the decomposition, Fieller's interval."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -106,8 +107,8 @@ def test_nothing_is_said_about_the_share_of_an_effect_that_may_be_zero():
     assert few.note.startswith("not tested: 9 clusters")
     nothing = ratio(table.assign(b=0.0))
     assert np.isnan(nothing.ratio)
-    assert nothing.note == "undefined: no total effect"
-    assert ratio(table[:0]).note == "undefined: no trials"
+    assert re.match(r"undefined: .*total effect", nothing.note)
+    assert re.match(r"undefined: .*trials", ratio(table[:0]).note)
 
 
 def test_missing_values_are_omitted():

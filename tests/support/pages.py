@@ -5,7 +5,16 @@ from html import unescape
 
 import pandas as pd
 
-from interp.report.page import MOST_SENTENCES, MOST_WORDS, RIGHT, PromptsItem, Report, TableItem
+from interp.report.page import (
+    MOST_SENTENCES,
+    MOST_WORDS,
+    RIGHT,
+    FigureItem,
+    PictureItem,
+    PromptsItem,
+    Report,
+    TableItem,
+)
 
 
 def prompts_of(report: Report) -> PromptsItem:
@@ -63,7 +72,8 @@ def check_first_screen(report: Report, page: str) -> None:
     assert "undefined" not in first.on_page.astype(str).to_numpy()
     head = page.partition("</header>")[0]
     assert head.index('id="table-at_a_glance"') < head.index("</table>")
-    assert len(figure) == head.count("<svg")
-    assert all(f'id="figure-{one.name}"' in head for one in figure)
+    kinds = {FigureItem: "figure", PictureItem: "picture"}
+    assert len(figure) == len(re.findall('<article id="(?:figure|picture)-', head))
+    assert all(f'id="{kinds[type(one)]}-{one.name}"' in head for one in figure)
     assert head.count("organisms, small models") <= 1
     assert page.count("organisms, small models") <= 1

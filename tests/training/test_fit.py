@@ -108,7 +108,7 @@ def test_a_checkpoint_with_code_or_of_another_kind_is_refused(stopped, tmp_path,
     for held in (pickle.dumps(Evil(trap)), b"", pickle.dumps({"state": 1})):
         (stopped / name).write_bytes(held)
         sign(stopped)
-        with pytest.raises(UserError, match=r"checkpoint-2 cannot be resumed: .* Remove"):
+        with pytest.raises(UserError, match=r"checkpoint-2 .*: \w+\("):
             resume(stopped)
     assert not trap.exists()
 
@@ -121,7 +121,7 @@ def test_a_checkpoint_whose_state_is_of_another_step_is_refused(stopped, state):
     made = {**json.loads(file.read_text()), **state} if state else state
     file.write_text(json.dumps(made))
     sign(stopped)
-    with pytest.raises(UserError, match=r"checkpoint-2 cannot be resumed: .* Remove"):
+    with pytest.raises(UserError, match=r"checkpoint-2 .*: \w+\("):
         resume(stopped)
 
 
@@ -175,6 +175,6 @@ def test_a_folder_with_checkpoints_of_another_program_is_refused(tmp_path):
     foreign.mkdir()
     (foreign / "model.safetensors").write_text("")
     model = make_tiny("llama", byte_level()).hf
-    with pytest.raises(UserError, match="which another program wrote"):
+    with pytest.raises(UserError, match=r"checkpoint-3\b.*program"):
         fit(model, Steps(), next_token_loss, tmp_path, title="learn", use_cpu=True)
     assert (foreign / "model.safetensors").exists()

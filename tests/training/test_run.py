@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import shutil
 import signal
 from dataclasses import replace
@@ -83,7 +84,7 @@ def test_its_card_states_base_options_scores_and_versions(undisturbed, configura
     assert metadata["pipeline_tag"] == "text-classification"
     assert "base_model" not in metadata  # the folder of this machine means nothing elsewhere
     assert str(configuration.parent) not in card
-    assert f"Made from {configuration.name}, a sequence classifier" in card
+    assert re.search(rf"\b{configuration.name}, .*sequence classifier", card)
     assert "| --learning-rate | 0.005 |" in card
     for split in ("dev", "test"):
         assert f"| {split}: accuracy | {record.metrics[split]['accuracy']:.4g} |" in card
@@ -95,7 +96,7 @@ def test_a_finished_run_is_not_trained_again(undisturbed, configuration, capsys)
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert train(configuration, folder) == record
     assert before == {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    assert "holds this model" in capsys.readouterr().err
+    assert re.search(rf"{folder}.*model", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("metrics", [{}, {"dev": {"accuracy": 0.5}}])
@@ -103,7 +104,7 @@ def test_a_finished_record_without_scores_is_damaged(undisturbed, tmp_path, metr
     folder, _ = undisturbed
     copied = shutil.copytree(folder, tmp_path / "copied")
     edited(copied / "train.json", lambda record: record.update(metrics=metrics))
-    with pytest.raises(UserError, match=r"train\.json.*damaged.*held-out"):
+    with pytest.raises(UserError, match=r"train\.json.*held-out\b.*--out\b"):
         read_record(copied / "train.json", TrainRecord)
 
 
@@ -133,10 +134,10 @@ def test_a_killed_and_resumed_run_gives_the_same_model(undisturbed, configuratio
 
 def test_another_run_is_refused(undisturbed, configuration, tmp_path):
     folder, _ = undisturbed
-    with pytest.raises(UserError, match=r"--epochs is 6\b.* is 7\b"):
+    with pytest.raises(UserError, match=r"--epochs.*\b6\b.*\b7\b"):
         train(configuration, folder, spec=SPEC.model_copy(update={"epochs": 7}))
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"no train\.json"):
+    with pytest.raises(UserError, match=r"train\.json\).*--out\b"):
         train(configuration, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -144,12 +145,12 @@ def test_another_run_is_refused(undisturbed, configuration, tmp_path):
 def test_a_folder_in_use_and_a_damaged_record_are_refused(configuration, tmp_path):
     with (
         locked(tmp_path, "training") as mine,
-        pytest.raises(UserError, match="another process is training"),
+        pytest.raises(UserError, match=r"process.*training"),
     ):
         assert mine
         train(configuration, tmp_path)
     (tmp_path / "train.json").write_text('{"training": 1}')
-    with pytest.raises(UserError, match=r"train\.json is damaged"):
+    with pytest.raises(UserError, match=r"train\.json.*training: "):
         train(configuration, tmp_path)
 
 
@@ -158,7 +159,7 @@ def test_a_link_in_the_folder_is_not_written_through(configuration, tmp_path):
     elsewhere.write_text("mine")
     out.mkdir()
     (out / "train.json").symlink_to(elsewhere)
-    with pytest.raises(UserError, match="is a link"):
+    with pytest.raises(UserError, match=r"links?\b"):
         train(configuration, out)
     assert elsewhere.read_text() == "mine"
 
@@ -197,7 +198,7 @@ def test_links_in_the_place_of_a_model_are_not_written_through(
     elsewhere.mkdir()
     (elsewhere / "file").write_text("mine")
     (out / name).symlink_to(elsewhere / "file")
-    with pytest.raises(UserError, match=r"is a link|is not a folder"):
+    with pytest.raises(UserError, match=r"links?\b|folder"):
         train(configuration, out, spec=SPEC.model_copy(update={"epochs": 1}))
     assert [file.read_text() for file in elsewhere.iterdir()] == ["mine"]
 
@@ -217,9 +218,9 @@ def test_what_cannot_learn_the_task_is_refused(configuration, tmp_path):
             answer = FreeText(("red",))
             return [replace(prompt, answer=answer) for prompt in super().prompts(split)]
 
-    with pytest.raises(UserError, match=r"encoder, .*requires generated text"):
+    with pytest.raises(UserError, match=r"encoder.*generated text"):
         Training(Writing(from_scratch=True), str(configuration), CPU)
-    with pytest.raises(UserError, match="without weights; pass --from-scratch"):
+    with pytest.raises(UserError, match=r"small-decoder.*--from-scratch"):
         Training(Colors(), "small-decoder", CPU)
 
 
@@ -228,7 +229,7 @@ def test_a_step_that_does_not_fit_is_told(configuration, tmp_path, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr("interp.training.run.fit", full)
-    with pytest.raises(UserError, match=r"\b8 prompts does not fit .*--batch"):
+    with pytest.raises(UserError, match=r"\b8 prompts.*--batch"):
         train(configuration, tmp_path / "out")
 
 
@@ -237,7 +238,7 @@ def test_a_full_disk_is_told(configuration, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "no space")
 
     monkeypatch.setattr("interp.training.run.fit", full)
-    with pytest.raises(UserError, match=r"no space left .*to resume"):
+    with pytest.raises(UserError, match="space left on device"):
         train(configuration, tmp_path / "out")
 
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from interp.attribution.method import AnyModel, Captured, Heads, Need
 from interp.errors import ModelError, UserError
 from interp.models.model import Model
+from interp.models.precision import wide, wide_type
 from interp.models.sites import check_sites, layer_count, locate
 
 
@@ -51,7 +52,8 @@ class AttentionRollout:
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Non-negative shares, one for each token, that sum to 1."""
         mask = captured.batch.attention_mask
-        reached = torch.zeros(mask.shape, device=mask.device)
+        dtype = wide_type(captured.attention_maps[0].dtype)
+        reached = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
         reached[:, -1] = 1.0
         for attention in reversed(captured.attention_maps):
             weights = attention.to(reached)
@@ -111,10 +113,10 @@ def _mean_norm(projection: nn.Module, heads: Heads) -> Float[Tensor, "batch toke
     values = heads.values.repeat_interleave(count // heads.values.shape[2], dim=2)
     nothing = torch.zeros_like(values)
     bias = projection(nothing[:1, :1].flatten(2))
-    total = torch.zeros_like(heads.weights[:, 0], dtype=torch.float32)
+    total = torch.zeros_like(wide(heads.weights[:, 0]))
     for head in range(count):
         alone = nothing.clone()
         alone[:, :, head] = values[:, :, head]
-        projected = (projection(alone.flatten(2)) - bias).float().norm(dim=-1)
-        total += heads.weights[:, head].float() * projected
+        projected = wide(projection(alone.flatten(2)) - bias).norm(dim=-1)
+        total += wide(heads.weights[:, head]) * projected
     return total / count

@@ -30,6 +30,7 @@ from interp.attribution.method import SegmentScores, TokenScores
 from interp.errors import UserError
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.reading.readers import reader_of
 
 VOCABULARY_ROWS = 8192
@@ -206,7 +207,7 @@ def token_scores(
     attributions: Any, explained: ExplainedPrompt, baseline: Embeddings
 ) -> TokenScores:
     """Attributions summed over each token's dimensions, with the completeness gap."""
-    scores: Tensor = attributions.detach().float().sum(-1)
+    scores: Tensor = wide(attributions.detach()).sum(-1)
     (found,) = TokenScores.of(scores, explained.batch)
     return replace(found, completeness_gap=explained.gap(scores, baseline))
 

@@ -18,6 +18,7 @@ from interp.errors import UserError
 from interp.models.backward_rules import FROZEN_NORMS, GIM, check_rules
 from interp.models.kinds import TEXT_TO_TEXT
 from interp.models.model import Model
+from interp.models.precision import wide
 from interp.models.sites import hooked
 
 
@@ -28,7 +29,7 @@ class InputGradient(AnyModel):
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Non-negative norms in the target's units per unit of embedding."""
-        norms: Tensor = captured.input_gradient.float().norm(dim=-1)
+        norms: Tensor = wide(captured.input_gradient).norm(dim=-1)
         return norms
 
 
@@ -47,8 +48,7 @@ class InputXGradient:
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """Signed scores in the target's units."""
         # Products may cancel, so they are summed in fp32, or in fp64 for fp64 models.
-        wide = torch.promote_types(captured.embeddings.dtype, torch.float32)
-        products: Tensor = captured.embeddings.to(wide) * captured.input_gradient.to(wide)
+        products: Tensor = wide(captured.embeddings) * wide(captured.input_gradient)
         return products.sum(-1)
 
 

@@ -7,7 +7,7 @@ the segment is the largest on every side; it does not count at all if one of its
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from interp.measurements.attribution.segments import with_whole_thoughts
 from interp.report.formatting import segment_label
 from interp.report.glance import with_interval
 from interp.report.page import TableItem
+from interp.results.result import Result
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import UPPER
 
@@ -105,6 +106,27 @@ def _by_donors(rows: pd.DataFrame) -> dict[str, object]:
             return {**unclear, "outcome": NOISE}
     segment = str(rows["segments"].iloc[0][top])
     return {"segment": segment, "outcome": LARGEST, "alone": bool((effects != 0).any(0).sum() == 1)}
+
+
+def largest_of(
+    result: Result,
+    table: str,
+    columns: Sequence[str],
+    find: Callable[[pd.DataFrame], pd.DataFrame],
+    *,
+    by: Sequence[str],
+) -> pd.DataFrame:
+    """The rows of `largest_table` of a result.
+
+    Args:
+        result: the result.
+        table: the name of the measured table that `find` reads, part by part.
+        columns: its columns that `find` uses.
+        find: `largest_effects` or `largest_scores`.
+        by: columns whose combinations are counted separately.
+    """
+    found = pd.concat(map(find, result.measured.parts(table, columns)), ignore_index=True)
+    return largest_table(found, result.prompts, by=by, cluster=result.cluster or "pair_id")
 
 
 def largest_table(

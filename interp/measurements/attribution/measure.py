@@ -112,7 +112,7 @@ def _sums(
     # Each share is rounded to fp32 before summation, so that tables are byte-identical to those of
     # earlier versions. If a score is not finite, there is no sum.
     with np.errstate(invalid="ignore", divide="ignore"):
-        shares = np.abs(attribution.scores) / np.float32(total)
+        shares = np.abs(attribution.scores) / attribution.scores.dtype.type(total)
         for segment, own in positions.items():
             score, share = (
                 float(values[own].sum(dtype=np.float64)) for values in (attribution.scores, shares)

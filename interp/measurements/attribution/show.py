@@ -11,6 +11,7 @@ from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
 from interp.measurements.answers.show import Answered
 from interp.measurements.attribution import largest
+from interp.measurements.attribution.example import typical_pair
 from interp.measurements.attribution.ratios import attribution_table, ratio_table
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
@@ -27,7 +28,14 @@ from interp.prompts.thought import is_part
 from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
 from interp.report.glance import MOST_NUMBERS, Difference, dots, dots_with, headline, with_interval
 from interp.report.html import Display, notebook_html, token_heat_map
-from interp.report.page import FigureItem, HeatMapItem, Section, TableItem, Titled
+from interp.report.page import (
+    FigureItem,
+    HeatMapItem,
+    PictureItem,
+    Section,
+    TableItem,
+    Titled,
+)
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.clusters import cluster_mean
 from interp.statistics.proportions import proportions
@@ -247,11 +255,8 @@ class Attributions(Answered):
 
     @cached_property
     def _largest(self) -> pd.DataFrame:
-        parts = self.measured.parts("segment_scores", largest.SCORE_COLUMNS)
-        found = pd.concat(map(largest.largest_scores, parts), ignore_index=True)
-        return largest.largest_table(
-            found, self.prompts, by=["model", "method"], cluster=self.cluster or "pair_id"
-        )
+        find, columns = largest.largest_scores, largest.SCORE_COLUMNS
+        return largest.largest_of(self, "segment_scores", columns, find, by=["model", "method"])
 
     def headline(self) -> pd.DataFrame:
         """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
@@ -307,10 +312,14 @@ class Attributions(Answered):
             found[_share_name(str(segment), method)] = (mean.mean, mean.low, mean.high)
         return found
 
+    def main_picture(self) -> PictureItem | None:
+        """A typical pair, shaded."""
+        return typical_pair(self)
+
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The headline numbers except the accuracy, as dots with intervals; None without any."""
+        """The numbers except the accuracy, as dots with intervals, if they compare models."""
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
-        if of_segments.empty:
+        if of_segments["model"].nunique() < 2:
             return None
         note = f"{dots_with(of_segments)}; n counts prompts."
         if self.ratio is not None:

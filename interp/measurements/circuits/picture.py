@@ -30,6 +30,7 @@ _NODE = re.compile(r"a(?P<layer>\d+)\.(?P<kind>h|kv)(?P<head>\d+)(?:\.(?P<site>[
 
 @dataclass(frozen=True)
 class _Node:
+    name: str
     label: str
     x: float
     y: float
@@ -46,6 +47,8 @@ class _Line:
     negative: bool
     size: int
     title: str
+    ends: str
+    """The components at both ends."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def circuit_picture(
     first = pd.concat([drawn.groupby(end)["size"].min() for end in ("writer", "to")])
     first = first.groupby(level=0).min()
     nodes = [
-        _Node(node.partition(".")[2] or node, x, y, int(first[node]))
+        _Node(node, node.partition(".")[2] or node, x, y, int(first[node]))
         for node, (x, y) in places.items()
     ]
     largest = float(drawn["effect"].abs().max()) or 1.0
@@ -184,8 +187,9 @@ def _line(
     bend = max(24.0, 0.4 * abs(y1 - y2))
     path = f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 - bend:.1f} {x2:.1f} {y2 + bend:.1f} {x2:.1f} {y2:.1f}"
     width = 0.8 + 5.2 * abs(effect) / largest
+    ends = f"{writer} {row['to']}"
     title = f"{writer} → {reader}: {effect:+.3g} logits".replace("-", "−")
-    return _Line(path, kind, round(width, 2), effect < 0, row["size"], title)
+    return _Line(path, kind, round(width, 2), effect < 0, row["size"], title, ends)
 
 
 def _segments(pair: pd.DataFrame) -> list[_Segment]:

@@ -1,6 +1,6 @@
 """Circuits: how much of a model's answer sets of edges preserve, overall and by phrasing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -46,8 +46,8 @@ within the bound; worst: the tested value with the largest distance."""
 
 _PICTURE = """Circuits of growing size, chosen greedily by {method} effects and pruned. Each line
 runs from a writer to a reader and is wider for a larger mean effect; point at a line for its
-number. Effects are summed over all tokens. Below are the segments of one pair, with differing words
-underlined."""
+number, and click on a component to see only its edges. Effects are summed over all tokens. Below
+are the segments of one pair, with differing words underlined."""
 
 
 class CircuitAnswers(PairResult):
@@ -112,10 +112,14 @@ class CircuitAnswers(PairResult):
     def _areas(self) -> pd.DataFrame:
         return circuit_area_table(self.circuits, self.pairs, self.clusters)
 
+    def main_picture(self) -> PictureItem | None:
+        """The circuits of the first model that has a picture."""
+        return next(iter(self._pictures), None)
+
     def sections(self) -> Iterator[Section]:
         """The items, with a picture of each model's circuits."""
         results, *others = super().sections()
-        yield Section(results.title, items=(*results.items, *self._pictures()))
+        yield Section(results.title, items=(*results.items, *self._pictures))
         yield from others
 
     def effects(self, model: str) -> pd.DataFrame:
@@ -185,11 +189,14 @@ class CircuitAnswers(PairResult):
         drawn = self._picture(str(pairs["model"].iloc[0]), f"circuit{id(self)}")
         return Display(f"<style>{source('circuit.css')}</style>{drawn.html}")
 
-    def _pictures(self) -> Iterator[PictureItem]:
+    @cached_property
+    def _pictures(self) -> Sequence[PictureItem]:
         """One picture for each model; none if the run of `edges` was moved."""
+        found = []
         for number, model in enumerate(self.pairs["model"].unique()):
             with suppress(UserError):
-                yield self._picture(str(model), f"circuit-{number}")
+                found.append(self._picture(str(model), f"circuit-{number}"))
+        return found
 
     def _picture(self, model: str, name: str) -> PictureItem:
         """A picture of the circuits chosen by exact effects or, without these, the first method."""

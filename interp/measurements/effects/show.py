@@ -1,7 +1,7 @@
 """Display of the exact effects of segments."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -23,6 +23,7 @@ from interp.results.result import Result, errors_by_model, figure_of
 from interp.statistics.clusters import cluster_mean_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -35,6 +36,9 @@ _LARGEST_NOTE = (
     "spread over donors (Student's t, 95%); a counterpart is one donor, which has no spread."
 )
 
+
+_OF, _IN = "effect of ", " in logits"
+"""How the names of headline numbers begin and end."""
 
 _BY_KIND = {"instance": "other instances as donors", COUNTERPART: "counterparts as donors"}
 
@@ -57,9 +61,19 @@ class SegmentEffects(Result):
         for segment in sizes.index[:MOST_NUMBERS]:
             own = rows[rows["segment"] == segment]
             table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
-            name = f"effect of {segment_label(segment)} in logits"
+            name = f"{_OF}{segment_label(segment)}{_IN}"
             parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
         return pd.concat(parts, ignore_index=True) if parts else super().headline()
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The mean effects of the segments as bars; None without any."""
+        shown = numbers.dropna(subset="value")
+        if shown.empty:
+            return None
+        note = "Bars: mean Shapley values over prompts, in logits of the model's own answer"
+        ends = "; whiskers: 95% intervals" if shown["low"].notna().any() else ""
+        note = f"{note}{ends}. Positive: the segment supports the answer. n counts prompts."
+        return FigureItem("segment_effects", "Effects of segments", partial(_bars, shown), note)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
@@ -96,11 +110,9 @@ class SegmentEffects(Result):
 
     @cached_property
     def _largest(self) -> pd.DataFrame:
-        parts = self.measured.parts("coalition_values", largest.VALUE_COLUMNS)
-        found = pd.concat(map(largest.largest_effects, parts), ignore_index=True)
-        return largest.largest_table(
-            found, self.prompts, by=["model", "donor_kind"], cluster=self.cluster or "pair_id"
-        )
+        find, columns = largest.largest_effects, largest.VALUE_COLUMNS
+        by = ["model", "donor_kind"]
+        return largest.largest_of(self, "coalition_values", columns, find, by=by)
 
     def plot(self) -> "Figure":
         """The mean Shapley value of each segment, with one standard deviation over prompts."""
@@ -141,3 +153,18 @@ class SegmentEffects(Result):
         for note in self._cancelled(effects):
             echo(note)
         return errors_by_model(effects)
+
+
+def _bars(numbers: pd.DataFrame) -> "Axes":
+    """Headline numbers as bars: a cluster for each segment, a bar for each model."""
+    from interp.report.figures.bars import grouped_bars
+    from interp.report.figures.style import QUIET
+
+    name = numbers["number"].str.removeprefix(_OF).str.removesuffix(_IN)
+    ax = grouped_bars(
+        numbers.assign(segment=name, effect=numbers["value"].astype(float)),
+        x="segment", y="effect", hue="model", n="n", interval=("low", "high"),
+    )  # fmt: skip
+    ax.axhline(0, color=QUIET, linewidth=0.8)
+    ax.set_ylabel("effect in logits")
+    return ax

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from interp.choices import COUNTERPART
+from interp.console import counted
 from interp.errors import UserError, unknown
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.patching.guarantee import guarantee_tables
@@ -170,6 +171,28 @@ class Patches(PairResult):
     def recognized(self) -> str:
         """Empty, since a headline number says it."""
         return ""
+
+    def meaning(self) -> str:
+        """What an effect is, and which sign it has if a patch brings about the other answer."""
+        return f"{super().meaning()} {self._sign_of_success()}".strip()
+
+    def _sign_of_success(self) -> str:
+        columns = ["pair_id", "direction", "clean_prompt_id", "corrupt_prompt_id"]
+        pairs = self.table("pairs", [*columns, "positive_option"]).dropna()
+        pairs = pairs.drop_duplicates(columns)
+        if pairs.empty:
+            return ""
+        clean, denoising = pairs["clean_prompt_id"], pairs["direction"] == "denoising"
+        source = clean.where(denoising, pairs["corrupt_prompt_id"])
+        gold = self.table("prompts", ["prompt_id", "gold"]).set_index("prompt_id")["gold"]
+        positive = int((source.map(gold) == pairs["positive_option"]).sum())
+        if 0 < positive < len(pairs):
+            sign = (
+                f"positive in {positive:,} of {counted(len(pairs), 'pair')} and negative in others"
+            )
+        else:
+            sign = "positive" if positive else "negative"
+        return f"A patch that brings about the right answer to its source prompt is {sign}."
 
     def headline(self) -> pd.DataFrame:
         """The pairs that each model recognizes, and the largest effects over all pairs."""

@@ -10,7 +10,7 @@ from interp.choices import ALL
 from interp.console import counted
 from interp.measurements.thoughts.mediation import CELL, SHARES, effect_products, mediation_table
 from interp.measurements.thoughts.tables import curve_table, reading_table, sentence_table
-from interp.report.formatting import segment_label
+from interp.report.formatting import heading, segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, errors_by_model
@@ -85,8 +85,6 @@ class ThoughtEffects(Result):
         """Mediated shares, answers by reading, early answers, effects of sentences, and groups."""
         if self._answers.empty:
             return
-        from interp.report.figures.lines import lines
-
         prompts, cluster = self.prompts, self._cluster
         table = self.mediation()
         title = "How much of an effect on the answer passes through the thought"
@@ -101,10 +99,9 @@ class ThoughtEffects(Result):
         shown = shown.join(table[["value", "prompts"]])
         yield TableItem("reading_table", title, table, _READINGS, [(title, shown)])
         table = curve_table(self._answers, prompts)
-        title = "Early answers"
-        draw = partial(lines, table, x="percent_read", y="same_answer", hue="model", n="draws")
-        yield FigureItem("early_answers", title, draw, _CURVE)
-        yield TableItem("early_answer_table", title, table, _CURVE, narrow=[])
+        yield FigureItem("early_answers", "Early answers", partial(_curves, table), _CURVE)
+        title = "Early answers, the numbers of the curve"
+        yield TableItem("early_answer_table", title, table, narrow=[], folded=True)
         table = sentence_table(
             self.table("sentence_effects"), self._answers, prompts, cluster=cluster
         )
@@ -136,6 +133,11 @@ class ThoughtEffects(Result):
                 headline(rows, words, value="accuracy", interval=ends, n="prompts", unit=_UNIT)
             )
         return pd.concat(parts, ignore_index=True)
+
+    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+        """The curve of early answers."""
+        figures = (item for item in self.shown if isinstance(item, FigureItem))
+        return next((item for item in figures if item.name == "early_answers"), None)
 
     def in_words(self) -> str:
         """A paragraph about each model."""
@@ -290,3 +292,21 @@ def _shares(table: pd.DataFrame) -> "Axes":
         n="prompts",
         interval=("share_low", "share_high"),
     )
+
+
+def _curves(table: pd.DataFrame) -> "Axes":
+    """Draw the shares of early answers over the part of the thought that is read."""
+    from interp.report.figures.lines import lines
+    from interp.report.figures.style import panel_a_model
+
+    measures = ["same_answer", "decided", "accuracy"]
+    keys = ["model", "percent_read", "draws"]
+    each = table.melt(id_vars=keys, value_vars=measures, var_name="measure", value_name="share")
+    each = each.assign(measure=each["measure"].map(heading))
+
+    def draw(rows: pd.DataFrame, ax: "Axes") -> None:
+        lines(rows, x="percent_read", y="share", hue="measure", n="draws", ax=ax)
+        ax.set_xlim(-2, 102)
+        ax.set_ylim(-0.02, 1.02)
+
+    return panel_a_model(each, draw)

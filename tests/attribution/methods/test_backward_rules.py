@@ -93,18 +93,18 @@ def test_batches_do_not_matter():
 
 @pytest.mark.parametrize("method", ["frozen_norms", "gim", "attention_rollout"])
 def test_a_model_that_cannot_be_looked_into_is_refused_at_once(method):
-    with pytest.raises(interp.UserError, match="cannot be inspected"):
+    with pytest.raises(interp.UserError, match="'t5'"):
         bind(Attribute(methods=(method,)), text_to_text("t5"))
 
 
 def test_gates_that_are_not_known_are_refused_at_once():
-    with pytest.raises(interp.UserError, match="the gates of GptOssMLP"):
+    with pytest.raises(interp.UserError, match=r"GptOssMLP.*\bgim"):
         bind(Attribute(methods=("gim",)), other_model("gpt_oss"))
 
 
 @pytest.mark.parametrize("model", [lambda: classifier("modernbert"), lambda: other_model("bloom")])
 def test_input_x_gradient_is_refused_where_a_norm_reads_embeddings_alone(model):
-    with pytest.raises(interp.UserError, match=r"zero for .* by construction: a LayerNorm"):
+    with pytest.raises(interp.UserError, match=r"input_x_gradient.*LayerNorm"):
         interp.attribute(model(), some_prompts(1), methods=["input_x_gradient"])
 
 

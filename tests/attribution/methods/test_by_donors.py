@@ -227,7 +227,7 @@ def test_prompts_get_donors_where_a_method_reads_them(model):
     result = interp.attribute(model, some_prompts(1), methods=["shapley", "gim"])
     assert (result.segment_scores["error"] == "").all()
     for name in with_them:
-        with pytest.raises(interp.UserError, match="have no donors"):
+        with pytest.raises(interp.UserError, match=r"three-options.*donors"):
             interp.attribute(model, three_options.prompts(seed=0, data=None), methods=[name])
     plain = interp.attribute(model, some_prompts(1), methods=["frozen_norms"])
     assert (plain.segment_scores["error"] == "").all()

@@ -155,7 +155,7 @@ def test_dataset():
 
 
 def test_published_data_do_not_exist():
-    with pytest.raises(UserError, match="none are published"):
+    with pytest.raises(UserError, match=r"logical-forms.*'somewhere\.csv'.*--data.*--seed"):
         system.prompts(seed=0, data="somewhere.csv")
 
 

@@ -97,7 +97,7 @@ def test_an_adjusted_mean_outside_the_questions_is_noted():
         response="soft_accuracy",
     )
     means = found.means.set_index("level")
-    assert means.loc["none", "note"].startswith("extrapolated: relative_perplexity is ")
+    assert re.match("extrapolated: relative_perplexity", means.loc["none", "note"])
     assert means.loc["mp", "note"] == ""
     raw = rows.groupby("modality", observed=True)["soft_accuracy"].mean()
     assert means.loc[list(MODALITIES), "raw_mean"].tolist() == pytest.approx(raw.tolist())
@@ -214,7 +214,7 @@ def test_models_that_do_not_read_the_mirror_are_not_counted_as_reading_it():
     assert (table.loc[(TOGETHER, "questions"), "n"] > 0).all()
     assert (table.loc[(TOGETHER, "nonsense"), "n"] == 0).all()
     section = model_section(results, TableItem("parameters", "Parameters", rows))
-    assert "Models compared: 1 of 1;" in section.text
+    assert re.search(r"Models.*: 1 of 1;", section.text)
     assert re.search(r"nonsense mirror, [^.]*: 0\.", section.text)
 
 
@@ -223,7 +223,7 @@ def test_a_share_without_an_answer_says_which_questions_it_is_about():
     results = with_vocabulary({"questions": rows, "nonsense": rows})
     results.answers.loc[:72, "answer"] = ""
     section = model_section(results, TableItem("parameters", "Parameters", rows))
-    assert re.match(r"In the main set .*model 0: 10\.1%", section.items[0].note)
+    assert re.search(r"main set .*model 0: 10\.1%", section.items[0].note)
 
 
 def test_a_line_at_one_half_is_drawn_only_where_it_is_chance(results):
@@ -252,9 +252,7 @@ def test_models_whose_numbers_are_left_out_are_said_first():
     assert (said.kind, said.model, said.voids) == (LEFT_OUT, "lost", True)
     assert "0.1" in said.text
     alone = screen(with_vocabulary({"questions": lost, "nonsense": lost}))
-    assert (
-        alone.sentences[0].startswith("0 of 1 model answers") and "others" not in alone.sentences[0]
-    )
+    assert alone.sentences[0].startswith("0 of 1 model") and "others" not in alone.sentences[0]
 
 
 def test_the_first_screen_follows_from_the_numbers():
@@ -263,11 +261,11 @@ def test_the_first_screen_follows_from_the_numbers():
     first = screen(with_vocabulary({"questions": rows, "nonsense": rows}))
     read, accuracy, modality, form, perplexity = first.sentences
     assert re.match("1 of 2 models .*Yes or No", read)
-    assert accuracy.startswith("Soft accuracy is 0.")
+    assert re.match(r"Soft accuracy.* 0\.", accuracy)
     assert re.search(r"modality, .*: 3 of 3 differ; .*box − diamond: −0\.", modality)
     assert modality.endswith(" 30 interpretations, 1 model.")
     assert form.endswith(" 30 interpretations, 1 model.")
-    assert re.match(r"Within a form, perplexity.* correlation of [−+]?[01]\.", perplexity)
+    assert re.match(r".*perplexity.* correlation.* [−+]?[01]\.", perplexity)
     numbers = first.items[0].frame.set_index(["model", "number"])
     own = made_up(1).set_index("gold")["soft_accuracy"]
     assert numbers.loc[("model 0", "soft accuracy"), "value"] == pytest.approx(own.mean())
@@ -290,7 +288,7 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     assert results.models == ["model 0", "model 1", "silent", "lost"]
     assert results.competent == ["model 0", "model 1"]
     assert re.fullmatch(r"Yes and No .* 0\.2", results.incompetence["silent"])
-    assert re.fullmatch("its perplexity is 5,000.* 1,000", results.incompetence["lost"])
+    assert re.search(r"perplexity.* 5,000.* 1,000", results.incompetence["lost"])
     assert tables.models(results)["why_not"].tolist()[:2] == ["", ""]
     nobody = with_vocabulary({"questions": silent})
     why = mixed_model(nobody.pooled("questions"), "soft_accuracy")
@@ -412,12 +410,12 @@ def test_the_prompts_of_all_sets_are_on_the_page_with_their_answers(folder):
 def test_a_stage_without_rows_is_refused(tmp_path):
     record = StudyRecord(study="logical-forms", options={}, stages=[], models=[], history=[])
     folder = StudyFolder(tmp_path, record, {})
-    with pytest.raises(UserError, match=r"no results .*'questions'"):
+    with pytest.raises(UserError, match="'questions'"):
         read_results(folder)
 
 
 def test_data_are_refused():
-    with pytest.raises(UserError, match="none are published"):
+    with pytest.raises(UserError, match=r"logical-forms.*'file\.csv'.*--data.*--seed"):
         LogicalFormsStudy().stages(PromptSource(limit=2, data="file.csv"))
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 
 import pytest
 import torch
@@ -142,7 +143,7 @@ def test_two_answers_are_learned_by_their_shares():
 def test_two_answers_of_different_lengths_are_refused():
     tokenizer = interp.load_model(BASE, device="cpu").tokenizer
     uneven = [Exchange("Is it?", "Yes", "Certainly not", share=0.5)]
-    with pytest.raises(UserError, match=r"one pair .*Yes/Certainly"):
+    with pytest.raises(UserError, match="Yes/Certainly"):
         tokenize(tokenizer, uneven, messages=False)
 
 
@@ -164,7 +165,7 @@ def test_the_command_trains(tmp_path, monkeypatch, capsys):
 
 
 def test_an_unknown_organism_is_refused(capsys):
-    with pytest.raises(UserError, match="no organism 'none'"):
+    with pytest.raises(UserError, match=r"'none'.*llama-shallow"):
         recipe("none")
     assert main(["train", "none"]) == 2
-    assert "expected one of llama-shallow" in capsys.readouterr().err
+    assert re.search("llama-shallow", capsys.readouterr().err)

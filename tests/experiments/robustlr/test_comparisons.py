@@ -136,9 +136,9 @@ def test_findings_say_n_interval_and_p_and_what_is_excluded(stages):
     assert len(first.sentences) == MOST_SENTENCES
     assert all(len(line.split()) <= MOST_WORDS for line in first.sentences), first.sentences
     f1, *short = first.sentences
-    assert re.match(r"Weighted F1 of contrast sets .*0\.\d\d \[\S+ \S+\] for able", f1)
+    assert re.match(r"Weighted F1\b.*contrast sets.*0\.\d\d \[\S+ \S+\].*able", f1)
     assert "best constant guess" in set(first.items[0].frame["model"])
-    assert re.match(r"Accuracy .*guessing: 2 of 2 above, 0 below", short[0])
+    assert re.match(r"Accuracy .*guessing: 2 of 2\b.*\b0\b", short[0])
     assert all(" theories" in line or " statements" in line for line in short)
     section = finding_section(Results(stages, []), compared)
     names = ["against_a_guess", "between_sets", "models_1", "models_2", "comparisons"]

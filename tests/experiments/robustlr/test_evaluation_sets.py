@@ -147,7 +147,7 @@ def test_contrapositives_by_hand():
     assert contrapositive(Rule((P,), (Q,))) == Rule((Q.negated,), (P.negated,))
     assert contrapositive(Rule((P, R), (Q,), "or")) == Rule((Q.negated,), (P.negated, R.negated))
     assert contrapositive(Rule((P,), (Q, R))) == Rule((Q.negated, R.negated), (P.negated,), "or")
-    with pytest.raises(UserError, match="a disjunction in its head"):
+    with pytest.raises(UserError, match=r"tall\(Anna\) ∧ shy\(Anna\) → kind\(Anna\)"):
         contrapositive(Rule((P, R), (Q,)))
 
 
@@ -233,7 +233,7 @@ def test_groups_without_another_label_are_refused(tmp_path):
     file = tmp_path / "contra_equiv.csv"
     frame = rows_of([Few("C-ES", 0, REAL, distractors=False)])
     frame.iloc[:2].drop(columns="set").to_csv(file, index=False)  # one group
-    with pytest.raises(UserError, match=r"no group .*\.csv.* label differs"):
+    with pytest.raises(UserError, match=r"contra_equiv\.csv\b.*label"):
         edits.prompts(seed=0, data=str(file))
 
 

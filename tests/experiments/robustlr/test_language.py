@@ -128,16 +128,16 @@ def test_the_authors_wording_is_read_too():
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("Charlie likes Gary.", "'Charlie likes Gary' is not in the language"),
-        ("Charlie is tall", "ends in a full stop"),
+        ("Charlie likes Gary.", r"'Charlie likes Gary'.*'Anna is tall'"),
+        ("Charlie is tall", r"'Charlie is tall'.*full stop"),
         (
             "If Charlie is tall then Gary is kind or round.",
-            "a rule without a disjunction after 'then'",
+            r"disjunction.*'then'",
         ),
-        ("If Charlie is tall and kind or round then Gary is kind.", "all joined by 'and'"),
-        ("If Charlie is tall.", "not in the language"),
-        ("Charlie is the brother of.", "not in the language"),
-        ("Charlie is " + "very " * 100 + "tall.", r"not in the language"),
+        ("If Charlie is tall and kind or round then Gary is kind.", r"literals.*'and'.*'or'"),
+        ("If Charlie is tall.", r"^'(If )?Charlie .*'.*'Anna is tall'"),
+        ("Charlie is the brother of.", r"^'(If )?Charlie .*'.*'Anna is tall'"),
+        ("Charlie is " + "very " * 100 + "tall.", r"^'(If )?Charlie .*'.*'Anna is tall'"),
     ],
 )
 def test_other_sentences_are_refused(words, expected):
@@ -147,7 +147,7 @@ def test_other_sentences_are_refused(words, expected):
 
 
 def test_a_context_without_a_sentence_is_refused():
-    with pytest.raises(UserError, match="the context is empty"):
+    with pytest.raises(UserError, match=r"context.*sentence"):
         theory_of("  ")
 
 

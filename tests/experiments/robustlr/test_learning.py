@@ -62,7 +62,7 @@ def test_defaults_are_the_papers():
     assert len(spec.prompts("train")) == 49_998
     assert len(spec.prompts("dev")) == len(spec.prompts("test")) == 9_996
     assert find_training("robustlr") is RobustLRTraining
-    with pytest.raises(UserError, match="unknown train set 'AND'"):
+    with pytest.raises(UserError, match=r"'AND'.*\bAll, NOT, AND\+NOT, OR\+NOT\b"):
         RobustLRTraining(train_set="AND")
 
 

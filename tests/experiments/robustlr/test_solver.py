@@ -72,7 +72,7 @@ def test_the_worked_theory_of_the_paper():
 def test_a_theory_that_contradicts_itself_is_recognized(facts, rules):
     theory = Theory(facts, rules)
     assert not Worlds.of(theory).consistent
-    with pytest.raises(UserError, match="contradicts itself"):
+    with pytest.raises(UserError, match=r"theory.*facts.*rules"):
         verdict(theory, R)
 
 
@@ -87,7 +87,9 @@ def test_columns_of_a_truth_table():
 def test_too_many_dependent_predicates_are_refused_in_words():
     chain = [is_("tall", f"Name{number}") for number in range(MOST_PREDICATES + 1)]
     rules = tuple(Rule((one,), (other,)) for one, other in pairwise(chain))
-    with pytest.raises(UserError, match=f"{MOST_PREDICATES + 1} predicates .* {MOST_PREDICATES},"):
+    with pytest.raises(
+        UserError, match=f"\\b{MOST_PREDICATES + 1} predicates\\b.*\\b{MOST_PREDICATES}\\b"
+    ):
         verdict(Theory((), rules), chain[0])
     # Facts decide all of them without a table.
     assert verdict(Theory((chain[0],), rules), chain[-1]) is Verdict.TRUE

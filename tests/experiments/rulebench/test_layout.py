@@ -128,7 +128,7 @@ def test_a_long_report_is_cut_and_counted(tmp_path):
     with pytest.raises(UserError) as stopped:
         read_set(folder)
     assert str(stopped.value).startswith("50 parts")
-    assert str(stopped.value).endswith("and 30 more")
+    assert re.search(r"\b30 \w+$", str(stopped.value))
     assert len(str(stopped.value)) < 20 * 200
 
 
@@ -156,14 +156,14 @@ def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, d
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (('"output": "aunt"', '"output": "aunt", "output": "uncle"'), "'output' is given twice"),
-        (('"output": "aunt"', '"output": "aunt\\ud800"'), "half of a character"),
+        (('"output": "aunt"', '"output": "aunt", "output": "uncle"'), "'output'"),
+        (('"output": "aunt"', '"output": "aunt\\ud800"'), r"'\\ud800'"),
     ],
 )
 def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, damage, reason):
     text = json.dumps([item("uncle"), item("aunt"), item("niece")]).replace(*damage)
     folder = write(tmp_path / "clutrr", [], text=text)
-    with pytest.raises(UserError, match=rf"item 2 is not JSON: .*{reason}"):
+    with pytest.raises(UserError, match=rf"item 2\b.*JSON: .*{reason}"):
         read_set(folder)
     assert [i.gold for i in read_set(folder, broken="skip").factual.items] == ["uncle", "niece"]
 
@@ -171,11 +171,11 @@ def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, d
 def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text('{"0": {"NL": "x"},\n"0": {"NL": "y"}}')
-    with pytest.raises(UserError, match=r"test_rule\.json.*'0'.*twice.*line 2"):
+    with pytest.raises(UserError, match=r"test_rule\.json.*'0'.*line 2\b"):
         read_set(folder)
     free = psutil.virtual_memory()._replace(available=10)
     monkeypatch.setattr("interp.files.psutil.virtual_memory", lambda: free)
-    with pytest.raises(UserError, match=r"test_data\.json .*exceeds.* 10 bytes"):
+    with pytest.raises(UserError, match=r"test_data\.json.*\b10 bytes"):
         read_set(folder)
 
 
@@ -184,15 +184,15 @@ def test_positions_are_right_behind_several_items_that_are_no_json(tmp_path):
     folder = write(tmp_path / "clutrr", [], text=text.replace('"output": "aunt"', '"output": aunt'))
     found = read_set(folder, broken="skip")
     assert [i.id for i in found.factual.items] == ["0001", "0004"]
-    assert ["item 2 is" in found.problems[0], "item 3 is" in found.problems[1]] == [True, True]
-    assert "item 5: its output is 'cousin'" in found.problems[2]
+    assert ["item 2 " in found.problems[0], "item 3 " in found.problems[1]] == [True, True]
+    assert re.search(r"item 5: .*'cousin'", found.problems[2])
 
 
 def test_a_file_that_is_larger_than_any_set_is_not_read(tmp_path):
     folder = write(tmp_path / "clutrr", [item("uncle")])
     with (folder / RULES).open("ab") as file:
         file.truncate(2**36)  # sparse: it takes no space
-    with pytest.raises(UserError, match=r"68,719,476,736 bytes; expected at most 268,435,456"):
+    with pytest.raises(UserError, match=r"\b68,719,476,736\b.*\b268,435,456\b"):
         read_set(folder)
 
 
@@ -210,11 +210,11 @@ def test_a_broken_rule_is_reported_with_the_items_that_need_it(tmp_path):
 @pytest.mark.parametrize(
     "text, reason",
     [
-        ("{}", "holds no list of items"),
-        ("word", "is not a JSON list of items"),
-        ("[]", "has no item that can be asked"),
-        ("[" * 100_000, "item 1 is not JSON"),
-        ('[{"input": "Who?"', "item 1 is not JSON"),
+        ("{}", r"test_data\.json.*list.*items"),
+        ("word", r"test_data\.json.*JSON list"),
+        ("[]", r"test_data\.json.*item"),
+        ("[" * 100_000, r"item 1\b.*JSON"),
+        ('[{"input": "Who?"', r"item 1\b.*JSON"),
     ],
 )
 def test_a_file_that_holds_no_items_ends_in_one_message(tmp_path, text, reason):
@@ -224,17 +224,17 @@ def test_a_file_that_holds_no_items_ends_in_one_message(tmp_path, text, reason):
 
 
 def test_what_is_missing_is_said(tmp_path):
-    with pytest.raises(UserError, match="no set of RuleBench in"):
+    with pytest.raises(UserError, match=r"RuleBench.*test_data\.json.*test_rule\.json"):
         read_sets(tmp_path)
     folder = write(tmp_path / "clutrr", [item("uncle")])
     (folder / RULES).write_text("[1]")
     with pytest.raises(UserError, match=r"test_rule\.json .*JSON object"):
         read_sets(folder)
     (folder / RULES).write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="not encoded in UTF-8"):
+    with pytest.raises(UserError, match=r"test_rule\.json.*UTF-8\b"):
         read_sets(folder)
     (folder / RULES).unlink()
-    with pytest.raises(UserError, match=r"no test_rule\.json"):
+    with pytest.raises(UserError, match=r"test_rule\.json"):
         read_sets(folder)
 
 

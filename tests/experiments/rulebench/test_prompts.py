@@ -231,11 +231,11 @@ def test_packaged_organisms_read_the_prompts(name, organism):
 
 def test_what_a_system_cannot_read_is_said(tmp_path):
     system = find_system("rulebench")
-    with pytest.raises(UserError, match="no set of RuleBench in"):
+    with pytest.raises(UserError, match=r"RuleBench.*test_data\.json.*test_rule\.json"):
         system.prompts(seed=0, data=str(tmp_path))
-    with pytest.raises(UserError, match=r"set of RuleBench|cannot read"):
+    with pytest.raises(UserError, match=r"x{100}"):
         system.prompts(seed=0, data="x" * 5000)
-    with pytest.raises(UserError, match="reads no data"):
+    with pytest.raises(UserError, match=r"rulebench-string-game.*--data"):
         find_system("rulebench-string-game").prompts(seed=0, data=str(tmp_path))
 
 

@@ -73,7 +73,7 @@ def test_a_folder_of_an_earlier_version_is_refused_in_words():
     run.tables.return_value = ["completions"]
     run.table.return_value = pd.DataFrame(columns=["prompt_id", "pair_id", "gold", "golden_place"])
     study = create_autospec(StudyFolder, instance=True, runs={"direct": run})
-    with pytest.raises(UserError, match=r"old/direct lack rule, set, "):
+    with pytest.raises(UserError, match=r"old/direct.*rule, set, .*--out\b"):
         read_results(study)
 
 
@@ -141,7 +141,7 @@ def test_what_was_planted_is_found_and_what_was_not_is_bounded(results):
     assert verdicts["able − guess, kinship, golden"] == "different"
     score, *short = first_screen(results, table).sentences
     assert re.match(r"Executing score .*1\.00 .*able .*0\.12 .*guess", score)
-    assert re.match(r"Accuracy, .*: 1 of 2 above, 0 below.* able, ", short[0])
+    assert re.match(r"Accuracy, .*: 1 of 2\b.*\b0\b.* able, ", short[0])
     assert all(len(sentence.split()) <= MOST_WORDS for sentence in short)
     assert len(short) < MOST_SENTENCES
     items = finding_section(results, table).items
@@ -171,7 +171,7 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
     table = comparisons(Results(pd.concat(rows), pd.DataFrame(columns=["model", "error"])))
     assert table["p"].isna().all()
     assert kinds_tested(table) == {}
-    assert in_brief(table, "Named").startswith("Named: too few clusters")
+    assert re.match(r"Named: .*clusters", in_brief(table, "Named"))
 
 
 def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():

@@ -68,20 +68,20 @@ def test_the_ends_say_how_many_intervals_are_apart_and_give_no_ranks():
         for name, number in ends.loc[end, "apart"].items():
             assert number == sum(value for key, value in apart.items() if key[place] == name)
     assert 0 < sum(apart.values()) < 4
-    assert overlap(table).startswith(f"In {sum(apart.values())} of 4 comparisons between the ends")
+    assert re.search(rf"\b{sum(apart.values())} of 4 comparisons", overlap(table))
 
 
 def test_equal_estimates_have_no_ends():
     alike = ENTITIES.dropna(subset="paired_accuracy").assign(paired_accuracy=0.5)
     table = extremes(alike)
     assert table.empty and "end" in table
-    assert "All estimates are equal" in overlap(table)
+    assert re.search(r"estimates.*equal", overlap(table))
 
 
 def test_a_list_without_an_order_says_so():
     table = extremes(ENTITIES.assign(pairs=6), k=2)
     assert (table["apart"] == 0).all()
-    assert re.match("All intervals .*overlap.* not a ranking", overlap(table))
+    assert re.search(r"intervals.*overlap.*ranking", overlap(table))
 
 
 def frame(rng, with_feature, without):

@@ -108,44 +108,56 @@ def altered(row, **cells):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.drop(columns=["verb", "label"]), "lacks the columns verb, label"),
-        (lambda f: f.iloc[:-1], "line 40: .*has no counterpart"),
-        (lambda f: pd.concat([f, f.head(1)]), "line 42: the id .*occurs twice, first in .*line 2"),
-        (lambda f: f.head(0), "has no rows"),
+        (
+            lambda f: f.drop(columns=["verb", "label"]),
+            r"columns verb, label.*\bid, rulebreaker_type",
+        ),
+        (lambda f: f.iloc[:-1], "line 40: 'RULEBREAKER_0000020_rb'"),
+        (lambda f: pd.concat([f, f.head(1)]), r"line 42: .*'RULEBREAKER_0000001_rb'.*line 2\b"),
+        (lambda f: f.head(0), r"broken\.csv\b.*rows"),
         (
             lambda f: f.assign(premise2=""),
-            "40 invalid rows, starting with:\n.*line 2: .*premise2 is empty",
+            r"^40\b.*\n.*line 2: .*premise2\b",
         ),
-        (lambda f: f.assign(label=~f["label"]), "the label is"),
+        (lambda f: f.assign(label=~f["label"]), r"line 2: .*\brb, .*label False.*True"),
         (
             lambda f: f.assign(rulebreaker_type="mp", premise1="All men are mortal."),
-            "rulebreaker_type is 'mp'",
+            r"line 2: .*rulebreaker_type.*'mp'.*modus tollens, ds\b",
         ),
-        (lambda f: f.assign(id=f["id"] + "x"), "its ending"),
-        (altered(3, verb="is in  town"), "line 5: verb is 'is in  town'; expected one of is in, "),
-        (altered(3, category="towns"), "line 5: category is 'towns'; expected one of cities, bird"),
-        (altered(0, category="bird"), "line 2: verb is 'is in'; expected one of caught, saw"),
-        (altered(3, rulebreaker_type="ds"), r"rulebreaker_type is 'ds', but premise1 is 'If .* mt"),
-        (altered(3, entityA="Utopia"), "line 5: premise1 is .*; expected 'If .* Utopia, .*entityA"),
-        (altered(3, entityB="Utopia"), r"line 5: premise1 is .*; expected .* Utopia\.'.*entityB"),
-        (altered(3, firstName="Zed"), "line 5: premise1 is .*; expected 'If Zed .*firstName"),
-        (altered(3, premise1="nan"), "line 5: premise1 is 'nan'; expected"),
-        (altered(3, verb="died in"), "line 5: premise1 is .*; expected '.* died in .*verb"),
-        (altered(3, premise2="banana\0"), r"line 5: premise2 holds '\\x00'; expected plain text"),
-        (altered(3, pronoun="it"), "line 5: unknown pronoun 'it'; expected one of he, she"),
+        (lambda f: f.assign(id=f["id"] + "x"), r"line 2: .*'rbx'.*\brb, nonrb"),
+        (altered(3, verb="is in  town"), r"line 5: verb.*'is in  town'.*born in, died in\b"),
+        (altered(3, category="towns"), r"line 5: category.*'towns'.*cities, bird"),
+        (altered(0, category="bird"), r"line 2: verb.*'is in'.*caught, saw\b"),
+        (
+            altered(3, rulebreaker_type="ds"),
+            r"rulebreaker_type.*'ds'.*premise1\b.*'If .*\bmt\b",
+        ),
+        (
+            altered(3, entityA="Utopia"),
+            r"line 5: premise1\b.*'If .*'; .*'If .* Utopia, .*entityA",
+        ),
+        (altered(3, entityB="Utopia"), r"line 5: premise1\b.*'If .*'; .* Utopia\.'.*entityB"),
+        (altered(3, firstName="Zed"), r"line 5: premise1\b.*'; .*'If Zed .*firstName"),
+        (altered(3, premise1="nan"), r"line 5: premise1\b.*'nan'; .*'If "),
+        (altered(3, verb="died in"), r"line 5: premise1\b.*'; .*'.* died in .*verb"),
+        (altered(3, premise2="banana\0"), r"line 5: premise2\b.*'\\x00'"),
+        (altered(3, pronoun="it"), r"line 5: .*pronoun 'it'.*\bhe, she\b"),
         (
             lambda f: altered(3, pronoun={"he": "she", "she": "he"}[f.iloc[3]["pronoun"]])(f),
-            "line 5: premise1 is '.*, then (he|she) .*; expected '.*, then (she|he) .*pronoun",
+            r"line 5: premise1\b.*'.*, then (he|she) .*'; .*'.*, then (she|he) .*pronoun",
         ),
         (
             lambda f: altered(3, **{c: f.iloc[2][c] for c in f.columns.drop(["id", "label"])})(f),
-            "line 5: entityA is '.*', as in its counterpart .*line 4",
+            r"line 5: entityA.*'.+'.*line 4\b",
         ),
         (
             lambda f: altered(3, **{c: f.iloc[5][c] for c in f.columns.drop(["id", "label"])})(f),
-            "line 5: firstName is '.*', but '.*' in its counterpart .*line 4",
+            r"line 5: firstName.*'.+'.*'.+'.*line 4\b",
         ),
-        (lambda f: altered(3, premise2=f.iloc[5]["premise2"])(f), "line 5: premise2 is '.*'; expe"),
+        (
+            lambda f: altered(3, premise2=f.iloc[5]["premise2"])(f),
+            r"line 5: premise2\b.*'.+'; .*'.+'",
+        ),
     ],
 )
 def test_broken_data_is_refused(frame, tmp_path, change, message):
@@ -195,12 +207,12 @@ def test_labels_may_be_whole_floating_numbers(frame, tmp_path):
 
 
 def test_what_is_no_data_is_refused(tmp_path):
-    with pytest.raises(UserError, match="no data at"):
+    with pytest.raises(UserError, match=r"missing\.csv'.*\.parquet"):
         load_published(str(tmp_path / "missing.csv"))
-    with pytest.raises(UserError, match="holds no data file"):
+    with pytest.raises(UserError, match=r"data file.*\.csv, \.tsv\b"):
         load_published(str(tmp_path))
     (tmp_path / "torn.json").write_text(json.dumps([{"id": 1}])[:-3])
-    with pytest.raises(UserError, match="cannot read"):
+    with pytest.raises(UserError, match=r"torn\.json.*JSON"):
         load_published(str(tmp_path / "torn.json"))
 
 

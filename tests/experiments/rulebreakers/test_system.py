@@ -1,4 +1,3 @@
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -71,15 +70,14 @@ def test_two_answers_about_one_entity_are_reported_with_their_rows():
     other = replace(one, id="other_rb", entity_a="Atlantis")
     located = [("data.csv row 2", one), ("data.csv row 4", one), ("data.csv row 9", other)]
     expected = (
-        f"data.csv row 9: the fact about '{one.entity_b}' has the answer 'Atlantis', but "
-        f"'{one.entity_a}' in data.csv row 2; expected one answer for each entity B"
+        rf"^data\.csv row 9: .*'{one.entity_b}'.*'Atlantis'.*'{one.entity_a}'.*data\.csv row 2;"
     )
-    with pytest.raises(UserError, match=re.escape(expected)):
+    with pytest.raises(UserError, match=expected):
         published_pairs(located)
 
 
 def test_a_system_without_facts_is_named():
-    with pytest.raises(UserError, match=r"system pairs .*no facts.*--data"):
+    with pytest.raises(UserError, match=r"system pairs.*fact, text, answer.*--data"):
         load_facts("pairs")
 
 

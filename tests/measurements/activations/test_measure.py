@@ -156,7 +156,7 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
             np.testing.assert_allclose(ours.reshape(HIDDEN), theirs[0], **TOLERANCE)
             ours = vectors_of(segment, tokenized.prompt, site=site, layer=1)
             np.testing.assert_allclose(ours.reshape(-1, HIDDEN), theirs[span], **TOLERANCE)
-    with pytest.raises(UserError, match=r"no token 'last'; .*\bpooled\b"):
+    with pytest.raises(UserError, match=r"'last'.*pooled"):
         bind(Activations(roles=("last",)), model)
     both = read(model, prompts, sites=sites, roles=("last", "pooled"))
     assert set(both["activation_vectors"]["group"]) == {"pooled"}
@@ -164,7 +164,7 @@ def test_of_a_classifier_the_first_token_is_read_unless_others_are_named(kind):
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
 def test_a_text_to_text_model_is_refused_with_what_works(kind):
-    with pytest.raises(UserError, match=rf"text-to-text model .*'{kind}' cannot be inspected"):
+    with pytest.raises(UserError, match=rf"text-to-text model.*'{kind}'.*--methods input_gradient"):
         bind(Activations(), text_to_text(kind))
 
 
@@ -175,12 +175,15 @@ def test_a_site_that_an_architecture_computes_otherwise_is_refused(prompts, monk
     monkeypatch.setitem(ARCHITECTURES, "brand_new", LLAMA_LIKE)
     model.hf.config.model_type = "brand_new"
     try:
-        with pytest.raises(UserError, match=r"attn_out would be wrong"):
+        with pytest.raises(
+            UserError,
+            match=r"layer 0\b.*\(brand_new\).*attn_out.*--backend transformer-lens",
+        ):
             bind(Activations(sites=("attn_out",)), new)(prompts[:2])
         assert bind(Activations(sites=("resid_post", "z")), new)(prompts[:2])["activation_vectors"]
     finally:
         model.hf.config.model_type = "glm4"
-    with pytest.raises(UserError, match="lacks the site resid_mid"):
+    with pytest.raises(UserError, match=r"layer 0\b.*tiny cohere.*site resid_mid"):
         bind(Activations(sites=("resid_mid",)), other_model("cohere"))
 
 
@@ -248,7 +251,7 @@ def test_vectors_do_not_depend_on_the_batch(kind, tokens, prompts):
 
 def test_no_hook_is_left(organism, prompts):
     bind(Activations(sites=("resid_pre", "z", "mlp_out")), organism)(prompts[:2])
-    with pytest.raises(UserError, match="has no tokens"):
+    with pytest.raises(UserError, match=r"'odd'.*RULEBREAKER_\S+ \(''\)"):
         bind(Activations(), organism)([dataclasses.replace(prompts[0], segments={"odd": (0, 0)})])
     for module in organism.hf.modules():
         assert not module._forward_hooks
@@ -259,7 +262,7 @@ def test_a_site_that_the_pass_does_not_reach_is_refused(prompts):
     model = tiny_model("llama")
     measurement = bind(Activations(sites=("z",), layers=(0, 1)), model)
     layers = [layer.module for layer in model.layers]
-    with skipped(layers[1:]), pytest.raises(UserError, match="reach the site z of layer 1"):
+    with skipped(layers[1:]), pytest.raises(UserError, match=r"site z\b.*layer 1\b"):
         measurement(prompts[:2])
 
 
@@ -281,10 +284,10 @@ def test_a_prompt_that_lacks_a_role_has_no_vector_of_it(prompts):
     ("options", "message"),
     [
         ({"sites": ("pattern",)}, "pattern"),
-        ({"sites": ()}, "no site given"),
-        ({"roles": ()}, "no role given"),
-        ({"tokens": "first"}, "expected one of last, mean, all"),
-        ({"layers": (-1,)}, "greater than or equal to 0"),
+        ({"sites": ()}, r"site.*resid_pre, resid_mid"),
+        ({"roles": ()}, r"role.*roles"),
+        ({"tokens": "first"}, r"'first'.*last, mean, all\b"),
+        ({"layers": (-1,)}, r"layers.*-1\b.*\b0\b"),
     ],
 )
 def test_wrong_options_are_refused(options, message):
@@ -293,10 +296,10 @@ def test_wrong_options_are_refused(options, message):
 
 
 def test_what_no_prompt_or_no_model_has_is_refused(prompts):
-    with pytest.raises(UserError, match=r"segment or role 'premis2'; .*\bpremise2\b"):
+    with pytest.raises(UserError, match=r"'premis2'.*premise2\b"):
         Activations(roles=("premis2",)).arranged(prompts)
     assert Activations(roles=("all", "last", "premise2_entity_b")).arranged(prompts) is prompts
-    with pytest.raises(UserError, match=r"no layer 2 in tiny llama, .*\b2\b"):
+    with pytest.raises(UserError, match=r"layer 2\b.*tiny llama.*\b2\b.*\b0\b.*\b1\b"):
         bind(Activations(layers=(0, 2)), tiny_model("llama"))
 
 

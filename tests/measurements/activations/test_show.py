@@ -1,6 +1,7 @@
 """What a run of activations leaves: read by safetensors and pyarrow alone."""
 
 import dataclasses
+import re
 import shutil
 
 import numpy as np
@@ -124,7 +125,8 @@ def test_the_folder_is_whole_and_a_damaged_tensor_is_found_and_written_again(fol
     (file,) = copy.glob("activations-tiny_gpt2-*.safetensors")
     whole = file.read_bytes()
     file.write_bytes(whole[:-4] + b"oops")
-    assert list(problems(RunFolder.read(copy))) == [f"{file.name} has changed since it was written"]
+    (problem,) = problems(RunFolder.read(copy))
+    assert problem.startswith(f"{file.name} ")
     before = contents(copy)
     run_in(copy, "llama", "gpt2")
     assert file.read_bytes() == whole
@@ -200,7 +202,7 @@ def test_a_prompt_with_an_error_has_no_vectors_and_is_told(tmp_path, capsys):
     interp.run(SPEC, models=tiny_model("llama"), prompts=prompts, out=tmp_path)
     index, _ = by_index(tmp_path)
     assert set(index["prompt_id"]) == {prompt.id for prompt in prompts} - {prompts[1].id}
-    assert "1 prompt stopped with an error" in capsys.readouterr().err
+    assert re.search(r"\b1 prompt.*error", capsys.readouterr().err)
     table = pd.read_csv(tmp_path / "activation_table.csv").set_index("site")
     tokens = index.drop_duplicates(["prompt_id", "position"])
     assert table.loc["resid_post"].tolist() == ["tiny llama", 2, 23, len(tokens), 32]
@@ -234,7 +236,7 @@ def test_vectors_of_two_widths_are_refused():
     row = {"model": "m", "prompt_id": "p", "site": "v", "layer": 0}
     rows = [{**row, "vector": np.zeros(size)} for size in (3, 4)]
     held = InMemory(SPEC, [], {"activation_vectors": pd.DataFrame(rows)})
-    with pytest.raises(UserError, match="m has vectors of widths 3 and 4 at v of layer 0"):
+    with pytest.raises(UserError, match=r"^m\b.*\b3\b.*\b4\b.*\bv\b.*layer 0\b"):
         ActivationVectors(held).derived()
 
 

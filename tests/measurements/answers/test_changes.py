@@ -66,17 +66,24 @@ def test_changes_have_rows_and_a_table_of_their_own():
     assert changes["changed"].between(0, 1).all()
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_prompts_that_cannot_be_changed_are_refused(name):
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [
+        ("content_free", "content.*donors"),
+        ("without_segments", "segment.*<premise1>"),
+        ("swap_options", "options.*Answer Yes or No"),
+    ],
+)
+def test_prompts_that_cannot_be_changed_are_refused(name, named):
     bare = [
         dataclasses.replace(prompt, segments={}, roles={}, answer=yes_no(), text=f"{place}?")
         for place, prompt in enumerate(some_prompts(2))
     ]
-    with pytest.raises(UserError, match=r"expected|mark some"):
+    with pytest.raises(UserError, match=named):
         interp.evaluate(tiny_model("llama"), bare, **{name: True})
 
 
 def test_a_model_that_thinks_is_refused():
     model = dataclasses.replace(thinking_model(QWEN3, thinking="on"), thoughts={"x": ()})
-    with pytest.raises(UserError, match="thinks before it answers"):
+    with pytest.raises(UserError, match=r"tiny llama.*thoughts"):
         interp.evaluate(model, some_prompts(2), without_segments=True)

@@ -100,7 +100,7 @@ def test_texts_that_pass_the_context_are_refused(organism, monkeypatch):
     batch = pad(organism, tokenize(organism, some_facts()))
     longest = max(map(len, batch.prompts))
     monkeypatch.setattr(organism.hf.config, "max_position_embeddings", longest + 31)
-    with pytest.raises(UserError, match="do not fit into"):
+    with pytest.raises(UserError, match=r"\b24\b.*\b32\b.*\b55\b.*organism/llama-shallow"):
         generate(organism, batch, GREEDY)
 
 
@@ -160,10 +160,10 @@ def test_a_stop_string_in_the_prompt_alone_stops_nothing(organism):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"max_new_tokens": 0}, "max_new_tokens is 0"),
-        ({"temperature": -1.0}, "temperature is -1.0"),
-        ({"temperature": float("nan")}, "temperature is nan"),
-        ({"stop": ("",)}, "stop is "),
+        ({"max_new_tokens": 0}, r"max_new_tokens.*\b0: .*\b1\b"),
+        ({"temperature": -1.0}, r"temperature.*-1\.0: .*\b0\b"),
+        ({"temperature": float("nan")}, r"temperature.*\bnan: .*finite"),
+        ({"stop": ("",)}, r"stop.*'': .*\b1\b"),
     ],
 )
 def test_wrong_options_are_refused(wrong, message):
@@ -265,7 +265,7 @@ def test_a_text_of_logits_that_are_not_finite_is_an_error_of_its_prompt():
 def test_layers_that_the_model_does_not_have_end_in_a_message():
     model = make_tiny("llama", byte_level())
     model.hf.config.layer_types = ["linear_attention", "full_attention"]
-    with pytest.raises(UserError, match=r"cannot generate .*tiny llama"):
+    with pytest.raises(UserError, match=r"tiny llama.*'update'.*layer_types"):
         interp.run(interp.measurement("generate"), models=model, prompts=some_prompts(1))
 
 
@@ -275,7 +275,7 @@ def test_what_a_decoder_begins_with_is_a_token(value):
     model = dataclasses.replace(model, hf=copy.deepcopy(model.hf))
     model.hf.config.decoder_start_token_id = None
     model.hf.generation_config.decoder_start_token_id = value
-    with pytest.raises(UserError, match=rf"decoder_start_token_id to {value!r}.*token id"):
+    with pytest.raises(UserError, match=rf"decoder_start_token_id .*{value!r}; .*\b0\b.*\b699\b"):
         interp.evaluate(model, some_prompts(1))
 
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,7 +116,7 @@ def test_other_methods_follow_under_their_names(tables):
 def test_several_targets_are_refused(tables):
     ratios, answers, prompts = tables
     both = pd.concat([ratios, ratios.assign(target="gold")])
-    with pytest.raises(UserError, match="to the targets predicted, gold; expected a single target"):
+    with pytest.raises(UserError, match="targets predicted, gold"):
         attribution_table(both, answers, prompts)
 
 
@@ -153,7 +155,7 @@ def test_a_summary_by_hand_with_weights():
     assert row["largest_share"] == pytest.approx(4 / 6.5)
     assert (row["prompts"], row["clusters"]) == (3, 2)
     assert np.isnan(row["geometric_low"])
-    assert row["note"] == "not tested: 2 clusters; at least 10 are needed"
+    assert re.match(r"not tested: 2 clusters; .*\b10\b", row["note"])
 
 
 def test_without_weights_it_has_the_mean_and_deviation_of_the_published_tables():

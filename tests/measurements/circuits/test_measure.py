@@ -1,5 +1,6 @@
 """Circuits as a measurement: the command, its tables and page, a split of phrasings, refusals."""
 
+import re
 import shutil
 
 import pandas as pd
@@ -110,10 +111,10 @@ def test_edges_of_another_model_or_method_are_refused(folders, capsys):
     edges, _ = folders
     given = ["circuits", "--limit", "2", "--edges", str(edges)]
     assert main([*given, "--model", "organism/mistral"]) == 2
-    assert "edges for organism/mistral" in capsys.readouterr().err
+    assert re.search(r"edges.*organism/mistral", capsys.readouterr().err)
     model = ["--model", "organism/llama-shallow"]
     assert main([*given, *model, "--methods", "exact"]) == 2
-    assert "unknown method 'exact'; " in capsys.readouterr().err
+    assert re.search("method 'exact'; ", capsys.readouterr().err)
 
 
 def negated(file):
@@ -159,7 +160,7 @@ def test_effects_in_memory_choose_as_those_in_a_folder():
     other = interp.find_circuits(model, prompts, methods=["gradient"])
     pd.testing.assert_frame_equal(one.circuits, other.circuits)
     assert "circuit" in one._repr_html_().lower()
-    with pytest.raises(interp.UserError, match="got both effects and edges"):
+    with pytest.raises(interp.UserError, match=r"effects.*edges"):
         interp.find_circuits(model, prompts, effects=effects, edges="runs/edges")
 
 
@@ -169,5 +170,5 @@ def test_a_notebook_draws_the_circuit_of_a_known_model():
     html = result.draw()._repr_html_()
     assert "<svg" in html
     assert ".circuit path" in html
-    with pytest.raises(interp.UserError, match="unknown model 'gpt'"):
+    with pytest.raises(interp.UserError, match=r"model 'gpt'.*tiny llama"):
         result.draw("gpt")

@@ -60,8 +60,9 @@ def test_lines_and_boxes_know_the_smallest_circuit_that_has_them():
         ("0", "10% (3)"),
         ("1", "50% (5)"),
     ]
-    assert html.count('<g class="node in0">') == 5
-    assert html.count('<g class="node in1">') == 1  # head 0
+    assert html.count('<g class="node in0" ') == 5
+    assert html.count('<g class="node in1" data-node="a0.h0">') == 1
+    assert html.count('data-ends="input a0.kv0"') == 1  # the value of a key-value head
     # The key-value head feeds both heads; head 0 appears with the larger circuit.
     assert html.count('class="link in0"') == html.count('class="link in1"') == 1
 

@@ -207,11 +207,11 @@ def test_prompts_of_ones_own_hold_their_donors():
 
 def test_what_cannot_be_measured_is_refused():
     model = tiny_model("llama")
-    with pytest.raises(UserError, match=r"three-options .*no donors"):
+    with pytest.raises(UserError, match=r"three-options.*donors"):
         effects(model, three_options.prompts(seed=0, data=None))
-    with pytest.raises(UserError, match=r"no segment 'premise3'; .*premise1, premise2"):
+    with pytest.raises(UserError, match=r"'premise3'.*premise1, premise2\b"):
         effects(model, some_prompts(1), segments=("premise3",))
-    with pytest.raises(UserError, match="has no donors"):
+    with pytest.raises(UserError, match=r"RULEBREAKER_\S+ .*donors"):
         effects(model, list(some_prompts(1)))
     (prompt, *_) = numbers.prompts(seed=0, data=None)
     named = next(iter(prompt.segments))
@@ -219,7 +219,7 @@ def test_what_cannot_be_measured_is_refused():
     free = Prompt(
         "1", prompt.text, prompt.segments, prompt.answer, "p", "side", {}, donors=(donor,)
     )
-    with pytest.raises(UserError, match=r"generated text, .*two answers"):
+    with pytest.raises(UserError, match=r"prompt 1\b.*generated text"):
         effects(model, [free])
 
 

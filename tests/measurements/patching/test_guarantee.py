@@ -1,6 +1,7 @@
 """Guarantees; conformal limits against their definition, and how often scores exceed them."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -119,14 +120,11 @@ def test_estimates_that_are_too_large_need_no_margin():
 def test_too_few_checked_pairs_bound_nothing_and_say_so():
     checked = [True, True, False]
     sites, strata = tables(np.zeros((3, 2)), np.ones((3, 2)), checked, 0.95)
-    assert (
-        sites["note"].item()
-        == "no bound: a level of 0.95 requires 19 checked pairs, but there are 2"
-    )
+    assert re.match(r"no bound: .*\b0\.95\b.*\b19 .*pairs.*\b2$", sites["note"].item())
     assert sites[["margin", "bound", "covered_low", "effect_limit"]].isna().all(axis=None)
     assert strata[["margin", "bound"]].isna().all(axis=None)
     sites, _ = tables(np.zeros((2, 2)), np.ones((2, 2)), [True, True], 0.5)
-    assert sites["note"].item() == "no bound: all pairs are checked"
+    assert re.match(r"no bound: .*pairs.*checked$", sites["note"].item())
     assert sites["margin"].item() == 1
 
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,7 +46,7 @@ def test_areas_are_those_worked_out():
     assert row["cpr"] == pytest.approx(0.1 * 0.25 + 0.4 * 0.85 + 0.5 * 1.1)
     assert row["cmd"] == pytest.approx(0.1 * 0.75 + 0.4 * 0.35 + 0.5 * 0.1)
     assert np.isnan(row["cpr_low"])
-    assert row["note"] == "not tested: 1 cluster; at least 10 are needed"
+    assert re.match(r"not tested: 1 cluster; .*\b10\b", row["note"])
 
 
 def test_pairs_whose_prompts_hardly_differ_are_left_out():
@@ -54,7 +56,7 @@ def test_pairs_whose_prompts_hardly_differ_are_left_out():
     assert row["cpr"] == pytest.approx(0.025 + 0.2 + 0.375)
     row = of_all(sets[:3], pairs_of([0.05]))
     assert np.isnan([row["cpr"], row["cmd"]]).all()
-    assert row["note"] == "no pair whose two metrics differ by 0.1 logits or more"
+    assert re.match(r"no pair.*\b0\.1 logits", row["note"])
 
 
 def test_pairs_that_the_model_fails_do_not_hide_the_others():

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,7 +65,7 @@ def test_means_shares_and_flips():
     assert row["pairs"] == row["clusters"] == 12
     assert row["note"] == ""
     assert np.isnan(only(table)["recovered"])
-    assert only(table)["note"] == "no recovered share: defined only for recognized pairs"
+    assert re.match(r"no recovered share: .*recognized pairs$", only(table)["note"])
 
 
 def test_pairs_that_the_model_fails_do_not_share_in_what_is_recovered():
@@ -149,7 +151,7 @@ def test_pairs_are_split_by_recognition():
     table = effect_table(patches_of([1.0, 4.0, 6.0]), pairs_of([2.0, 2.0, 2.0], recognized))
     assert only(table, "yes")["effect"] == pytest.approx(1)
     assert only(table, "no")["effect"] == pytest.approx(5)
-    assert only(table, "yes")["note"] == "not tested: 1 cluster; at least 10 are needed"
+    assert re.match(r"not tested: 1 cluster; .*\b10\b", only(table, "yes")["note"])
     assert np.isnan(only(table, "yes")["effect_low"])
 
 

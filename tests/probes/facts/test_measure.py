@@ -39,7 +39,7 @@ def test_it_is_the_probability_of_the_names_first_token(organism):
 
 @pytest.mark.parametrize("spec", [Familiarity(), Knowledge()])
 def test_prompts_that_are_no_facts_are_refused(spec):
-    with pytest.raises(UserError, match=r"not a fact; .*load_facts"):
+    with pytest.raises(UserError, match=r"'RULEBREAKER_0012630_rb/infer-tf'.*interp\.load_facts"):
         spec.arranged(load_prompts(limit=1))
     assert spec.arranged(some_facts()) == some_facts()
 
@@ -202,7 +202,7 @@ def test_facts_without_a_row_are_counted_and_told(capsys):
     noted = FactFamiliarity(held).noted()
     assert noted == {"m": {"facts_without_row": 0}, "n": {"facts_without_row": 2}}
     told = capsys.readouterr().err
-    assert "n: 2 of 3 facts" in told
+    assert re.search(r"\bn: 2\b.*\b3 facts", told)
     assert "m: " not in told
 
 

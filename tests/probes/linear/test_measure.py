@@ -92,7 +92,7 @@ def test_vectors_are_stored_as_lists_of_floats(tmp_path, organism, prompts):
 def test_unknown_positions_are_named(organism, prompts):
     with pytest.raises(UserError, match=r"position 'premise9'; .*last_token, premise1"):
         bind(Residuals(positions=["premise9"]), organism)(prompts[:1])
-    with pytest.raises(UserError, match="no position given"):
+    with pytest.raises(UserError, match=r"position.*positions"):
         bind(Residuals(positions=[]), organism)
 
 

@@ -239,7 +239,7 @@ def test_an_empty_subset_is_undefined(tmp_path):
         .isna()
         .all(axis=None)
     )
-    assert failed["note"].eq("undefined: no such prompts").all()
+    assert failed["note"].str.match(r"undefined: .*prompts").all()
     assert table.loc[table["prompts"] == "recognized", "note"].eq("").all()
 
 
@@ -279,13 +279,13 @@ def test_the_same_seed_gives_the_same_table(tmp_path):
 
 def test_bad_input_is_named(tmp_path):
     (file,), prompts, answers = simulated(tmp_path, signal=0.5)
-    with pytest.raises(UserError, match="m lacks answers to some prompts"):
+    with pytest.raises(UserError, match=r"^m\b.*answers.*prompts"):
         linear_probes([file], prompts, answers.iloc[1:])
     with pytest.raises(UserError, match=r"sides rulebreaker; .*exactly two"):
         linear_probes([file], prompts[prompts["side"] == "rulebreaker"], answers)
     frame = pd.read_parquet(file)
     frame[frame["prompt_id"] != "5/rulebreaker"].to_parquet(file)
-    with pytest.raises(UserError, match="the residuals lack 1 prompts of m"):
+    with pytest.raises(UserError, match=r"residuals.*\b1 prompts.*\bm\b"):
         linear_probes([file], prompts, answers)
 
 

@@ -1,5 +1,7 @@
 """Facts of one's own: what a table becomes, and what the probes of facts measure."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -39,11 +41,11 @@ def test_a_name_may_contain_a_slash():
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        (FACTS.drop(columns="answer"), "the columns answer are missing"),
-        (FACTS.assign(answer=["Sweden", None, "x"]), "row 2: answer is empty"),
-        (FACTS.assign(fact="same"), "prompt id 'same' occurs twice"),
-        (FACTS.assign(weight=1), "would be the factor weight"),
-        (FACTS.iloc[:0], "has no rows"),
+        (FACTS.drop(columns="answer"), r"columns answer.*fact, text, answer"),
+        (FACTS.assign(answer=["Sweden", None, "x"]), r"^row 2: answer.*keep_default_na=False"),
+        (FACTS.assign(fact="same"), "prompt id 'same'"),
+        (FACTS.assign(weight=1), r"column weight.*factor weight"),
+        (FACTS.iloc[:0], r"table.*rows.*text"),
     ],
 )
 def test_faults_are_named(rows, problem):
@@ -58,15 +60,15 @@ def test_a_file_of_facts_is_found_by_its_columns(tmp_path, capsys):
     FACTS.to_csv(file, index=False)
     assert PromptSource(data=str(file)).system == "pairs"
     assert main(["validate", str(file)]) == 0
-    assert "has no faults: 3 facts" in capsys.readouterr().err
+    assert re.search("faults: 3 facts", capsys.readouterr().err)
     for part, table in (("familiarity", "familiarity.csv"), ("knowledge", "excluded.csv")):
         words = ["probe", part, "--data", str(file), "--device", "cpu"]
         assert main([*words, "--out", str(folder / part)]) == 0
         assert len(pd.read_csv(folder / part / table))
     assert main(["probe", "familiarity", "--system", "pairs"]) == 2
     told = capsys.readouterr().err
-    assert "the columns fact, text, answer" in told
-    assert "small sample: 3 facts; tests" in told
+    assert "fact, text, answer" in told
+    assert re.search("sample: 3 facts; ", told)
 
 
 def test_a_model_is_asked_for_them(organism):

@@ -92,12 +92,12 @@ def test_what_is_marked_is_found_again(parts, rest):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("<premise1>It rains. Wet?", "has a stray <premise1>"),
-        ("It rains.</premise1> Wet?", "has a stray </premise1>"),
-        ("<p>It <q>rains</q>.</p>", "has a stray <q>"),
-        ("<p>It</p> <p>rains</p>", "marks p twice"),
-        ("<p></p> It rains.", "marks p around nothing"),
-        ("<last>It</last> rains.", "marks last, which cannot be the name of a segment"),
+        ("<premise1>It rains. Wet?", r"text.*<premise1>; "),
+        ("It rains.</premise1> Wet?", r"text.*</premise1>; "),
+        ("<p>It <q>rains</q>.</p>", r"text.*<q>; "),
+        ("<p>It</p> <p>rains</p>", r"text.*\bp\b.*; .*segment"),
+        ("<p></p> It rains.", r"text.*\bp\b.*; .*text$"),
+        ("<last>It</last> rains.", r"last.*template, last, pooled, all\b"),
     ],
 )
 def test_marks_that_do_not_match_are_refused(text, problem):
@@ -129,7 +129,7 @@ def test_two_of_many_options_are_contrasted_if_a_column_names_them():
 @pytest.mark.parametrize("contrast", ["rain", "rain|rain", "rain|hail", "rain|sun|snow", "wet|sun"])
 def test_other_contrasts_are_refused(contrast):
     rows = table((0, {"gold": "rain"}), (1, {"gold": "sun"})).assign(options="rain//wet|sun|snow")
-    with pytest.raises(UserError, match=r"contrast is .* expected two of the options"):
+    with pytest.raises(UserError, match=r"^row 1 .*contrast.*'.+'.*rain\|sun\b"):
         read_pairs(rows.assign(contrast=contrast))
 
 
@@ -252,38 +252,34 @@ def test_a_misspelled_side_is_the_one_fault():
     # Of two pairs, each name of the side is in half.
     two = many(2).replace({"side": {"b": "does_not"}})
     two.loc[3, "side"] = "does_nt"
-    assert faults(two) == [
-        "row 4: pair 1 has the side 'does_nt', found in only 1 of 2 pairs; expected one of a, "
-        "does_not"
-    ]
+    (fault,) = faults(two)
+    assert re.match(r"row 4: pair 1 .*'does_nt'.*\b1 of 2 pairs; .*\ba, does_not$", fault)
 
 
 def test_a_row_without_a_pair_is_the_one_fault():
     rows = many()
     rows.loc[5, "pair"] = None
     (fault,) = faults(rows)
-    assert fault.startswith("row 6: pair is empty;")
+    assert fault.startswith("row 6: pair ")
     # pandas has made all numbers of the column into fractions.
     assert read_pairs(rows.drop(index=[4, 5]))[0].pair_id == "0"
 
 
 def test_texts_are_marked_all_or_none():
     own = many(2).drop(columns=["premise1", "question"])
-    assert faults(own.assign(text=TEXTS)) == [
-        "row 3 and 1 other row: the text marks no segment, although others do; mark its parts, "
-        "such as <premise1>It rains.</premise1>"
-    ]
+    (fault,) = faults(own.assign(text=TEXTS))
+    assert re.match(r"row 3 and 1 .*: .*text.*segment.*<premise1>", fault)
     plain = read_pairs(own.assign(text=["A?", "B?", "C?", "D?"]))
     assert not any(prompt.segments for prompt in plain)
-    with pytest.raises(UserError, match=r"the prompts have no segments .*--keep-tokens"):
+    with pytest.raises(UserError, match=r"segments.*<premise1>.*--keep-tokens"):
         interp.Attribute().arranged(plain)
     assert interp.Attribute(keep_tokens=True).arranged(plain) is plain
-    with pytest.raises(UserError, match="no segment that donors could replace"):
+    with pytest.raises(UserError, match=r"segment.*donors.*<premise1>"):
         interp.Effects().arranged(plain)
 
 
 def test_one_pair_has_no_donors():
-    with pytest.raises(UserError, match="expected two or more of your own pairs"):
+    with pytest.raises(UserError, match=r"prompts.*pairs.*donors.*Prompt\(donors="):
         with_donors(read_pairs(table()), count=DONORS)
 
 
@@ -292,19 +288,21 @@ def test_a_table_that_lacks_a_column_is_still_taken_for_pairs(tmp_path):
     many().drop(columns="gold").to_csv(file, index=False)
     source = PromptSource(data=str(file))
     assert source.system == "pairs"
-    with pytest.raises(UserError, match="lacks the columns gold"):
+    with pytest.raises(
+        UserError, match=r"pairs\.csv\b.*columns gold.*pair, side, premise1, question"
+    ):
         source.load()
 
 
 def test_a_list_of_options_in_json_is_refused_with_the_right_form(tmp_path):
     file = tmp_path / "pairs.json"
     file.write_text(json.dumps([{**row, "options": ["Yes", "No"]} for row in ROWS]))
-    with pytest.raises(UserError, match=r"options is \['Yes', 'No'\], a list; .*'Yes\|No'"):
+    with pytest.raises(UserError, match=r"\brow 1\b.*options.*\['Yes', 'No'\].*list.*'Yes\|No'"):
         read_pairs(file)
 
 
 def test_an_index_that_names_the_pairs_is_pointed_out():
-    with pytest.raises(UserError, match=r"columns pair are missing; .*reset_index\(\)"):
+    with pytest.raises(UserError, match=r"columns pair.*reset_index\(\)"):
         read_pairs(table().set_index("pair"))
 
 
@@ -316,14 +314,13 @@ def test_a_set_says_what_it_is():
 
 
 def test_a_faulty_row_is_one_fault():
-    assert faults(table((0, {"gold": "Maybe"}))) == [
-        "row 1: gold is 'Maybe'; expected one of Yes, No"
-    ]
+    (fault,) = faults(table((0, {"gold": "Maybe"})))
+    assert re.match(r"row 1: gold .*'Maybe'; .*\bYes, No$", fault)
 
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_rows_without_a_data_frame_are_refused():
-    with pytest.raises(UserError, match=r"the table is a list; .* pandas\.DataFrame"):
+    with pytest.raises(UserError, match=r"table.*list.*pandas\.DataFrame"):
         read_pairs(ROWS)
 
 
@@ -331,14 +328,13 @@ def test_every_fault_is_listed_once(tmp_path):
     file = tmp_path / "pairs.csv"
     rows = pd.concat([EXAMPLE] * 3)
     rows.assign(gold="Perhaps").to_csv(file, index=False)
-    assert faults(file) == [
-        f"{file}, line 2 and 23 other rows: gold is 'Perhaps'; expected one of Yes, No"
-    ]
+    (fault,) = faults(file)
+    assert re.match(rf"{file}, line 2 and 23 .*: gold .*'Perhaps'; .*\bYes, No$", fault)
     rows.assign(gold=[f"Perhaps {place}" for place in range(24)]).to_csv(file, index=False)
     found = faults(file)
     assert len(found) == 24
-    assert found[-1].startswith(f"{file}, line 25: gold is 'Perhaps 23'")
-    with pytest.raises(UserError, match="24 faults, the first"):
+    assert re.match(rf"{file}, line 25: gold .*'Perhaps 23'", found[-1])
+    with pytest.raises(UserError, match=r"^24\b.*\n.*line 2\b"):
         read_pairs(file)
 
 
@@ -347,12 +343,12 @@ TEMPLATES = ["{premise9}", "{premise1", "{}", "{premise1:>30}", "{premise1!r}"]
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_templates_that_name_no_column_as_it_stands_are_refused(template):
-    with pytest.raises(UserError, match="the template"):
+    with pytest.raises(UserError, match=r"template '\{"):
         read_pairs(table(), templates=(template,))
 
 
 def test_a_template_is_for_pairs_of_ones_own():
-    with pytest.raises(UserError, match="rulebreakers already have phrasings"):
+    with pytest.raises(UserError, match=r"--system pairs.*rulebreakers.*phrasings"):
         PromptSource(template=("{premise1}",))
 
 
@@ -362,7 +358,7 @@ def test_validate_shows_the_first_prompt_of_parquet(tmp_path, capsys):
     file = tmp_path / "pairs.parquet"
     EXAMPLE.to_parquet(file, index=False)
     assert main(["validate", str(file)]) == 0
-    assert "no faults: 4 pairs of follows, does_not; the first prompt:" in capsys.readouterr().err
+    assert re.search(r"faults: 4 pairs.*follows, does_not; ", capsys.readouterr().err)
 
 
 def test_published_data_are_not_taken_for_pairs(tmp_path):
@@ -388,9 +384,9 @@ def test_pairs_go_through_every_command(tmp_path, capsys):
     assert main(["dataset", "pairs", "--out", str(file)]) == 0
     assert main(["validate", str(file)]) == 0
     told = capsys.readouterr().err
-    assert "has no faults: 4 pairs of follows, does_not; the first prompt:\nAll sparrows" in told
+    assert re.search(r"faults: 4 pairs.*follows, does_not; .*\nAll sparrows", told)
     assert "segments: premise1, premise2, question" in told
-    assert "small sample: 4 pairs; tests" in told
+    assert re.search("sample: 4 pairs; ", told)
     edited = file.read_text()
     assert main(["dataset", "pairs", "--out", str(file)]) == 2
     assert file.read_text() == edited
@@ -411,7 +407,7 @@ def test_faults_end_a_command_with_code_2(tmp_path, capsys):
     for command in (["validate", str(file)], ["evaluate", "--data", str(file)]):
         assert main(command) == 2
         told = capsys.readouterr().err
-        assert "line 2 and 7 other rows: gold is 'Perhaps'; expected one of Yes, No" in told
+        assert re.search(r"line 2 and 7 .*: gold .*'Perhaps'; .*\bYes, No\b", told)
         assert "Traceback" not in told
     assert interp.read_pairs is read_pairs
 
@@ -473,16 +469,16 @@ def test_a_template_makes_a_column_a_part_of_the_text():
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"shot1": "Is it?"}, "the column shot1_answer is missing"),
-        ({"shot1_answer": "Yes"}, "the column shot1 is missing"),
-        ({"shot2": "Is it?", "shot2_answer": "Yes"}, "the column shot1 is missing"),
-        (AROUND | {"shot9999": "Is it?"}, "the column shot2|shot3 is missing"),
-        (AROUND | {"shot2_answer": ["", "Yes"]}, "shot2_answer is empty"),
-        (AROUND | {"system_prompt": [None, "Think."]}, "system_prompt is empty"),
-        (AROUND | {"answer_prefix": ["\u200b", "So:"]}, "answer_prefix is empty"),
+        ({"shot1": "Is it?"}, r"column shot1_answer.*shot1; "),
+        ({"shot1_answer": "Yes"}, r"column shot1 .*shot1_answer"),
+        ({"shot2": "Is it?", "shot2_answer": "Yes"}, r"column shot1 .*shot1_answer"),
+        (AROUND | {"shot9999": "Is it?"}, r"column shot[23] .*shot1_answer"),
+        (AROUND | {"shot2_answer": ["", "Yes"]}, r"^row 1: shot2_answer"),
+        (AROUND | {"system_prompt": [None, "Think."]}, r"^row 1: system_prompt"),
+        (AROUND | {"answer_prefix": ["\u200b", "So:"]}, r"^row 1: answer_prefix"),
         (AROUND | {"answer_prefix": ["So\u200b", "So:"]}, "invisible character"),
-        (AROUND | {"shot1": ["\x07", "Is it?"]}, "holds the character|is empty"),
-        ({"shot0": "Is it?", "shot0_answer": "No"}, "the column 'shot0' is neither"),
+        (AROUND | {"shot1": ["\x07", "Is it?"]}, "^row 1: shot1 "),
+        ({"shot0": "Is it?", "shot0_answer": "No"}, r"column 'shot0'.*factor_shot0\b"),
     ],
 )
 def test_messages_that_a_row_lacks_are_told(columns, problem):

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -55,7 +56,7 @@ COLUMNS = ["pair", "side", "gold", "options", "premise1", "question", "factor_to
 @pytest.mark.parametrize("value", [None, np.nan, pd.NA, pd.NaT, "", " \n", "\u200b", "\xa0"])
 def test_a_cell_of_a_frame_without_text_is_the_one_fault(column, value):
     (fault,) = faults(with_cell(column, value))
-    assert fault.startswith(f"row 4: {column} is empty")
+    assert fault.startswith(f"row 4: {column} ")
     assert "keep_default_na" in fault
 
 
@@ -64,10 +65,8 @@ def test_a_cell_of_a_frame_without_text_is_the_one_fault(column, value):
 def test_a_cell_of_a_file_without_text_is_the_one_fault(tmp_path, suffix, column):
     file = saved(with_cell(column, None), tmp_path, suffix)
     (fault,) = faults(file)
-    assert (
-        f" {4 if suffix == 'json' else 4 if suffix == 'jsonl' else 5}: {column} is empty" in fault
-    )
-    with pytest.raises(UserError, match=f"{column} is empty"):
+    assert f" {4 if suffix == 'json' else 4 if suffix == 'jsonl' else 5}: {column} " in fault
+    with pytest.raises(UserError, match=rf"(line|row) \d: {column} "):
         read_pairs(file)
 
 
@@ -76,19 +75,19 @@ def test_a_marked_text_and_its_factors_need_text(column):
     table = TEXTED.copy()
     table.loc[1, column] = None
     (fault,) = faults(table)
-    assert fault.startswith(f"row 2: {column} is empty")
+    assert fault.startswith(rf"\brow 2: {column} ")
 
 
 def test_a_column_that_only_one_file_of_a_folder_has_is_not_dropped(tmp_path):
     EXAMPLE[:4].to_csv(tmp_path / "a.csv", index=False)
     EXAMPLE[4:].assign(context="Here.").to_csv(tmp_path / "b.csv", index=False)
     (fault,) = faults(tmp_path)
-    assert "a.csv, line 2 and 3 other rows: context is empty" in fault
+    assert re.search(r"a\.csv, line 2 and 3 .*: context ", fault)
 
 
 @pytest.mark.parametrize("value", ["nan", "<NA>", "#N/A", "#REF!", "NaT"])
 def test_what_stands_for_a_missing_value_is_no_segment(value):
-    assert "row 4: premise2 is" in faults(with_cell("premise2", value))[0]
+    assert "row 4: premise2 " in faults(with_cell("premise2", value))[0]
 
 
 def test_an_answer_may_be_called_nan():
@@ -114,23 +113,23 @@ def test_a_frame_holds_what_a_file_may_hold(value):
     table = with_cell("premise1", "x")
     table["premise1"] = pd.Series([*table["premise1"][:3], value, *table["premise1"][4:]])
     (fault,) = faults(table)
-    assert fault.startswith("row 4: premise1 is ")
+    assert fault.startswith("row 4: premise1 ")
 
 
 def test_a_column_of_times_is_refused():
-    with pytest.raises(UserError, match="premise1 is Timestamp"):
+    with pytest.raises(UserError, match=r"\brow 1: premise1\b.*Timestamp\("):
         read_pairs(EXAMPLE.assign(premise1=pd.date_range("2026", periods=8)))
 
 
 @pytest.mark.parametrize("name", ["premise2", "gold", "factor_topic"])
 def test_a_column_that_a_frame_has_twice_is_refused(name):
     table = EXAMPLE.assign(factor_topic="a")
-    with pytest.raises(UserError, match=f"column {name} twice"):
+    with pytest.raises(UserError, match=f"column {name} "):
         read_pairs(pd.concat([table, table[[name]]], axis=1))
 
 
 def test_two_names_of_one_text_are_one_column_twice():
-    with pytest.raises(UserError, match="column 7 twice"):
+    with pytest.raises(UserError, match=r"column 7\b"):
         read_pairs(EXAMPLE.assign(**{"7": "a"}).assign(other="b").rename(columns={"other": 7}))
 
 
@@ -149,20 +148,20 @@ def test_numbers_and_truth_values_are_text():
 @pytest.mark.parametrize("bad", ["\0", "\x1b[31m", "\x0b", "\x85", "\ud800", "\uffff"])
 def test_control_characters_are_faults_and_shown_escaped(bad):
     (fault,) = faults(with_cell("premise1", f"It {bad} rains."))
-    assert fault.startswith("row 4: premise1 holds")
+    assert fault.startswith("row 4: premise1 ")
     with pytest.raises(UserError) as refused:
         read_pairs(with_cell("premise1", f"It {bad} rains."))
     assert str(refused.value).isprintable()
 
 
 def test_the_name_of_a_column_holds_no_control_characters():
-    with pytest.raises(UserError, match="name of a column"):
+    with pytest.raises(UserError, match=r"column.*'\\x07'.*position 2\b"):
         read_pairs(TEXTED.rename(columns={"topic": "a\x07"}))
 
 
 def test_control_characters_of_a_file_are_faults(tmp_path):
     file = saved(with_cell("premise1", "It \0 rains."), tmp_path, "csv")
-    assert "line 5: premise1 holds" in faults(file)[0]
+    assert "line 5: premise1 " in faults(file)[0]
 
 
 @pytest.mark.parametrize("text", ["Zwei\nZeilen\tweit", "\U0001f469\u200d\U0001f52c", "شكرا\u200f"])
@@ -202,7 +201,7 @@ def test_facts_need_text_in_every_cell(column):
     table = FACTS.assign(topic="x")
     assert read_facts(table)[1].answer.gold == "NaN"
     table.loc[1, column] = None
-    with pytest.raises(UserError, match=f"row 2: {column} is empty"):
+    with pytest.raises(UserError, match=rf"\brow 2: {column} "):
         read_facts(table)
 
 

@@ -185,7 +185,7 @@ def test_groups_that_do_not_differ_have_no_variance(sleep):
     four = sleep[sleep["subject"].isin(["308", "309", "310", "330"])].copy()
     four["centered"] = four["reaction"] - four.groupby("subject")["reaction"].transform("mean")
     model = fit_mixed_model(four, MixedFormula("centered", ("days",), "subject"))
-    assert "variance of zero" in model.note
+    assert re.search(r"variance.*zero", model.note)
     assert model.random_spread()["sd"].tolist() == pytest.approx([0.0, 34.318118], abs=1e-3)
     assert model.fit.deviance == pytest.approx(386.038482503, abs=1e-6)
 
@@ -215,7 +215,7 @@ def test_a_constant_response_explains_nothing():
     frame = simulated(1, groups=4, rows=20).assign(y=1.0)
     model = fit_mixed_model(frame, SIMULATED)
     assert model.coefficients()["estimate"].tolist() == pytest.approx([1, 0, 0, 0, 0], abs=1e-9)
-    assert "does not vary" in model.note
+    assert re.search("vary", model.note)
     assert np.isnan(r_squared(model).marginal)
     assert np.isnan(likelihood_ratio_test(frame, SIMULATED, without="one")["p"])
 
@@ -232,11 +232,11 @@ def test_rows_without_a_value_are_left_out_and_counted():
 @pytest.mark.parametrize(
     ("change", "formula", "message"),
     [
-        (lambda f: f.drop(columns="x"), SIMULATED, "lacks x"),
-        (lambda f: f.iloc[:0], SIMULATED, "no row"),
-        (lambda f: f.assign(two="t"), SIMULATED, "two is t in every row"),
-        (lambda f: f.assign(two=f["one"]), SIMULATED, "only 4 of the 6 coefficients"),
-        (lambda f: f, MixedFormula("y", ("one +",), "model"), "lacks one \\+"),
+        (lambda f: f.drop(columns="x"), SIMULATED, r"\bx\b.*\by ~ one .*\by, one, two, model"),
+        (lambda f: f.iloc[:0], SIMULATED, r"\brow.*\by ~ one \+ two"),
+        (lambda f: f.assign(two="t"), SIMULATED, r"^two\b.*\bt\b.*\by ~ one \+ two"),
+        (lambda f: f.assign(two=f["one"]), SIMULATED, r"\b4\b.*\b6\b.*\bone\[T\.b\]"),
+        (lambda f: f, MixedFormula("y", ("one +",), "model"), r"\bone \+ .*\by ~ one \+ \+"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(change, formula, message):
@@ -247,11 +247,11 @@ def test_what_cannot_be_fitted_is_refused(change, formula, message):
 def test_unknown_terms_factors_and_levels_are_refused():
     frame = simulated(1, groups=4, rows=20)
     model = fit_mixed_model(frame, SIMULATED)
-    with pytest.raises(UserError, match="no fixed effect 'three'"):
+    with pytest.raises(UserError, match=r"'three'.*\bone, two, x\b"):
         likelihood_ratio_test(frame, SIMULATED, without="three")
-    with pytest.raises(UserError, match=r"no factor 'x'; .*one, two"):
+    with pytest.raises(UserError, match=r"factor 'x'.*\bone, two\b"):
         marginal_means(model, "x")
-    with pytest.raises(UserError, match="one has no level z"):
+    with pytest.raises(UserError, match=r"^one\b.*level z\b.*\ba, b, c\b"):
         pairwise_tests(model, "one", pairs=[("a", "z")])
 
 
@@ -315,7 +315,7 @@ def test_the_wald_test_of_one_coefficient_is_its_t_test(sleep):
     assert (test["df1"], test["df2"]) == (1, 17)
     assert test["F"] == pytest.approx(6.7715**2, rel=1e-4)
     assert test["p"] == pytest.approx(model.coefficients()["p"][1])
-    with pytest.raises(UserError, match="no fixed effect 'phase'"):
+    with pytest.raises(UserError, match=r"days.*'phase'"):
         wald_test(model, "phase")
 
 
@@ -364,11 +364,11 @@ def test_errors_of_least_squares_are_robust_to_clusters():
     assert table["standard_error"].tolist() == pytest.approx(theirs.bse.tolist())
     assert table["p"].tolist() == pytest.approx(theirs.pvalues.tolist())
     assert ours.freedom == 29
-    assert ours.note.endswith("30 clusters of item")
+    assert re.search(r"\b30 clusters.*item$", ours.note)
     alone = fit_mixed_model(frame, formula)
     assert alone.coefficients()["standard_error"][3] < 0.6 * table["standard_error"][3]
     few = fit_mixed_model(frame[:90], formula, cluster="item")
-    assert re.search(r"no test: .*\b10 clusters of item$", few.note)
+    assert re.search(r"test: .*\b10 clusters.*item$", few.note)
     assert few.coefficients()["estimate"].notna().all()
     assert few.coefficients()["p"].isna().all()
     assert np.isnan(wald_test(few, "one")["p"])

@@ -1,0 +1,265 @@
+"""Rows of lenses: for each word, the direction of the residual stream that leads to saying it.
+
+Jacobian lens (Gurnee et al. 2026, "Verbalizable representations form a global workspace in language
+models"): with h[l, t] the stream behind layer l at token t and f[t'] the final stream, before the
+final norm, the lens of layer l is J = the mean over texts and tokens t of the sum over t' >= t of
+d f[t'] / d h[l, t]. The first tokens of a text, which are attention sinks, and its last token,
+which has no next one, do not count. The row of word w is v[l, w] = U[w] J, with the final norm's
+weight folded into U (`final`) and its scale left out. Only the rows of chosen words are computed:
+one backward pass per word from the sum of U[w] f[t'] gives them at all layers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from interp.console import passed
+from interp.errors import UserError
+from interp.lenses.final import check_lens, unembedding_rows
+from interp.models.families.settings import drops_tokens
+from interp.models.model import Model
+from interp.models.sites import Location, embedded_as, layer_count, locate, recorded
+from interp.prompts.answers import FreeText
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import GPU_GRADIENT_TOKENS, TokenBudget, in_chunks, token_budget
+from interp.reading.readers import reader_of
+from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, pad
+
+EMBEDDING = -1
+"""The layer number of the stream that layer 0 reads: the embeddings."""
+
+FIRST = 4
+"""Number of tokens at the beginning of a text that do not count, as they are attention sinks."""
+
+Streams = Mapping[int, Float[Tensor, "row token width"]]
+"""The residual stream behind each layer, by layer; `EMBEDDING` is before the first."""
+
+LensRows = Float[Tensor, "layer word width"]
+
+
+def stream_at(model: Model, layer: int) -> Location:
+    """The residual stream behind a layer, or before the first one (`EMBEDDING`)."""
+    return (
+        locate(model, "resid_pre", 0) if layer == EMBEDDING else locate(model, "resid_post", layer)
+    )
+
+
+def check_layers(model: Model, layers: Sequence[int]) -> None:
+    """Check that a model has these layers.
+
+    Raises:
+        UserError: there is no such layer.
+    """
+    count = layer_count(model)
+    for layer in layers:
+        if not EMBEDDING <= layer < count:
+            raise UserError(
+                f"no layer {layer} in {model.name}; expected 0 to {count - 1}, or {EMBEDDING} for "
+                "the embeddings"
+            )
+
+
+def rows(
+    model: Model,
+    token_ids: Sequence[int],
+    layers: Sequence[int],
+    texts: Sequence[str],
+    *,
+    first: int = FIRST,
+    batch_tokens: int | None = None,
+) -> LensRows:
+    """Rows of the Jacobian lens, fitted on texts, on the CPU in fp32 (fp64 for fp64 models).
+
+    Args:
+        model: the model.
+        token_ids: the words, each by its (first) token.
+        layers: the layers behind which the stream is read; `EMBEDDING` for the embeddings.
+        texts: the corpus. Texts without a token that counts are left out.
+        first: number of tokens at the beginning of each text that do not count.
+        batch_tokens: largest number of tokens in a pass; by default, it depends on the device.
+
+    Raises:
+        UserError: the model has no lens (`check_lens`) or layer, or no text is long enough.
+    """
+    check_layers(model, layers)
+    directions = unembedding_rows(model, token_ids)
+    read = read_texts(model, texts, first=first)
+    budget = token_budget(model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS)
+    found = summed_rows(model, read, directions, layers, first=first, budget=budget)
+    return sum((part for _, part in found), torch.zeros(())) / len(read)
+
+
+def read_texts(model: Model, texts: Sequence[str], *, first: int = FIRST) -> list[TokenizedPrompt]:
+    """Texts as a model reads them without a chat template, the shortest first.
+
+    Texts without a token that counts are left out.
+
+    Raises:
+        UserError: no text is left.
+    """
+    encoded = model.tokenizer(list(texts), add_special_tokens=True)["input_ids"]
+    limit = model.context_length
+    kept = [
+        TokenizedPrompt(
+            Prompt(f"text {number}", text, {}, FreeText(("-",)), f"text {number}", "text", {}),
+            ChatText(text, 0, templated=False),
+            tuple(ids[:limit]),
+            {},
+        )
+        for number, (text, ids) in enumerate(zip(texts, encoded, strict=True))
+        if len(ids[:limit]) > first + 1
+    ]
+    if not kept:
+        raise UserError(
+            f"none of {len(texts)} texts has more than {first + 1} tokens, so there is nothing to "
+            "fit a lens on; expected sentences"
+        )
+    return sorted(kept, key=len)
+
+
+def summed_rows(
+    model: Model,
+    texts: Sequence[TokenizedPrompt],
+    directions: Float[Tensor, "word width"],
+    layers: Sequence[int],
+    *,
+    first: int,
+    budget: TokenBudget,
+) -> Iterator[tuple[int, LensRows]]:
+    """For batches of texts, in order, their number and the sum of their rows.
+
+    Args:
+        model: the model.
+        texts: texts of `read_texts`.
+        directions: the folded rows of the unembedding.
+        layers: the layers.
+        first: number of tokens at the beginning of each text that do not count.
+        budget: the largest number of tokens in a pass.
+    """
+
+    def summed(own: Sequence[TokenizedPrompt]) -> LensRows:
+        batch = pad(model, own)
+        counted = batch.attention_mask.clone()
+        for row in range(len(own)):
+            tokens = batch.unpadded(row)
+            begin, end = tokens.start or 0, tokens.stop
+            counted[row, begin : begin + first] = 0
+            counted[row, end - 1] = 0
+        length = len(own[0]) - first - 1
+        found = [
+            torch.stack([_rows_of(gradient, counted) for gradient in gradients]) / length
+            for gradients in _gradients(model, batch, directions, layers, counted)
+        ]
+        return torch.stack(found, 1)
+
+    for _, alike in groupby(texts, key=len):
+        for own, found in in_chunks(list(alike), summed, tokens=len, budget=budget):
+            yield len(own), found
+
+
+def _rows_of(
+    gradient: Float[Tensor, "row token width"], counted: Int[Tensor, "row token"]
+) -> Float[Tensor, " width"]:
+    """The sum of the gradient over the tokens that count, on the CPU in at least fp32."""
+    wide = gradient.to(torch.promote_types(gradient.dtype, torch.float32))
+    return (wide * counted.to(wide.device)[..., None]).sum((0, 1)).cpu()
+
+
+def own_rows(
+    model: Model,
+    batch: Batch,
+    token_ids: Sequence[int],
+    layers: Sequence[int],
+    places: Sequence[tuple[int, int]],
+) -> Float[Tensor, "layer word place width"]:
+    """Rows of prompts' own Jacobians: at each place, the gradient that `rows` takes the mean of.
+
+    A row's product with a small change of the stream at its place is the change in U[w] f, summed
+    over that token and all later ones.
+
+    Args:
+        model: the model.
+        batch: the prompts.
+        token_ids: the words.
+        layers: the layers.
+        places: row and column (with padding) in the batch of each token.
+
+    Raises:
+        UserError: the model has no lens, or lacks a layer.
+    """
+    check_layers(model, layers)
+    directions = unembedding_rows(model, token_ids)
+    at = torch.tensor(places, dtype=torch.long).reshape(-1, 2)
+    wide = torch.promote_types(model.hf.dtype, torch.float32)
+
+    def chosen(gradient: Tensor) -> Tensor:
+        own = at.to(gradient.device)
+        return gradient[own[:, 0], own[:, 1]].to("cpu", wide)
+
+    found = [
+        torch.stack(list(map(chosen, gradients)))
+        for gradients in _gradients(model, batch, directions, layers, batch.attention_mask)
+    ]
+    return torch.stack(found, 1)
+
+
+def logit_rows(model: Model, token_ids: Sequence[int], layers: Sequence[int]) -> LensRows:
+    """Rows of the logit lens (nostalgebraist 2020), U[w] at every layer: J is the identity.
+
+    Raises:
+        UserError: the model has no lens, or lacks a layer.
+    """
+    check_layers(model, layers)
+    return unembedding_rows(model, token_ids).expand(len(layers), -1, -1)
+
+
+@torch.enable_grad()
+def _gradients(
+    model: Model,
+    batch: Batch,
+    directions: Float[Tensor, "word width"],
+    layers: Sequence[int],
+    counted: Int[Tensor, "row token"],
+) -> Iterator[tuple[Float[Tensor, "row token width"], ...]]:
+    """For each word, the gradients of U[w] f, summed over the tokens that count, at all layers.
+
+    One forward pass, then one backward pass per word.
+    """
+    check_lens(model)
+    last = layer_count(model) - 1
+    with model.measuring():
+        streams = read_streams(model, batch, [*layers, last])
+        final, sources = streams[last], [streams[layer] for layer in layers]
+        mask = counted.to(final.device, final.dtype)[..., None]
+        for number, direction in enumerate(directions):
+            yield torch.autograd.grad(
+                final,
+                sources,
+                mask * direction.to(final.device, final.dtype),
+                retain_graph=number + 1 < len(directions),
+            )
+            passed()
+
+
+def read_streams(model: Model, batch: Batch, layers: Sequence[int]) -> Streams:
+    """The residual streams of a forward pass, with a gradient if gradients are enabled.
+
+    Call it within `model.measuring()`.
+    """
+    embeddings = reader_of(model).embed(batch.token_ids)
+    embeddings.requires_grad_(torch.is_grad_enabled())
+    inputs: dict[str, Any] = {
+        "attention_mask": batch.attention_mask,
+        "position_ids": batch.position_ids,
+        "use_cache": False,
+    }
+    if not drops_tokens(model.text_config):
+        inputs["logits_to_keep"] = 1
+    locations = {layer: stream_at(model, layer) for layer in set(layers)}
+    with recorded(locations) as streams, embedded_as(model, embeddings):
+        model.hf(input_ids=batch.token_ids, **model.taken(inputs))
+    return streams

@@ -1,0 +1,122 @@
+"""A typical pair, shaded: the picture that attribution is known for."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from interp.choices import TEMPLATE
+from interp.measurements.attribution.segments import token_shares
+from interp.report.formatting import segment_label
+from interp.report.html import token_heat_map
+from interp.report.page import PictureItem
+
+if TYPE_CHECKING:
+    from interp.measurements.attribution.show import Attributions
+
+_NOTE = """The prompt whose {number} by {method} is the median of all prompts ({value:.3f}), and the
+other side of its pair. {unit}"""
+
+_TOKENS = "Each token is shaded by its share of the prompt's score."
+
+_SEGMENTS = """Each segment is shaded by its share of the prompt's score; with --keep-tokens, each
+token."""
+
+
+def typical_pair(result: "Attributions") -> PictureItem | None:
+    """The pair of the median prompt, shaded for the first model by its first method.
+
+    The median is that of the ratio that the prompts' system compares or, without one, of the share
+    of the segment with the largest mean share. None if no pair has scores on every side.
+    """
+    number, values = _judged(result)
+    if values.empty:
+        return None
+    model, method = values[["model", "method"]].iloc[0]
+    own = values[(values["model"] == model) & (values["method"] == method)]
+    prompts, answers = result.prompts, result.answers
+    answers = answers[(answers["model"] == model) & (answers["error"] == "")]
+    # A pair is shown only if each of its sides has scores.
+    lacking = prompts.loc[~prompts["prompt_id"].isin(answers["prompt_id"]), "pair_id"]
+    pairs = prompts.set_index("prompt_id")["pair_id"]
+    own = own[~own["prompt_id"].map(pairs).isin(lacking)].dropna(subset="value")
+    if own.empty:
+        return None
+    own = own.sort_values("value", kind="stable")
+    middle = own.iloc[(len(own) - 1) // 2]
+    pair = prompts[prompts["pair_id"] == pairs[middle["prompt_id"]]]
+    shares, unit = _shares(result, pair, str(model), str(method))
+    if set(pair["prompt_id"]) - set(shares["prompt_id"]):
+        return None
+    html = token_heat_map(
+        shares, prompts=pair, answers=answers, method=str(method), compared=result.ratio
+    )
+    note = _NOTE.format(number=number, method=method, value=middle["value"], unit=unit)
+    return PictureItem("typical_pair", f"A typical pair: {middle['prompt_id']}", html, note)
+
+
+def _judged(result: "Attributions") -> tuple[str, pd.DataFrame]:
+    """The name of the number that makes a prompt typical, and its value for each prompt."""
+    if result.ratio is not None:
+        ratios = result.ratios().rename(columns={"ratio": "value"})
+        above, below = map(segment_label, result.ratio)
+        return f"{above} over {below}", ratios[["model", "method", "prompt_id", "value"]]
+    columns = ["model", "method", "prompt_id", "segment", "share"]
+    scores = result.table("segment_scores", columns)
+    scores = scores[scores["segment"] != TEMPLATE].rename(columns={"share": "value"})
+    means = scores.groupby("segment", sort=False)["value"].mean()
+    if means.isna().all():
+        return "", scores.iloc[:0]
+    largest = str(means.idxmax())
+    return f"share of {segment_label(largest)}", scores[scores["segment"] == largest]
+
+
+def _shares(
+    result: "Attributions", pair: pd.DataFrame, model: str, method: str
+) -> tuple[pd.DataFrame, str]:
+    """The shares of the pair's tokens, or of its segments, and a sentence about them."""
+    ids, rows = list(pair["prompt_id"]), {}
+    names = ("segment_scores", "token_scores", "tokens")
+    for name in (name for name in names if name in result.measured.names()):
+        found = result.measured.table(name, prompts=ids)
+        found = found[found["model"] == model]
+        rows[name] = found[found["method"] == method] if "method" in found else found
+    if "token_scores" in rows and len(rows["token_scores"]):
+        return token_shares(rows["token_scores"], rows["tokens"]), " ".join(_TOKENS.split())
+    scores = rows["segment_scores"]
+    parts = [
+        piece
+        for prompt in pair.to_dict("records")
+        for piece in _pieces(
+            {str(name): value for name, value in prompt.items()},
+            scores[scores["prompt_id"] == prompt["prompt_id"]],
+        )
+    ]
+    shares = pd.DataFrame(parts).assign(model=model, method=method)
+    return shares, " ".join(_SEGMENTS.split())
+
+
+def _pieces(prompt: Mapping[str, Any], scores: pd.DataFrame) -> Iterator[dict[str, object]]:
+    """A prompt's text in pieces: its segments with their shares, and the text between them.
+
+    Segments outside the text, such as a system prompt, come first, as "…". The share of everything
+    outside the segments belongs to no single piece; it is that of an empty one at the end.
+    """
+    share = scores.set_index("segment")["share"].astype(float)
+    text, end = str(prompt["text"]), 0
+    places = {name: prompt.get(f"{name}_start") for name in share.index if name != TEMPLATE}
+    inside = {name: int(at) for name, at in places.items() if pd.notna(at)}
+    named = [(name, "…", share[name]) for name in places if name not in inside]
+    for name, start in sorted(inside.items(), key=lambda place: place[1]):
+        stop = int(prompt[f"{name}_end"])
+        named += [(TEMPLATE, text[end:start], float("nan")), (name, text[start:stop], share[name])]
+        end = stop
+    named += [(TEMPLATE, text[end:], float("nan")), (TEMPLATE, "", share.get(TEMPLATE, 0.0))]
+    for position, (name, piece, value) in enumerate(named):
+        yield {
+            "prompt_id": prompt["prompt_id"],
+            "position": position,
+            "token": piece,
+            "segment": name,
+            "share": value,
+        }
