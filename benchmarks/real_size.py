@@ -3,7 +3,7 @@
     python -m benchmarks.real_size MODEL [--parts PART ...]
 
 Each part runs in one process, on one CPU thread, with the same model and the same prompts of
-RULEBREAKERS (`patch` and `edges`: one short pair, since TransformerLens makes a pass for each cell):
+RULEBREAKERS (`patch` and `edges`: one short pair, since TransformerLens makes a pass per cell):
 
   - evaluate: shared prefixes against plain batches, with the ten phrasings and a template that may
     begin with a system prompt;
