@@ -15,6 +15,7 @@ cores.
 """
 
 import argparse
+import copy
 import resource
 import tempfile
 import time
@@ -24,13 +25,12 @@ from pathlib import Path
 
 import inseq
 import torch
-from transformers import AutoTokenizer, LlamaForCausalLM
 
 import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed
 from interp.measurements.specs import Attribute
 from interp.measuring.core import bind
-from interp.models.organisms import DEFAULT, organism_folder
+from interp.models.organisms import DEFAULT
 from interp.prompts.prompt_set import PromptSet
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
 from interp.runs.merge import merging
@@ -49,16 +49,16 @@ def main() -> None:
     cores = torch.get_num_threads()
     torch.set_num_threads(1)
     print(machine("inseq"))
-    compare(hidden=256, layers=4)
-    compare(hidden=64, layers=2)
+    for hidden, layers in ((256, 4), (64, 2)):
+        print(compare(random_llama(hidden, layers), pairs=PAIRS, repeats=REPEATS))
     torch.set_num_threads(cores)
     memory()
     if full:
         full_set()
 
 
-def compare(hidden: int, layers: int, *, pairs: int = PAIRS, repeats: int = REPEATS) -> None:
-    model = random_llama(hidden, layers)
+def compare(model: interp.Model, *, pairs: int, repeats: int) -> str:
+    """Lines with the speed of inseq, of a whole run, and of the passes alone."""
     prompts = interp.load_prompts(limit=pairs)
     tokenized = tokenize(model, list(prompts))
     budget = BATCH * max(map(len, tokenized))
@@ -78,17 +78,15 @@ def compare(hidden: int, layers: int, *, pairs: int = PAIRS, repeats: int = REPE
         "interp against inseq": theirs / ours,
         "interp against the bare passes": bare / ours,
     }
-    title = f"\nhidden {hidden}, {layers} layers, {count} prompts of {tokens / count:.0f} tokens"
-    print(lines(title, numbers))
+    title = f"\n{model.name}, {count} prompts of {tokens / count:.0f} tokens"
+    return lines(title, numbers)
 
 
 def inseq_run(model: interp.Model, prompts: Sequence[TokenizedPrompt]) -> Callable[[], None]:
     """A run of both methods in inseq, with the answer given, called as a user would call inseq."""
-    hf = LlamaForCausalLM(model.hf.config).eval()
-    hf.load_state_dict(model.hf.state_dict())
+    hf = copy.deepcopy(model.hf)
     hf.set_attn_implementation("eager")
-    tokenizer = AutoTokenizer.from_pretrained(organism_folder(DEFAULT))
-    attributor = inseq.load_model(hf, "saliency", tokenizer=tokenizer)
+    attributor = inseq.load_model(hf, "saliency", tokenizer=copy.deepcopy(model.tokenizer))
     texts = [prompt.chat.text for prompt in prompts]
     answered = [text + "Yes" for text in texts]
 

@@ -71,17 +71,18 @@ def main() -> None:
     torch.set_num_threads(1)
     print(machine("transformer-lens"))
     times = pd.DataFrame(
-        {name: compare(own, TOKENS, repeats=repeats) for name, own in SIZES.items()}
+        {
+            name: compare(model := made(own), made_pair(model, TOKENS), repeats=repeats)
+            for name, own in SIZES.items()
+        }
     )
     print("\nall edges of a pair\n" + times.T.to_string(float_format="{:.4g}".format))
     memory = pd.DataFrame({name: needs(own, TOKENS) for name, own in SHAPES.items()})
     print("\nMB alive at once, in bf16\n" + memory.T.to_string(float_format="{:.4g}".format))
 
 
-def compare(config: LlamaConfig, tokens: int, *, repeats: int) -> pd.Series:
+def compare(model: interp.Model, pair: PatchingPair, *, repeats: int) -> pd.Series:
     """The number of edges, each toolkit's seconds, their ratio, and the largest difference."""
-    model = made(config)
-    pair = made_pair(model, tokens)
     ours, theirs = estimated(model, pair), transformer_lens_edges(model, pair)
     scores, found = ours(), theirs()
     graph = graph_of(model)

@@ -16,6 +16,7 @@ from statistics import median
 
 import torch
 
+import interp
 from benchmarks.side_by_side import lines, machine, random_llama, timed, tokens_once
 from interp.measurements.specs import Evaluate
 from interp.measuring.core import Measurement, bind
@@ -36,13 +37,12 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     print(machine())
-    found = compare(HIDDEN, LAYERS, instances=INSTANCES, repeats=REPEATS)
+    found = compare(random_llama(HIDDEN, LAYERS), instances=INSTANCES, repeats=REPEATS)
     print(lines(f"hidden {HIDDEN}, {LAYERS} layers", found))
 
 
-def compare(hidden: int, layers: int, *, instances: int, repeats: int) -> dict[str, float]:
+def compare(model: interp.Model, *, instances: int, repeats: int) -> dict[str, float]:
     """Measure plain batches and shared prefixes on this many rulebreakers and counterparts."""
-    model = random_llama(hidden, layers)
     prompts = tokenize(model, prompt_set(generate(0)[:instances], seed=0, description={}))
     measurement = bind(Evaluate(), model)
     ways: dict[object, Callable[[], list[Row]]] = {

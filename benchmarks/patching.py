@@ -56,26 +56,28 @@ def main() -> None:
     print(machine("transformer-lens", "nnsight"))
     for kind in ("llama", "gemma2"):
         print(f"\n{kind}: {LAYERS} layers x {TOKENS} tokens, first difference at {TOKENS // 3}")
-        found = compare(kind, layers=LAYERS, tokens=TOKENS, repeats=REPEATS)
+        model = made(kind, LAYERS)
+        found = compare(model, made_pair(model, TOKENS), repeats=REPEATS)
         print(found.to_string(float_format="{:.3g}".format))
     if grown:
         growth()
 
 
-def compare(kind: str, *, layers: int, tokens: int, repeats: int) -> pd.DataFrame:
+def compare(
+    model: interp.Model, pair: PatchingPair, *, repeats: int, nnsight: bool = True
+) -> pd.DataFrame:
     """One row per library and method: seconds, speed and largest difference in logits.
 
     Speed and difference are relative to TransformerLens.
     """
-    model = made(kind, layers)
-    pair = made_pair(model, tokens)
     ways: dict[str, Callable[[], list[float]]] = {
         "TransformerLens, no_grad": transformer_lens_grid(model, pair),
-        "nnsight, 32 cells a trace": nnsight_grid(model, pair),
         "interp, exact": native_grid(model, pair),
         "interp, gradient estimate": estimated_grid(model, pair, "gradient"),
         "interp, integrated estimate": estimated_grid(model, pair, "integrated"),
     }
+    if nnsight:
+        ways["nnsight, 32 cells a trace"] = nnsight_grid(model, pair)
     values = {name: np.array(way()) for name, way in ways.items()}
     seconds = timed(ways, repeats, min)
     first = next(iter(ways))

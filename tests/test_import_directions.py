@@ -18,6 +18,7 @@ LAYERS = {
 # Floors of interp: a part may import itself and what is on floors below its own.
 FLOORS = (
     {"cli"},
+    {"scan"},
     {"api"},
     {"doctor", "export", "jobs", "training"},
     {"faithfulness"},

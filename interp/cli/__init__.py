@@ -44,6 +44,7 @@ COMMANDS = {
     "methods": "interp.cli.listings:MethodsCommand",
     "tables": "interp.cli.listings:TablesCommand",
     "models": "interp.cli.listings:ModelsCommand",
+    "scan": "interp.cli.scan",
     "doctor": "interp.cli.doctor",
     "completion": "interp.cli.listings:CompletionCommand",
     "work": "interp.cli.work:WorkCommand",

@@ -14,7 +14,8 @@ def edges():
 
 
 def test_both_ways_give_the_same_edges(edges):
-    found = edges.compare(edges.shape(32, 96, layers=2, heads=4), 12, repeats=1)
+    model = edges.made(edges.shape(32, 96, layers=2, heads=4))
+    found = edges.compare(model, edges.made_pair(model, 12), repeats=1)
     # Three readers for each head, one for each MLP, and the logits.
     assert found["edges"] == (12 + 5) + (12 * 6 + 10) + 11
     assert found["largest difference"] < 1e-4

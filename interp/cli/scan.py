@@ -1,0 +1,75 @@
+"""`python -m interp scan "PROMPT"`: a page about one prompt."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from interp import texts
+from interp.cli.fields import add_options, given
+from interp.cli.parser import Parser
+from interp.models.loading import Loading
+from interp.models.names import ModelChoice, model_choice
+from interp.options import Flag, FromText, Options
+
+HELP = "look at one prompt: its answer, shading and the effects of its segments, in one page"
+
+EXAMPLES = (
+    'scan "{If Anne is in Sweden, then she is not in Stockholm.} {Anne is in Stockholm.} Is Anne '
+    'in Sweden? Answer Yes or No."',
+    'scan --model org/model --options Paris Rome --out anne.html "{city: Anne lives in France.} '
+    'She is in"',
+)
+
+
+class ScanOptions(Options):
+    """The prompt, the answers to compare, the model and the page."""
+
+    prompt: Annotated[str, Flag("PROMPT", positional=True), FromText(str, "PROMPT")]
+    """the prompt, with the parts whose effects are measured in braces; {name: text} names a part"""
+    model: Annotated[ModelChoice | None, FromText(model_choice, "[NAME=]MODEL")] = None
+    """hub name, local folder, GGUF file, or organism/NAME (default: a packaged organism)"""
+    options: Annotated[tuple[Annotated[str, FromText(str, "TEXT")], ...], Field(min_length=2)] = (
+        "Yes",
+        "No",
+    )
+    """the answers; the first two are compared"""
+    out: Annotated[Path, FromText(texts.path, "FILE")] = Path("scan.html")
+    """the page, which contains its tables and figures"""
+
+
+def configure(parser: Parser) -> None:
+    """Add the options of the command."""
+    add_options(parser, ScanOptions)
+    add_options(parser.add_argument_group("model"), Loading)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    options = ScanOptions(**given(arguments, ScanOptions))
+    loading = Loading(**given(arguments, Loading))
+    sys.stderr.write("loading libraries ...\n")
+    sys.stderr.flush()
+
+    from interp.choices import DEFAULT_SYSTEM
+    from interp.console import echo
+    from interp.models.load import find_model, load_found, set_threads
+    from interp.models.organisms import default_organism
+    from interp.report.console import print_cautions, print_sentences, print_table
+    from interp.report.write import write_report
+    from interp.scan import marked, scanned
+
+    marked(options.prompt)  # a mistake is reported before a model is loaded
+    choice = options.model or ModelChoice(place=default_organism(DEFAULT_SYSTEM))
+    echo(f"loading {choice.name or choice.place} ...")
+    model = load_found(find_model(choice.place, loading, named=choice.name), loading.alone())
+    set_threads(model, None)
+    report = scanned(model, options.prompt, options.options)
+    page = write_report(report, options.out.parent, page=options.out.name, embed=True)
+    assert report.glance is not None
+    print_cautions(own.said for own in report.glance.cautions)
+    for item in (report.glance.items[0], report.sections[-1].items[0]):
+        print_table(item.frame, title=item.title)
+    print_sentences([*report.glance.sentences, f"written to {page}"])

@@ -1,0 +1,182 @@
+"""One prompt, looked at from all sides: its answer, shading, and the effect of each segment.
+
+A scan is where a question begins. It has no pair, no donors and no intervals, so the page says
+first that it shows one prompt and tests nothing.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.cautions import MOST_OUTSIDE, OUTSIDE_OPTIONS, UNTESTED, Caution
+from interp.api import attribute, evaluate
+from interp.errors import UserError, shortened
+from interp.measurements.attribution.segments import token_shares
+from interp.models.model import Model
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.own.layout import unmarked
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.report.formatting import number_text, segment_label
+from interp.report.html import token_heat_map
+from interp.report.page import FigureItem, Glance, PictureItem, Report, Section, TableItem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from interp.measurements.attribution.show import Attributions
+
+METHODS = ("input_gradient", "attention")
+"""Attribution methods whose scores shade the prompt; the first is on the first screen."""
+
+_SHADED = "Each token is shaded by its share of the sum of absolute scores."
+
+_ALONE = """This is one prompt: nothing here is tested, and another wording may give other numbers.
+Whether they hold for such prompts takes pairs of them, in at least ten clusters."""
+
+_OUTSIDE = """The options {options} together have a probability of {total:.3f}: the model most
+probably begins its reply with {token!r}, so the log-odds between them describe words that it hardly
+says."""
+
+_BRACED = re.compile(r"\{(?:(?P<name>[a-z_][a-z0-9_]*):\s*)?(?P<text>[^{}]*)\}", re.IGNORECASE)
+
+
+def marked(text: str) -> tuple[str, dict[str, tuple[int, int]]]:
+    """A text with segments in braces, without the braces, and its segments.
+
+    `{It rains.}` is a segment, and `{rule: If it rains, it is wet.}` is one with a name; others are
+    named part1, part2 ... `<rule>...</rule>` marks a segment as in files of pairs.
+
+    Raises:
+        UserError: braces are nested or not closed, or a segment is empty, is named twice, or has a
+            reserved name; or there is no segment.
+    """
+    numbers = count(1)
+
+    def as_marks(match: re.Match[str]) -> str:
+        name = match["name"] or f"part{next(numbers)}"
+        return f"<{name}>{match['text'].strip()}</{name}>"
+
+    rest = _BRACED.sub("", text)
+    if stray := re.search(r"[{}]", rest):
+        raise UserError(
+            f"the prompt has a stray {stray[0]!r} in {shortened(rest, 60)!r}; mark each segment "
+            "with one pair of braces, without nesting"
+        )
+    plain, segments = unmarked(_BRACED.sub(as_marks, text))
+    if not segments:
+        raise UserError(
+            f"the prompt {shortened(text, 60)!r} marks no segment; put the parts whose effects "
+            'matter in braces, such as "{It rains.} Is the street wet?"'
+        )
+    return plain, segments
+
+
+def scanned(model: Model, text: str, options: Sequence[str]) -> Report:
+    """The page about one prompt.
+
+    Args:
+        model: a causal language model.
+        text: the prompt, with its segments in braces (`marked`).
+        options: two or more answers; the first two are compared.
+
+    Raises:
+        UserError: the prompt is not marked correctly, fewer than two options are given, or the
+            model cannot be measured.
+    """
+    plain, segments = marked(text)
+    if len(options) < 2:
+        raise UserError(f"got the options {', '.join(options)}; expected at least two")
+    first, second = options[:2]
+    answer = Choice(tuple(AnswerOption(name, (name,)) for name in options), first, (first, second))
+    prompts = PromptSet.of([Prompt("scan", plain, segments, answer, "scan", "prompt", {})])
+    read = evaluate(model, prompts, without_segments=True)
+    explained = attribute(model, prompts, methods=METHODS, target="contrast", keep_tokens=True)
+    probabilities = read.table("option_probabilities")[["option", "probability"]]
+    token = str(read.answers["predicted_token"].iloc[0])
+    compared = f"log-odds of {first} against {second}"
+    effects = _effects(probabilities, read.table("changed_options"), (first, second))
+    shaded, *others = [_shaded(explained, method) for method in METHODS]
+    note = f"The {compared} after the prompt, minus those after the prompt without the segment."
+    return Report(
+        "One prompt",
+        text,
+        (
+            Section("Another attribution", items=tuple(others)),
+            Section("Numbers", items=(TableItem("effects", "Effects of segments", effects, note),)),
+        ),
+        {"model": dict(model.source), "prompt": text, "options": list(options)},
+        glance=Glance(
+            f"What does {model.name} answer to this prompt, and which part of it decides?",
+            tuple(_told(model.name, effects, token, compared)),
+            (
+                TableItem("options", "Probabilities of the options", probabilities),
+                shaded,
+                FigureItem("effects", "Effects of segments", partial(_bars, effects), note),
+            ),
+            cautions=tuple(_cautions(model.name, probabilities, token)),
+        ),
+    )
+
+
+def _effects(
+    probabilities: pd.DataFrame, changed: pd.DataFrame, compared: tuple[str, str]
+) -> pd.DataFrame:
+    """For each segment, how much it adds to the log-odds of the compared options."""
+    first, second = compared
+
+    def log_odds(rows: pd.DataFrame) -> float:
+        own = rows.set_index("option")["probability"]
+        with np.errstate(divide="ignore"):
+            return float(np.log(own[first]) - np.log(own[second]))
+
+    whole = log_odds(probabilities)
+    without = {name: log_odds(rows) for name, rows in changed.groupby("what", sort=False)}
+    found = pd.DataFrame({"segment": list(without), "log_odds_without": list(without.values())})
+    return found.assign(log_odds=whole, effect=whole - found["log_odds_without"])
+
+
+def _shaded(explained: "Attributions", method: str) -> PictureItem:
+    """The prompt, with each token shaded by its share of a method's score."""
+    shares = token_shares(explained.table("token_scores"), explained.table("tokens"))
+    unjudged = explained.prompts.assign(gold="")  # nobody said which option is correct
+    html = token_heat_map(shares, prompts=unjudged, answers=explained.answers, method=method)
+    return PictureItem(f"shaded_{method}", f"Where {method} points", html, _SHADED)
+
+
+def _told(model: str, effects: pd.DataFrame, token: str, compared: str) -> Iterator[str]:
+    yield f"{model} most probably begins its reply with {token!r} (n = 1 prompt)."
+    sizes = effects["effect"].abs()
+    if sizes.notna().any():
+        largest = effects.loc[sizes.idxmax()]
+        yield (
+            f"Of its segments, {segment_label(str(largest['segment']))} changes the {compared} "
+            f"most, by {number_text(float(largest['effect']))} (n = 1 prompt)."
+        )
+
+
+def _cautions(model: str, probabilities: pd.DataFrame, token: str) -> Iterator[Caution]:
+    total = float(probabilities["probability"].sum())
+    if 1 - total > MOST_OUTSIDE:
+        options = ", ".join(probabilities["option"])
+        text = " ".join(_OUTSIDE.split()).format(options=options, total=total, token=token)
+        yield Caution(OUTSIDE_OPTIONS, model, text, numbers={"probability": total})
+    yield Caution(UNTESTED, "", " ".join(_ALONE.split()))
+
+
+def _bars(effects: pd.DataFrame) -> "Axes":
+    from interp.report.figures.bars import grouped_bars
+    from interp.report.figures.style import QUIET
+
+    named = effects.assign(segment=effects["segment"].map(segment_label), kind="effect", prompts=1)
+    ax = grouped_bars(named, x="segment", y="effect", hue="kind", n="prompts")
+    ax.axhline(0, color=QUIET, linewidth=0.8)
+    ax.set_ylabel("effect on the log-odds")
+    if (legend := ax.get_legend()) is not None:
+        legend.remove()  # there is one kind of bars
+    return ax

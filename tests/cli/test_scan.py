@@ -1,0 +1,28 @@
+import pytest
+
+from interp.cli import USER_ERROR, main
+
+PROMPT = "{It rains.} Is it wet? Answer Yes or No."
+
+
+def test_a_page_is_written(tmp_path, capsys):
+    page = tmp_path / "one.html"
+    assert main(["scan", PROMPT, "--device", "cpu", "--out", str(page)]) == 0
+    assert "part1" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["one.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        (["Is it wet?"], "Is it wet"),
+        ([PROMPT, "--options", "Yes"], "options"),
+        ([PROMPT, "--options", "Yes", "Yes"], "Yes"),
+        ([PROMPT, "--model", "organism/none"], "organism/none"),
+    ],
+)
+def test_a_mistake(arguments, fact, tmp_path, capsys):
+    page = tmp_path / "one.html"
+    assert main(["scan", *arguments, "--out", str(page)]) == USER_ERROR
+    assert fact in capsys.readouterr().err
+    assert not page.exists()
