@@ -47,7 +47,7 @@ class Run:
         return not [*self.module.children()] and ("norm" in kind or "ln" in kind)
 
 
-class CannotMeasureError(Exception):
+class CannotMeasureError(RuntimeError):
     """A model's own code fails in a pass over a few tokens, or gives no gradients."""
 
 
