@@ -153,7 +153,7 @@ def _told(model: str, effects: pd.DataFrame, token: str, compared: str) -> Itera
     yield f"{model} most probably begins its reply with {token!r} (n = 1 prompt)."
     sizes = effects["effect"].abs()
     if sizes.notna().any():
-        largest = effects.loc[sizes.idxmax()]
+        largest = effects.iloc[int(np.nanargmax(sizes))]
         yield (
             f"Of its segments, {segment_label(str(largest['segment']))} changes the {compared} "
             f"most, by {number_text(float(largest['effect']))} (n = 1 prompt)."

@@ -55,9 +55,11 @@ def run(arguments: argparse.Namespace) -> None:
 
     from interp.choices import DEFAULT_SYSTEM
     from interp.console import echo
-    from interp.models.load import find_model, load_found, set_threads
+    from interp.models.find import find_model
+    from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
     from interp.report.console import print_cautions, print_sentences, print_table
+    from interp.report.page import TableItem
     from interp.report.write import write_report
     from interp.scan import marked, scanned
 
@@ -70,6 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     page = write_report(report, options.out.parent, page=options.out.name, embed=True)
     assert report.glance is not None
     print_cautions(own.said for own in report.glance.cautions)
-    for item in (report.glance.items[0], report.sections[-1].items[0]):
-        print_table(item.frame, title=item.title)
+    for item in report.items:
+        if isinstance(item, TableItem):
+            print_table(item.frame, title=item.title)
     print_sentences([*report.glance.sentences, f"written to {page}"])

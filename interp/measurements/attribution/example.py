@@ -1,18 +1,16 @@
 """A typical pair, shaded: the picture that attribution is known for."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from interp.choices import TEMPLATE
+from interp.measurements.answers.show import Answered
 from interp.measurements.attribution.segments import token_shares
 from interp.report.formatting import segment_label
 from interp.report.html import token_heat_map
 from interp.report.page import PictureItem
-
-if TYPE_CHECKING:
-    from interp.measurements.attribution.show import Attributions
 
 _NOTE = """The prompt whose {number} by {method} is the median of all prompts ({value:.3f}), and the
 other side of its pair. {unit}"""
@@ -23,13 +21,17 @@ _SEGMENTS = """Each segment is shaded by its share of the prompt's score; with -
 token."""
 
 
-def typical_pair(result: "Attributions") -> PictureItem | None:
+def typical_pair(result: Answered, ratios: pd.DataFrame | None) -> PictureItem | None:
     """The pair of the median prompt, shaded for the first model by its first method.
 
     The median is that of the ratio that the prompts' system compares or, without one, of the share
     of the segment with the largest mean share. None if no pair has scores on every side.
+
+    Args:
+        result: a run of attribute.
+        ratios: the ratio of each prompt; None if the system compares no segments.
     """
-    number, values = _judged(result)
+    number, values = _judged(result, ratios)
     if values.empty:
         return None
     model, method = values[["model", "method"]].iloc[0]
@@ -49,17 +51,21 @@ def typical_pair(result: "Attributions") -> PictureItem | None:
     if set(pair["prompt_id"]) - set(shares["prompt_id"]):
         return None
     html = token_heat_map(
-        shares, prompts=pair, answers=answers, method=str(method), compared=result.ratio
+        shares,
+        prompts=pair,
+        answers=answers,
+        method=str(method),
+        compared=result.measured.about.ratio,
     )
     note = _NOTE.format(number=number, method=method, value=middle["value"], unit=unit)
     return PictureItem("typical_pair", f"A typical pair: {middle['prompt_id']}", html, note)
 
 
-def _judged(result: "Attributions") -> tuple[str, pd.DataFrame]:
+def _judged(result: Answered, ratios: pd.DataFrame | None) -> tuple[str, pd.DataFrame]:
     """The name of the number that makes a prompt typical, and its value for each prompt."""
-    if result.ratio is not None:
-        ratios = result.ratios().rename(columns={"ratio": "value"})
-        above, below = map(segment_label, result.ratio)
+    if result.measured.about.ratio is not None and ratios is not None:
+        ratios = ratios.rename(columns={"ratio": "value"})
+        above, below = map(segment_label, result.measured.about.ratio)
         return f"{above} over {below}", ratios[["model", "method", "prompt_id", "value"]]
     columns = ["model", "method", "prompt_id", "segment", "share"]
     scores = result.table("segment_scores", columns)
@@ -72,7 +78,7 @@ def _judged(result: "Attributions") -> tuple[str, pd.DataFrame]:
 
 
 def _shares(
-    result: "Attributions", pair: pd.DataFrame, model: str, method: str
+    result: Answered, pair: pd.DataFrame, model: str, method: str
 ) -> tuple[pd.DataFrame, str]:
     """The shares of the pair's tokens, or of its segments, and a sentence about them."""
     ids, rows = list(pair["prompt_id"]), {}

@@ -314,7 +314,7 @@ class Attributions(Answered):
 
     def main_picture(self) -> PictureItem | None:
         """A typical pair, shaded."""
-        return typical_pair(self)
+        return typical_pair(self, None if self.ratio is None else self.ratios())
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The numbers except the accuracy, as dots with intervals, if they compare models."""
