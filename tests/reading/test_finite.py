@@ -22,7 +22,7 @@ from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
 PROMPTS = list(with_donors(some_prompts(1), count=2))
-SECOND = r"model\.layers\.1\.mlp\.down_proj\.weight"
+SECOND = "model.layers.1.mlp.down_proj.weight"
 
 
 def damaged(number=math.nan):
@@ -104,7 +104,7 @@ def test_the_command_line_and_the_doctor_name_the_weights(tmp_path, capsys):
     assert SECOND in told
     assert main(["doctor", *options]) == 2
     told = capsys.readouterr().err
-    assert re.search(rf"{re.escape(SECOND)}; .*another copy", told)
+    assert re.search(rf"{SECOND}; .*\bcopy\b", told)
     assert "dtype" not in told
 
 
