@@ -62,12 +62,21 @@ def test_a_run_records_what_its_prompts_were_shown(run, file):
 
 
 @pytest.mark.parametrize(
-    "change", [["--shots", "3"], ["--shots-seed", "2"], ["--instruction", "X"]]
+    ("change", "told"),
+    [
+        (["--shots", "3"], ("with --shots 2", "with --shots 3")),
+        (["--shots", "3", "--limit", "3"], ("with --shots 2", "with --shots 3")),
+        (["--shots-seed", "2"], ("with --shots-seed 1", "with --shots-seed 2")),
+        (["--instruction", "X"], ("with --instruction Read.", "with --instruction X")),
+        (["--answer-prefix", "So"], ("with --answer-prefix Answer:", "with --answer-prefix So")),
+        (["--system-prompt", "Be brief."], ("with system prompt None", "with 'Be brief.'")),
+    ],
 )
-def test_other_messages_are_another_run(run, file, change, capsys):
+def test_other_messages_are_another_run(run, file, change, told, capsys):
     command = ["evaluate", *MODEL, "--data", str(file), *FLAGS, *change, "--out", str(run)]
     assert main(command) == 2
-    assert str(run) in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert all(part in error for part in (str(run), *told))
 
 
 def test_yaml_asks_for_the_same(run, file, capsys):
