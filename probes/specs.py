@@ -6,9 +6,11 @@ from pydantic import Field
 
 from interp import texts
 from interp.errors import UserError, shortened, unknown
+from interp.measurements.specs import OfPairs, ReadsAnswers
 from interp.measuring.spec import Prompts, Spec
 from interp.options import FromText
 from interp.prompts.answers import Completion
+from interp.prompts.prompt_set import on_sides
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
@@ -79,7 +81,7 @@ class Knowledge(OfFacts):
     result = "interp_probes.facts.show:KnownFacts"
 
 
-class Residuals(Spec):
+class Residuals(ReadsAnswers, OfPairs, Spec):
     """Answers, and the residual stream at some positions, on which linear probes are trained."""
 
     name = "probe-linear"
@@ -106,12 +108,14 @@ class Residuals(Spec):
         Raises:
             UserError: the number of sides is not two, or a position is not in the first prompt.
         """
+        prompts = prompts if self.sides is None else on_sides(prompts, self.sides)
         sides = list(dict.fromkeys(prompt.side for prompt in prompts))
         if len(sides) != 2:
             raise UserError(
                 f"the prompts have the sides {shortened(', '.join(sides))}; linear probes "
                 "predict which of two sides a prompt is on, and require pairs, such as those of "
-                "rulebreakers or logical-forms, or your own"
+                "rulebreakers or logical-forms, or your own; of more sides, name two: --sides A B, "
+                "in Python sides=(..., ...)"
             )
         for position in self.positions:
             known = [LAST_TOKEN, *prompts[0].segments]

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from interp import texts
 from interp.attribution.registry import CHEAP_METHODS
+from interp.errors import UserError
 from interp.measurements.specs import Attribute, Evaluate, Generate
 from interp.measuring.spec import Spec, Stage
 from interp.prompts.source import PromptSource
@@ -58,8 +59,16 @@ class RuleBenchStudy(Study):
         versions are also offered as a choice, which is read from probabilities.
 
         Raises:
-            UserError: the data cannot be read or have broken items.
+            UserError: the data cannot be read or have broken items, or other demonstrations than
+                the paper's are asked for.
         """
+        if source.shots:
+            raise UserError(
+                "RuleBench compares questions without demonstrations with questions after "
+                "demonstrations of its own (one or two by set, as in the paper), so others cannot "
+                "be added to all of them; omit shots, or measure the questions without them: "
+                "evaluate --system rulebench --shots N"
+            )
         from interp_experiments.rulebench.results import ATTRIBUTION, CHOICES, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set
 

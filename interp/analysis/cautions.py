@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.special import logit
 
 from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
+from interp.analysis.readings import SAME
 from interp.attribution.registry import ATTRIBUTION, find_method, method_names
 from interp.console import counted
 from interp.errors import UserError, one_line
@@ -229,13 +230,13 @@ def _with_options(
     rows = answers[answers["answer"].notna() & (answers["error"] == "")]
     rows = rows.merge(prompts[kept], on="prompt_id")
     if options is None or options.empty:
-        return rows.assign(options=rows["pair_id"].map(_golds(prompts)), forced="")
+        unknown = pd.Series([()] * len(rows), rows.index, dtype=object)
+        return rows.assign(options=rows["pair_id"].map(_golds(prompts)), forced=unknown)
     keys = ["model", "prompt_id"]
     share = options["relative_probability"].fillna(options["probability"])
-    best = options.loc[share.groupby([options[key] for key in keys], sort=False).idxmax()]
-    rows = rows.merge(
-        best[[*keys, "option"]].rename(columns={"option": "forced"}), on=keys, how="left"
-    )
+    highest = share.groupby([options[key] for key in keys], sort=False).transform("max")
+    best = options[share >= highest * (1 - SAME)].groupby(keys, sort=False)["option"]
+    rows = rows.join(best.agg(tuple).rename("forced"), on=keys)
     names = options.groupby(keys, sort=False)["option"].agg(tuple).rename("options")
     rows = rows.join(names, on=keys)
     several = rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)
@@ -271,15 +272,22 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
         text += f"; most often they begin with “{one_line(first, SHOWN_CHARACTERS)}”"
         numbers["token"] = first
     text += "."
-    if (rows["forced"] != "").all():
-        forced = rows.assign(answer=rows["forced"])
-        right = (forced["answer"] == forced["gold"]).astype(float)
-        accuracy = float(np.average(right, weights=forced["weight"]))
+    if rows["forced"].map(len).all():
+        # Equally probable options share the point, as in the table of readings.
+        right = [
+            (gold in own) / len(own) for gold, own in zip(rows["gold"], rows["forced"], strict=True)
+        ]
+        accuracy = float(np.average(right, weights=rows["weight"]))
         text += f" Choosing the most probable option instead: accuracy {accuracy:.2f}"
         numbers["forced_accuracy"] = accuracy
-        constant = constant_answers(forced)
+        tied = rows["forced"].map(len) > 1
+        if tied.any():
+            text += f"; {_percent(float(tied.mean()))} of these choices are ties"
+            numbers["tied"] = float(tied.mean())
+        constant = constant_answers(rows.assign(answer=rows["forced"].str[0])[~tied])
         if constant is not None:
-            text += f"; {_percent(constant.same / constant.answers)} of these choices are "
+            others = "these choices" if not tied.any() else "the others"
+            text += f"; {_percent(constant.same / constant.answers)} of {others} are "
             text += f"{_usual(constant)}, which alone scores {constant.alone['accuracy']:.2f}"
             numbers["forced"] = _json(constant)
         text += "."

@@ -230,7 +230,8 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         share of pairs of which the log-odds of the two correct answers differ in the right
         direction between the prompts; in a group, the mean over all pairs of members with different
         correct answers. p, of a concordance of one half; pairs, clusters and note. Intervals and p
-        are clustered (`interp.statistics.discrimination.auroc`, `cluster_mean`).
+        are clustered (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`,
+        `_mean`).
     """
     scored = scored_options(options, sample.prompts, unit=sample.unit)
     area = auroc(
@@ -243,19 +244,18 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
     )
     order = pair_order(scored)
     found = _mean(order.assign(over=order["order"] - 0.5))
-    # The bootstrap's ends may lie beyond the possible values.
-    share, low, high = np.clip(np.array([found.mean, found.low, found.high]) + 0.5, 0.0, 1.0)
+    share = _share(order.rename(columns={"order": "credit"}), "unit") if len(order) else {}
     return {
         "auroc": area.area,
         "auroc_low": area.low,
         "auroc_high": area.high,
-        "concordance": share,
-        "low": low,
-        "high": high,
+        "concordance": share.get("share", np.nan),
+        "low": share.get("low", np.nan),
+        "high": share.get("high", np.nan),
         "p": found.p,
         "pairs": found.trials,
         "clusters": found.clusters,
-        "note": _joined(area.note, found.note),
+        "note": _joined(area.note, share.get("note", ""), found.note),
     }
 
 

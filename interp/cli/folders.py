@@ -10,7 +10,8 @@ from interp.cli.fields import Folder, OptionsCommand
 from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
-from interp.options import Flag, FromText
+from interp.options import Flag, FromText, flag
+from interp.prompts.source import Around
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
@@ -67,7 +68,7 @@ def _time_left(found: "ModelProgress") -> str:
     return "" if math.isnan(found.seconds_left) else clock(found.seconds_left)
 
 
-class ValidateCommand(Loading, OptionsCommand):
+class ValidateCommand(Around, Loading, OptionsCommand):
     """Check the files that a command wrote, or a table of your own pairs or facts."""
 
     EXAMPLES = (
@@ -75,6 +76,7 @@ class ValidateCommand(Loading, OptionsCommand):
         "validate runs/study",
         "validate pairs.csv",
         "validate pairs.csv --model org/model",
+        "validate pairs.csv --shots 4 --instruction 'Answer Yes or No.'",
     )
 
     path: Annotated[Path, FromText(texts.path), Flag("PATH", positional=True)]
@@ -93,8 +95,13 @@ class ValidateCommand(Loading, OptionsCommand):
             raise UserError(
                 f"{self.path} is not a file; a model is checked on a table of pairs or facts"
             )
+        if self.written and not self.path.is_file():
+            raise UserError(
+                f"{self.path} is not a file; omit {', '.join(map(flag, self.written))}, which "
+                "belong to a table of pairs"
+            )
         if self.path.is_file():
-            prompts = _check_own(self.path, self.template)
+            prompts = _check_own(self.path, self.template, self)
             _check_with(self.models, self, prompts)
         elif self.path.exists():
             _check_folder(self.path)
@@ -102,10 +109,10 @@ class ValidateCommand(Loading, OptionsCommand):
             raise UserError(f"there is no file or folder {self.path}; check its name")
 
 
-def _check_own(file: Path, templates: Sequence[str]) -> "PromptSet":
+def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptSet":
     """Reject a faulty table, listing each fault with its line; otherwise show the first prompt."""
     from interp.console import counted, echo
-    from interp.prompts.files import read_rows
+    from interp.prompts.files import SHOWN, read_rows
     from interp.prompts.own.facts import FACTS, read_facts
     from interp.prompts.own.layout import PAIR
     from interp.prompts.own.pairs import faults, read_pairs
@@ -113,6 +120,9 @@ def _check_own(file: Path, templates: Sequence[str]) -> "PromptSet":
     from interp.statistics.clusters import small_sample
 
     if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
+        if around.written:
+            asked = ", ".join(map(flag, around.written))
+            raise UserError(f"facts are asked as they are; omit {asked}")
         facts = read_facts(file)
         echo(f"{file} has no faults: {counted(len(facts), 'fact')}; the first prompt:")
         echo(facts[0].text)
@@ -120,7 +130,13 @@ def _check_own(file: Path, templates: Sequence[str]) -> "PromptSet":
     if found := faults(file, templates=templates):
         listed = "\n  ".join(found)
         raise UserError(f"{file} has {counted(len(found), 'fault')}:\n  {listed}")
-    prompts = read_pairs(file, templates=templates)
+    prompts = around.around(read_pairs(file, templates=templates))
+    if refused := [told for place in range(len(prompts)) if (told := _refusal(prompts, place))]:
+        listed = "\n  ".join(dict.fromkeys(refused[:SHOWN]))
+        raise UserError(
+            f"{', '.join(map(flag, around.written))}: {len(refused):,} of "
+            f"{counted(len(prompts), 'prompt')} cannot be written, the first:\n  {listed}"
+        )
     pairs = counted(len({prompt.pair_id for prompt in prompts}), "pair")
     first = prompts[0]
     echo(f"{file} has no faults: {pairs} of {', '.join(prompts.sides)}; the first prompt:")
@@ -137,6 +153,15 @@ def _check_own(file: Path, templates: Sequence[str]) -> "PromptSet":
         if note:
             echo(f"-> {note}")
     return prompts
+
+
+def _refusal(prompts: "PromptSet", index: int) -> str:
+    """Why a prompt cannot be written with its messages; empty if it can."""
+    try:
+        prompts[index]
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "PromptSet") -> None:

@@ -56,6 +56,8 @@ class ExportCommand(PromptSource, OptionsCommand):
     inspect-log: the answers of a run as logs that inspect view opens"""
     out: Annotated[Path, FromText(texts.path, "DIR")]
     """folder for the files"""
+    system_prompt: Annotated[str | None, FromText(texts.passage, "TEXT")] = None
+    """system message before each prompt of a task"""
     answers: Annotated[Path | None, FromText(texts.path, "DIR")] = None
     """for inspect-log: the folder that evaluate, attribute, generate or a study wrote"""
 
@@ -76,7 +78,11 @@ class ExportCommand(PromptSource, OptionsCommand):
         from interp.files import write_whole, writing
 
         write = {"lm-eval": lm_eval_task, "inspect": inspect_task, "croissant": described}
+        from interp.prompts.around import with_messages
+
         prompts = self.load()
+        if self.system_prompt is not None:
+            prompts = with_messages(prompts, system_prompt=self.system_prompt)
         files = write[self.format](prompts)
         with writing(self.out):
             self.out.mkdir(parents=True, exist_ok=True)
@@ -90,7 +96,8 @@ class ExportCommand(PromptSource, OptionsCommand):
         from interp.export.inspect_log import answered_runs, write_logs
         from interp.runs.folder import evaluating
 
-        if given := self.model_fields_set & PromptSource.model_fields.keys():
+        of_prompts = {*PromptSource.model_fields, "system_prompt"}
+        if given := self.model_fields_set & of_prompts:
             named = ", ".join(sorted(map(flag, given)))
             raise UserError(f"a run has its own prompts; omit {named}")
         with evaluating(run):

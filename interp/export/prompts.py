@@ -9,6 +9,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from importlib import resources
 from importlib.metadata import version
 from inspect import cleandoc
@@ -35,14 +37,18 @@ def lm_eval_task(prompts: PromptSet) -> Mapping[str, str]:
     """The files of two tasks of lm-evaluation-harness, by name.
 
     One judges the first token of a reply, unless two options begin with the same word; the other,
-    NAME_whole, compares whole options. Messages
-    around a prompt become part of its text, as models without a chat template read them.
+    NAME_whole, compares whole options. A system prompt is the description of the task, which
+    lm-eval writes as the system message with a chat template and before the text without one.
+    Other messages around a prompt become part of its text, as models without a chat template read
+    them.
     """
     name = task_name(prompts.system)
-    first = {} if _alike(prompts) else {f"{name}.yaml": _filled("lm_eval.yaml.jinja", prompts)}
-    return _shared(prompts, _as_text) | {
-        **first,
-        f"{name}_whole.yaml": _filled("lm_eval_whole.yaml.jinja", prompts),
+    system = any(prompt.messages.system for prompt in prompts)
+    tasks = {f"{name}_whole.yaml": _filled("lm_eval_whole.yaml.jinja", prompts, system=system)}
+    if _alike(prompts) is None:
+        tasks[f"{name}.yaml"] = _filled("lm_eval.yaml.jinja", prompts, system=system)
+    return _shared(prompts, partial(_as_text, system=system)) | {
+        **tasks,
         f"{name}_task.py": _filled("lm_eval_task.py.jinja", prompts),
     }
 
@@ -86,12 +92,13 @@ def _alone(prompt: Prompt) -> Mapping[str, object]:
     return {}
 
 
-def _as_text(prompt: Prompt) -> Mapping[str, object]:
-    """The text with the messages around it."""
+def _as_text(prompt: Prompt, *, system: bool) -> Mapping[str, object]:
+    """The text with the messages around it but the system prompt, which is a field of its own."""
     messages = prompt.messages
-    text = "".join(paragraphs(messages.turns)) + prompt.text
+    own = {"system_prompt": messages.system or ""} if system else {}
+    text = "".join(paragraphs(replace(messages, system=None).turns)) + prompt.text
     prefix = messages.answer_prefix
-    return {"text": text + gap(text) + prefix if prefix else text}
+    return {**own, "text": text + gap(text) + prefix if prefix else text}
 
 
 def _as_messages(prompt: Prompt) -> Mapping[str, object]:
@@ -152,7 +159,7 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     return {**prompt.factors, **fields}
 
 
-def _filled(template: str, prompts: PromptSet) -> str:
+def _filled(template: str, prompts: PromptSet, **chosen: bool) -> str:
     environment = Environment(
         loader=PackageLoader("interp.export"),
         autoescape=False,
@@ -160,7 +167,8 @@ def _filled(template: str, prompts: PromptSet) -> str:
         undefined=StrictUndefined,
     )
     sides = [side for side in prompts.sides if re.fullmatch(r"\w+", side)]
-    return environment.get_template(template).render(name=task_name(prompts.system), sides=sides)
+    name = task_name(prompts.system)
+    return environment.get_template(template).render(name=name, sides=sides, **chosen)
 
 
 _TERMS = (

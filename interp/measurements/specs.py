@@ -264,7 +264,23 @@ class Reinitialized(Attribute):
         return "a model with random weights"
 
 
-class Effects(ReadsAnswers, Spec):
+class OfPairs(Options):
+    """The option of measurements that exchange something between the two prompts of a pair."""
+
+    sides: Annotated[tuple[str, ...] | None, FromText(texts.name, "SIDE")] = None
+    """two sides, if the groups have more than two: the clean one first (default: all sides)"""
+
+    @model_validator(mode="after")
+    def _check_sides(self) -> "OfPairs":
+        if self.sides is not None and (len(self.sides) != 2 or len(set(self.sides)) != 2):
+            raise UserError(
+                f"the sides are {shortened(', '.join(self.sides), 100) or 'none'}; expected two "
+                "different ones"
+            )
+        return self
+
+
+class Effects(ReadsAnswers, OfPairs, Spec):
     """The effect of each segment on the answer, measured by replacing it with donors."""
 
     name = "effects"
@@ -295,7 +311,9 @@ class Effects(ReadsAnswers, Spec):
         """
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
+        from interp.prompts.prompt_set import on_sides
 
+        prompts = prompts if self.sides is None else on_sides(prompts, self.sides)
         # Donors for the sentences of a thought are other thoughts of the model.
         own = self.segments and tuple(name for name in self.segments if not is_part(name))
         arranged = with_donors(prompts, count=self.donors, segments=own)
@@ -351,22 +369,6 @@ class Thoughts(ReadsAnswers, Spec):
         from interp.prompts.mixing import with_donors
 
         return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
-
-
-class OfPairs(Options):
-    """The option of measurements that patch one prompt of a pair into the other."""
-
-    sides: Annotated[tuple[str, ...] | None, FromText(texts.name, "SIDE")] = None
-    """two sides, the clean one first, if the groups have more than two (default: all sides)"""
-
-    @model_validator(mode="after")
-    def _check_sides(self) -> "OfPairs":
-        if self.sides is not None and (len(self.sides) != 2 or len(set(self.sides)) != 2):
-            raise UserError(
-                f"the sides are {shortened(', '.join(self.sides), 100) or 'none'}; expected two "
-                "different ones"
-            )
-        return self
 
 
 class Patch(ReadsAnswers, OfPairs, Spec):

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn import functional
 from transformers import DynamicCache
 from transformers.cache_utils import Cache, DynamicLayer, DynamicSlidingWindowLayer
 
@@ -62,20 +63,28 @@ def gathered(flat: KeyValues, source: Int[Tensor, "row column"], *, kept: bool =
     return Cache(layers=[_GatheredLayer(keys, values, source, kept) for keys, values in flat])
 
 
-def every_column(cache: Any) -> tuple[KeyValues, Int[Tensor, "row column"]]:
-    """A cache that a pass has extended, as `gathered` takes it: its old and its new columns.
+def every_column(caches: Sequence[Any]) -> tuple[KeyValues, Int[Tensor, "row column"]]:
+    """Caches that passes have extended, as `gathered` takes them: their old and new columns.
 
-    A cache of `gathered` must have been made with `kept`.
+    Rows follow one another from cache to cache, aligned on the right; columns that fill them up
+    refer to the first token. Caches of `gathered` must have been made with `kept`, from the same
+    keys and values.
     """
-    new = flattened(cache)
-    rows, read = next(keys for keys, _ in key_values(cache)).shape[::2][:2]
-    first = cache.layers[0]
-    device = new[0][0].device
-    own = torch.arange(rows * read, device=device).view(rows, read)
-    if not isinstance(first, _GatheredLayer):
-        return new, own
-    old = [layer.states for layer in cache.layers]
-    return joined([old, new]), torch.cat([first.source, own + len(old[0][0])], 1)
+    stretches = [flattened(cache) for cache in caches]
+    firsts = [cache.layers[0] for cache in caches]
+    if isinstance(firsts[0], _GatheredLayer):
+        stretches.insert(0, [layer.states for layer in caches[0].layers])
+    stored = sum(len(own[0][0]) for own in stretches[: len(stretches) - len(caches)])
+    sources = []
+    for cache, first in zip(caches, firsts, strict=True):
+        rows, _, read, _ = key_values(cache)[0][0].shape
+        own = torch.arange(stored, stored + rows * read, device=stretches[0][0][0].device)
+        own, stored = own.view(rows, read), stored + rows * read
+        old = [first.source] if isinstance(first, _GatheredLayer) else []
+        sources.append(torch.cat([*old, own], 1))
+    width = max(source.shape[1] for source in sources)
+    filled = [functional.pad(source, (width - source.shape[1], 0)) for source in sources]
+    return joined(stretches), torch.cat(filled)
 
 
 def flattened(cache: Any) -> KeyValues:
@@ -152,17 +161,18 @@ class _GatheredLayer(DynamicLayer):
         """Keys and values of all columns, (row, head, column, size)."""
         if self._kept:
             self.keys, self.values, self.is_initialized = key_states, value_states, True
-        return (
-            torch.cat([self._gathered(self.states[0]), key_states], -2),
-            torch.cat([self._gathered(self.states[1]), value_states], -2),
-        )
+        return self._with(key_states, self.states[0]), self._with(value_states, self.states[1])
 
-    def _gathered(
-        self, states: Float[Tensor, "token head size"]
+    def _with(
+        self, new: Float[Tensor, "row head read size"], states: Float[Tensor, "token head size"]
     ) -> Float[Tensor, "row head column size"]:
-        source = self.source.to(states.device)
+        """The chosen tokens and then the new ones, copied once."""
+        read = new.shape[2]
+        source = functional.pad(self.source.to(states.device), (0, read))
         chosen = states.index_select(0, source.flatten())
-        return chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)
+        columns = chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)
+        columns[:, :, -read:] = new
+        return columns
 
 
 def is_long(model: Model, tokens: int) -> bool:

@@ -8,7 +8,7 @@ from typing import overload
 
 from interp.errors import UserError
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt_set import PromptSet, on_sides
 
 
 @overload
@@ -32,7 +32,7 @@ def in_pairs(
         prompts: both sides of each pair, in any order.
         clean: the side whose prompts are clean; by default, the first of `sides`, or the first
             prompt's side.
-        sides: the two sides to take from groups that have more; by default, all.
+        sides: the two sides to take from groups that have more (`on_sides`); by default, all.
 
     Raises:
         UserError: there are no prompts, a prompt has no counterpart, the prompts of a pair are
@@ -40,21 +40,15 @@ def in_pairs(
     """
     if not prompts:
         raise UserError("got no prompts; expected both sides of at least one pair")
-    known = list(dict.fromkeys(prompt.side for prompt in prompts))
-    chosen = known if sides is None else list(sides)
+    prompts = prompts if sides is None else on_sides(prompts, sides)
+    chosen = sides or list(dict.fromkeys(prompt.side for prompt in prompts))
     clean = chosen[0] if clean is None else clean
-    for side in (*chosen, clean):
-        if side not in known:
-            raise UserError(
-                f"no prompt belongs to the side {side!r}; the sides are {', '.join(known)}"
-            )
     if clean not in chosen:
         raise UserError(f"the clean side is {clean!r}; expected one of {', '.join(chosen)}")
     order: list[int] = []
     members: defaultdict[str, list[int]] = defaultdict(list)
     for index, prompt in enumerate(prompts):
-        if prompt.side in chosen:
-            members[prompt.pair_id].append(index)
+        members[prompt.pair_id].append(index)
     for pair_id, indices in members.items():
         indices.sort(key=lambda index: prompts[index].side != clean)
         _check_pair(pair_id, [prompts[index] for index in indices], clean)
@@ -62,7 +56,6 @@ def in_pairs(
     if isinstance(prompts, PromptSet):
         return replace(
             prompts,
-            sides=prompts.sides if sides is None else tuple(sides),
             numbers=[prompts.numbers[index] for index in order],
             description={**prompts.description, "clean": clean},
         )

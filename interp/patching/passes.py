@@ -138,7 +138,7 @@ def with_answers(model: Model, prompt: TokenizedPrompt, run: Pass, answers: Cont
         ),
         [answers.ways] * rows,
         run.logits,
-        past=behind(run.key_values, rows=rows, tokens=len(prompt)),
+        past=[behind(run.key_values, rows=rows, tokens=len(prompt))],
     )
     columns = torch.cat([run.logits, behind_it.ways.to(run.logits)], 1)
     return replace(run, logits=columns[:, [*answers.positive, *answers.negative]])

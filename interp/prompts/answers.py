@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interp.errors import UserError, described, shortened
 from interp.lookalikes import unseen
-from interp.prompts.beginnings import option_at_start
+from interp.prompts.beginnings import only_option_named, option_at_start
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
 
@@ -122,9 +122,21 @@ class Choice:
 
         Case matters; quotation marks, brackets and markup before the form are skipped. A text with
         a sign, a denial or another option beside the form has no answer (`option_at_start`).
+
+        If forms of two options begin with the same word, so that they are told apart as whole texts
+        alone, a text that begins with none of them may also name a single one
+        (`only_option_named`): "Anna lives in New Jersey."
         """
         names = {form: option.name for option in self.options for form in option.forms}
-        return _judged(option_at_start(text, names) or Unanswered.UNPARSED, (self.gold,))
+        found = option_at_start(text, names)
+        if found is None and self._begin_alike():
+            found = only_option_named(text, names)
+        return _judged(found or Unanswered.UNPARSED, (self.gold,))
+
+    def _begin_alike(self) -> bool:
+        """Whether forms of two options begin with the same word."""
+        firsts = [{word for form in o.forms for word in form.split()[:1]} for o in self.options]
+        return len(frozenset().union(*firsts)) < sum(map(len, firsts))
 
     def record(self) -> list[object]:
         """The full content, for hashing."""

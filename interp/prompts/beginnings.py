@@ -1,4 +1,7 @@
-"""Finds the option that begins a generated text, unless its surroundings change its meaning.
+"""Finds the option that a generated text gives, unless its surroundings change its meaning.
+
+The option begins the text. Only texts for options that begin with the same word, such as "New York"
+and "New Jersey", may name it elsewhere (`only_option_named`).
 
 Only quotation marks, opening brackets, markup and list marks may stand before the option. A sign of
 negation, the rest of a word, number or formula, a denial, or another option joined to it stand for
@@ -96,6 +99,51 @@ def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
     if options[_spaced(other["form"])] != options[form] if other else _is_changed(form, behind):
         return None
     return None if is_taken_back(options[form], behind, options) else options[form]
+
+
+_CHANGED = re.compile(
+    r"""
+    \?                                                      # a question
+  | n['’]t\b | \b(?:no|not|nor|never|neither|none|cannot|without|except|unlike|instead|rather)\b
+  | \b(?:or|either|if|unless|whether|otherwise|maybe|perhaps|possibly|might|may|could|would|were)\b
+  | \b(?:wrong|incorrect|false|untrue|invalid|mistaken|inaccurate|impossible|improbable)\b
+  | \b(?:un(?:sure|able|certain|clear|known|likely)|doubt\w*|sorry|wait|actually|guess\w*)\b
+  | \b(?:says?|said|claims?|claimed|thinks?|thought|believes?|believed|suppos\w+|assum\w+)\b
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Words by which a sentence that names an option may mean another answer."""
+
+
+def only_option_named(text: str, names: Mapping[str, str]) -> str | None:
+    """The only option that a text names anywhere, in whole words; None if it names none or several.
+
+    It is also None if the text, apart from the option, denies, doubts, supposes, reports or asks
+    anything (`_CHANGED`), since readers would then have to decide what it means.
+
+    Args:
+        text: the generated text; case matters, but invisible characters do not.
+        names: the option of each form.
+    """
+    text = _visible(text)
+    forms = {_spaced(form): name for form, name in names.items()}
+    named = _anywhere(tuple(forms))
+    found = [(_spaced(one[0]), text[one.end() :]) for one in named.finditer(text)]
+    if len({forms[form] for form, _ in found}) != 1 or _CHANGED.search(named.sub(" ", text)):
+        return None
+    if any(
+        _goes_on(form, rest) or _is_changed(form, rest.lstrip(_CLOSING)) for form, rest in found
+    ):
+        return None
+    return forms[found[0][0]]
+
+
+@lru_cache(maxsize=4096)
+def _anywhere(forms: tuple[str, ...]) -> re.Pattern[str]:
+    one = "|".join(
+        r"\s+".join(map(re.escape, form.split())) for form in sorted(forms, key=len, reverse=True)
+    )
+    return re.compile(rf"(?<!\w)(?<!\w[{_HYPHEN}'’])(?:{one})(?!\w)")
 
 
 def _visible(text: str) -> str:

@@ -288,6 +288,34 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     return row
 
 
+@overload
+def on_sides(prompts: PromptSet, sides: Sequence[str]) -> PromptSet: ...
+
+
+@overload
+def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt]: ...
+
+
+def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt]:
+    """The prompts on some sides, which groups of more sides then consist of alone.
+
+    Raises:
+        UserError: no prompt belongs to one of the sides.
+    """
+    known = [prompt.side for prompt in prompts]
+    for side in sides:
+        if side not in known:
+            raise UserError(
+                f"no prompt belongs to the side {side!r}; the sides are "
+                f"{', '.join(dict.fromkeys(known))}"
+            )
+    kept = [place for place, side in enumerate(known) if side in sides]
+    if isinstance(prompts, PromptSet):
+        numbers = [prompts.numbers[place] for place in kept]
+        return replace(prompts, sides=tuple(sides), numbers=numbers)
+    return [prompts[place] for place in kept]
+
+
 def repeats(prompts: Iterable[Prompt], unit: str | None) -> str:
     """A note, available before measuring, on texts that count several times; otherwise empty.
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Seed = Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)]
 
 
-class PromptSource(Options):
-    """The choice of a system and of its prompts."""
+class _Selection(Options):
+    """Which prompts of which system."""
 
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """data set of prompts"""
@@ -38,17 +38,6 @@ class PromptSource(Options):
     template: Annotated[tuple[str, ...], FromText(texts.template, "TEXT")] = ()
     """phrasings of your own pairs, such as "{premise1} {premise2}\\n{question}", instead of one
     segment per line; each phrasing turns every row into a prompt"""
-    shots: Annotated[int, Field(ge=0, le=texts.MOST_SHOTS)] = 0
-    """demonstrations before each prompt: N other prompts with their correct answers, from other
-    clusters and without its entities, balanced over sides and answers, the same for both sides of a
-    pair"""
-    shots_seed: Seed = 0
-    """seed of the draw and of the order of the demonstrations"""
-    instruction: Annotated[str | None, FromText(texts.passage, "TEXT")] = None
-    """a first line for each prompt, also for each demonstration"""
-    answer_prefix: Annotated[str | None, FromText(texts.passage, "TEXT")] = None
-    """beginning of the answer, such as "Answer:", after which it is read; also that of the
-    demonstrations' answers"""
 
     @model_validator(mode="before")
     @classmethod
@@ -63,15 +52,54 @@ class PromptSource(Options):
         return given
 
     @model_validator(mode="after")
-    def _check_together(self) -> "PromptSource":
+    def _check_template(self) -> "_Selection":
         if self.template and self.system != OWN_PAIRS:
             raise UserError(
                 f"a template composes your own pairs (--system {OWN_PAIRS}); the prompts of "
                 f"{self.system} already have phrasings"
             )
+        return self
+
+
+class Around(Options):
+    """What is written around prompts."""
+
+    shots: Annotated[int, Field(ge=0, le=texts.MOST_SHOTS)] = 0
+    """demonstrations before each prompt: N other prompts with their correct answers, from other
+    clusters and without its entities, balanced over sides and answers, the same for both sides of a
+    pair"""
+    shots_seed: Seed = 0
+    """seed of the draw and of the order of the demonstrations"""
+    instruction: Annotated[str | None, FromText(texts.passage, "TEXT")] = None
+    """a first line for each prompt, also for each demonstration"""
+    answer_prefix: Annotated[str | None, FromText(texts.passage, "TEXT")] = None
+    """beginning of the answer, such as "Answer:", after which it is read; also that of the
+    demonstrations' answers"""
+
+    @model_validator(mode="after")
+    def _check_seed(self) -> "Around":
         if self.shots_seed and not self.shots:
             raise UserError("got a seed of shots, but no shots; name their number with --shots N")
         return self
+
+    def around(self, prompts: "PromptSet") -> "PromptSet":
+        """The prompts with the instruction, demonstrations and answer prefix that are asked for."""
+        if not self.written:
+            return prompts
+        from interp.prompts.around import with_messages
+
+        return with_messages(prompts, **self.written)
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """The options that ask for something around the prompts, with their values."""
+        drawn = {"shots": self.shots, "shots_seed": self.shots_seed} if self.shots else {}
+        texts = {"instruction": self.instruction, "answer_prefix": self.answer_prefix}
+        return drawn | {name: text for name, text in texts.items() if text is not None}
+
+
+class PromptSource(Around, _Selection):
+    """The choice of a system, of its prompts, and of what is written around them."""
 
     def load(self) -> "PromptSet":
         """The prompts, drawn and checked, with what is written around them."""
@@ -95,18 +123,3 @@ class PromptSource(Options):
         """The prompts of as many pairs as the limit allows, spread evenly (see `around`)."""
         pairs = self.pairs(default)
         return self.around(prompts if pairs is None else prompts.spread(pairs, self.seed))
-
-    def around(self, prompts: "PromptSet") -> "PromptSet":
-        """The prompts with the instruction, demonstrations and answer prefix that are asked for."""
-        if not self.written:
-            return prompts
-        from interp.prompts.around import with_messages
-
-        return with_messages(prompts, **self.written)
-
-    @property
-    def written(self) -> dict[str, Any]:
-        """The options that ask for something around the prompts, with their values."""
-        drawn = {"shots": self.shots, "shots_seed": self.shots_seed} if self.shots else {}
-        texts = {"instruction": self.instruction, "answer_prefix": self.answer_prefix}
-        return drawn | {name: text for name, text in texts.items() if text is not None}

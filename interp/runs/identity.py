@@ -112,6 +112,9 @@ def _file(module: str) -> Path | None:
     return next((file for file in found if file.is_file()), None)
 
 
+_AROUND = ("shots", "shots_seed", "instruction", "system_prompt", "answer_prefix")
+"""Keys of `RunIdentity.data` that name options of `interp.prompts.around.with_messages`."""
+
 _SELECTION = ("pairs", "spread_seed")
 """Keys of `RunIdentity.data` that depend on which prompts the limit selects."""
 
@@ -188,11 +191,12 @@ def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> No
                 f"this model's {key} is {after}; name it otherwise (NAME=PATH), or use another "
                 "--out"
             )
-    for key in ("thinking", "options", "end_of_thought"):
+    for key in ("system", "thinking", "options", "end_of_thought"):
         before, after = earlier.chat.get(key), now.chat.get(key)
         if before != after:
+            name = "system prompt" if key == "system" else key.replace("_", " ")
             raise UserError(
-                f"{folder} holds {earlier.name}, which was measured with {key.replace('_', ' ')} "
+                f"{folder} holds {earlier.name}, which was measured with {name} "
                 f"{shortened(repr(before))} but would now be measured with "
                 f"{shortened(repr(after))}; use another --out"
             )
@@ -212,12 +216,14 @@ def check_same_run(folder: Path, earlier: RunIdentity, now: RunIdentity) -> bool
         UserError: the run differs, or has a smaller limit.
     """
     if earlier.measurement == now.measurement:
-        _check_parameters(folder, earlier, now)
+        _check_options(folder, earlier.parameters, now.parameters)
         if earlier.code != now.code:
             raise UserError(
                 f"{folder} was measured by another version of interp, whose numbers may differ; "
                 "use another --out"
             )
+        if earlier.system == now.system:
+            _check_options(folder, _around(earlier), _around(now))
     before, limit = _limit(earlier), _limit(now)
     if _without_selection(earlier) == _without_selection(now) and before != limit:
         if limit < before:
@@ -244,11 +250,16 @@ def _different(folder: Path, how: str) -> UserError:
     )
 
 
-def _check_parameters(folder: Path, earlier: RunIdentity, now: RunIdentity) -> None:
-    for name in dict.fromkeys([*earlier.parameters, *now.parameters]):
-        if earlier.parameters.get(name) != now.parameters.get(name):
-            there, here = _option(name, earlier.parameters), _option(name, now.parameters)
+def _check_options(folder: Path, earlier: Mapping[str, object], now: Mapping[str, object]) -> None:
+    for name in dict.fromkeys([*earlier, *now]):
+        if earlier.get(name) != now.get(name):
+            there, here = _option(name, earlier), _option(name, now)
             raise _different(folder, f"that run was made {there}, this one {here}")
+
+
+def _around(run: RunIdentity) -> dict[str, str]:
+    """The options for what is written around prompts."""
+    return {name: run.data[name] for name in _AROUND if name in run.data}
 
 
 def _option(name: str, parameters: Mapping[str, object]) -> str:

@@ -130,14 +130,31 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class PromptPass:
-    """A pass over prompts, behind which their whole answers are still to be read."""
+    """Passes over prompts, behind which their whole answers are still to be read."""
 
     model: Model
     batch: Batch
     answers: tuple[AnswerTokens, ...]
     logits: Float[Tensor, "batch vocabulary"]
     embeddings: Float[Tensor, "batch token size"] | None
-    past: Cache | None
+    past: tuple[Cache, ...]
+    """The cache of each pass, with the keys and values of its prompts; none to read them again."""
+
+    @classmethod
+    def joined(cls, batch: Batch, passes: Sequence["PromptPass"]) -> "PromptPass":
+        """Passes over the next prompts of a batch each, as one, so their answers are read together.
+
+        Their caches must all be made of the same keys and values (`gathered`).
+        """
+        past = tuple(chain.from_iterable(own.past for own in passes))
+        return cls(
+            passes[0].model,
+            batch,
+            tuple(chain.from_iterable(own.answers for own in passes)),
+            torch.cat([own.logits for own in passes]),
+            None,
+            past if len(past) == len(passes) else (),
+        )
 
     def predictions(self) -> Predictions:
         """The predictions, after a pass over the tokens of whole answers if there are any."""
@@ -169,11 +186,12 @@ def read_prompts(
     `past` behind which whole answers are read must keep what the pass adds (`gathered`).
     """
     following = max(longest_row(own.ways) for own in answers)
-    room = cache_for(model, batch.token_ids.shape[1] + following) if following else None
-    past = room if past is None else past
+    behind: tuple[Cache, ...] = ()
+    if following:
+        behind = cache_for(model, batch.token_ids.shape[1] + following, past=past)
+        past = behind[0] if behind else past
     logits = reader_of(model).answer_logits(batch, embeddings=embeddings, past=past)
-    kept = None if room is None else past
-    return PromptPass(model, batch, tuple(answers), logits, embeddings, kept)
+    return PromptPass(model, batch, tuple(answers), logits, embeddings, behind)
 
 
 def answer_tables(model: Model, batch: Batch, predictions: Predictions) -> list[AnswerRows]:

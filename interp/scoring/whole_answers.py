@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from interp.models.cache import empty, every_column, gathered, readable_in_parts
+from interp.models.cache import empty, every_column, gathered, is_long, readable_in_parts
 from interp.models.families.settings import drops_tokens
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
@@ -104,14 +104,27 @@ def longest_row(ways: tuple[Way, ...]) -> int:
     return max(map(len, _steps(ways).rows), default=0)
 
 
-def cache_for(model: Model, tokens: int) -> Cache | None:
-    """An empty cache for a pass behind which other tokens follow; None if they need whole passes.
+def rows_behind(ways: tuple[Way, ...]) -> int:
+    """The number of rows of tokens that are read behind a prompt."""
+    return len(_steps(ways).rows)
 
-    `tokens` is the length of the longest prompt, including the tokens that follow it.
+
+def cache_for(model: Model, tokens: int, *, past: Cache | None = None) -> tuple[Cache, ...]:
+    """The cache of a pass behind which other tokens follow; none if they need whole passes.
+
+    Args:
+        model: the model.
+        tokens: the length of the longest prompt, including the tokens that follow it.
+        past: the cache that the pass extends; an empty one by default.
     """
-    in_parts = model.kind is CAUSAL and readable_in_parts(model, tokens)
+    if past is None:
+        in_parts = model.kind is CAUSAL and readable_in_parts(model, tokens)
+    else:
+        in_parts = not is_long(model, tokens)
     # Late layers of Gemma 4 keep no keys and values of tokens whose logits are not kept.
-    return empty() if in_parts and not drops_tokens(model.text_config) else None
+    if not in_parts or drops_tokens(model.text_config):
+        return ()
+    return (empty() if past is None else past,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +157,18 @@ def read_behind(
     logits: Float[Tensor, "prompt vocabulary"],
     *,
     embeddings: Embeddings | None = None,
-    past: Cache | None = None,
+    past: Sequence[Cache] = (),
 ) -> Behind:
-    """Read what follows the prompts of a batch, after the pass that gave their `logits`.
+    """Read what follows the prompts of a batch, after the passes that gave their `logits`.
 
     Args:
         model: the model, within `model.measuring()`.
         batch: the prompts, or a single prompt that the pass read in several rows.
         ways: the ways of each prompt, or of each row.
         logits: the next-token logits of each prompt.
-        embeddings: the input embeddings that the pass read, if any.
-        past: the cache of the pass, which has the keys and values of the prompts; None to read the
-            prompts again.
+        embeddings: the input embeddings that the passes read, if any.
+        past: the caches of the passes, which have the keys and values of the prompts (of the next
+            rows each); none to read the prompts again.
     """
     rows: list[tuple[int, Tokens]] = []
     steps: list[_Step] = []
@@ -185,13 +198,13 @@ def _log_probabilities(
     steps: Sequence[_Step],
     *,
     embeddings: Embeddings | None,
-    past: Cache | None,
+    past: Sequence[Cache],
     prompts: int,
 ) -> tuple[Float[Tensor, " step"], list[bool], list[int]]:
     """For each step: its log-probability, whether it is the most probable, and how many are."""
     device = batch.token_ids.device
     reader = reader_of(model)
-    flat, source = ([], None) if past is None else every_column(past)
+    flat, source = every_column(past) if past else ([], None)
     longest = max(len(tokens) for _, tokens in rows)
     vocabulary = int(model.text_config.vocab_size)
     most = max(1, min(ROWS_PER_PROMPT * prompts, CHUNK_LOGITS // (longest * vocabulary)))

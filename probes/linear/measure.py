@@ -17,7 +17,7 @@ from interp.models.sites import layer_count, locate
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_error, answer_tables, predict
+from interp.scoring.answers import answer_error, answer_tables, read_prompts
 from interp.tables import Row
 from interp_probes.specs import LAST_TOKEN, Residuals
 
@@ -28,25 +28,24 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
     Raises:
         UserError: during measurement, a prompt has no segment with a given name.
     """
-    answer_tokens = AnswerTokenizer(model)
+    answer_tokens = AnswerTokenizer(model, spec.answers)
     after = [("resid_post", layer) for layer in range(layer_count(model))]
     locations = {key: locate(model, *key) for key in [("resid_pre", 0), *after]}
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         places = [[_place(p, position) for position in spec.positions] for p in batch.prompts]
-        with (
-            torch.inference_mode(),
-            model.measuring(),
-            vectors_at(locations, batch, places) as vectors,
-        ):
-            predictions = predict(model, batch, answer_tokens)
+        with torch.inference_mode(), model.measuring():
+            with vectors_at(locations, batch, places) as vectors:
+                answers = [answer_tokens(prompt) for prompt in batch.prompts]
+                prompt_pass = read_prompts(model, batch, answers)
+            predictions = prompt_pass.predictions()
         stream = torch.stack([vectors[key][:, 0] for key in locations], dim=1)
         by_prompt = torch.split(stream, len(spec.positions))
-        answers = answer_tables(model, batch, predictions)
+        of_prompts = answer_tables(model, batch, predictions)
         own = map(partial(_rows, model), batch.prompts, places, by_prompt)
         return [
             {"answers": tables["answers"], "residuals": list(rows)}
-            for tables, rows in zip(answers, own, strict=True)
+            for tables, rows in zip(of_prompts, own, strict=True)
         ]
 
     budget = token_budget(model, batch_tokens)

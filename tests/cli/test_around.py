@@ -63,12 +63,21 @@ def test_a_run_records_what_its_prompts_were_shown(run, file):
 
 
 @pytest.mark.parametrize(
-    "change", [["--shots", "3"], ["--shots-seed", "2"], ["--instruction", "X"]]
+    ("change", "told"),
+    [
+        (["--shots", "3"], ("with --shots 2", "with --shots 3")),
+        (["--shots", "3", "--limit", "3"], ("with --shots 2", "with --shots 3")),
+        (["--shots-seed", "2"], ("with --shots-seed 1", "with --shots-seed 2")),
+        (["--instruction", "X"], ("with --instruction Read.", "with --instruction X")),
+        (["--answer-prefix", "So"], ("with --answer-prefix Answer:", "with --answer-prefix So")),
+        (["--system-prompt", "Be brief."], ("with system prompt None", "with 'Be brief.'")),
+    ],
 )
-def test_other_messages_are_another_run(run, file, change, capsys):
+def test_other_messages_are_another_run(run, file, change, told, capsys):
     command = ["evaluate", *MODEL, "--data", str(file), *FLAGS, *change, "--out", str(run)]
     assert main(command) == 2
-    assert str(run) in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert all(part in error for part in (str(run), *told))
 
 
 def test_yaml_asks_for_the_same(run, file, capsys):
@@ -102,6 +111,43 @@ def test_facts_are_asked_as_they_are(file, capsys):
             main(["probe", "familiarity", *MODEL, *flags])
     with pytest.raises(UserError, match="shots, shots_seed"):
         interp.run(Familiarity(), models="organism/mistral", shots=1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--shots", "2", "--instruction", "Read."], ["demonstrations"]),
+        (["--shots", "4"], ["cannot have 4 shots"]),
+        (["--shots-seed", "1"], ["no shots"]),
+        (["--instruction", " "], ["instruction"]),
+    ],
+)
+def test_validate_knows_what_is_written_around_prompts(file, flags, told, capsys):
+    assert main(["validate", str(file), *flags]) == (0 if told == ["demonstrations"] else 2)
+    error = capsys.readouterr().err
+    assert all(part in error for part in told)
+
+
+def test_validate_finds_the_rows_that_would_be_refused(tmp_path, capsys):
+    own = tmp_path / "pairs.csv"
+    rows = EXAMPLE.assign(answer_prefix="Answer:", shot1="Is it wet?", shot1_answer="Yes")
+    rows.to_csv(own, index=False)
+    assert main(["validate", str(own)]) == 0
+    assert "messages around it: demonstrations, answer_prefix" in capsys.readouterr().err
+    for flags, told in (
+        (["--shots", "1"], "demonstrations of its own"),
+        (["--answer-prefix", "So"], "has its own answer prefix"),
+    ):
+        assert main(["validate", str(own), *flags]) == 2
+        assert told in capsys.readouterr().err
+    facts = tmp_path / "facts.csv"
+    pd.DataFrame([("a", "Rome is in", "Italy")], columns=["fact", "text", "answer"]).to_csv(
+        facts, index=False
+    )
+    assert main(["validate", str(facts), "--instruction", "Read."]) == 2
+    assert "omit --instruction" in capsys.readouterr().err
+    assert main(["validate", str(tmp_path), "--shots", "1"]) == 2
+    assert "omit --shots" in capsys.readouterr().err
 
 
 def test_too_many_shots_stop_a_run_before_it_begins(file, tmp_path, capsys):

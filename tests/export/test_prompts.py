@@ -92,7 +92,8 @@ def test_messages_are_written_as_text_or_as_messages(prompts):
         {"role": "user", "content": prompts[0].text},
     ]
     (line,) = (json.loads(lm_eval_task(interp.with_messages(asked, answer_prefix="So:"))[name]),)
-    assert line["text"] == f"Be brief.\n\nIs grass green? Yes\n\n{prompts[0].text} So:"
+    assert line["system_prompt"] == "Be brief."
+    assert line["text"] == f"Is grass green? Yes\n\n{prompts[0].text} So:"
     assert "messages" not in line
 
 

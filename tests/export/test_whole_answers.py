@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -33,8 +34,12 @@ def test_tasks_that_judge_first_tokens_are_not_written_for_options_that_begin_al
 @pytest.mark.parametrize(
     ("name", "template"), [(DEFAULT, False), (DEFAULT, True), ("organism/mistral", True)]
 )
-def test_lm_eval_computes_the_same_log_likelihoods(tmp_path, name, template):
-    """Where a template ends in white space, lm-eval also counts it, equally for all options."""
+@pytest.mark.parametrize("system", [None, "You know the map."])
+def test_lm_eval_computes_the_same_log_likelihoods(tmp_path, name, template, system):
+    """Where a template ends in white space, lm-eval also counts it, equally for all options.
+
+    lm-eval writes a blank line behind a system prompt, which mistral's template keeps.
+    """
     pytest.importorskip("lm_eval")
     from lm_eval import simple_evaluate
     from lm_eval.models.huggingface import HFLM
@@ -42,7 +47,8 @@ def test_lm_eval_computes_the_same_log_likelihoods(tmp_path, name, template):
 
     data, folder = tmp_path / "pairs.csv", tmp_path / "tasks"
     data.write_text(PAIRS)
-    assert main(["export", "lm-eval", "--data", str(data), "--out", str(folder)]) == 0
+    flags = [] if system is None else ["--system-prompt", system]
+    assert main(["export", "lm-eval", "--data", str(data), *flags, "--out", str(folder)]) == 0
     found = simple_evaluate(
         HFLM(pretrained=str(organism_folder(name)), device="cpu", dtype="float32"),
         tasks=["interp_pairs_whole"],
@@ -50,7 +56,11 @@ def test_lm_eval_computes_the_same_log_likelihoods(tmp_path, name, template):
         apply_chat_template=template,
     )
     model = interp.load_model(name, device="cpu", chat_template=template)
-    result = interp.evaluate(model, interp.read_pairs(data), answers="whole")
+    prompts = interp.read_pairs(data)
+    if system is not None:
+        written = system + "\n\n" * template
+        prompts = [replace(p, messages=interp.Messages(system=written)) for p in prompts]
+    result = interp.evaluate(model, prompts, answers="whole")
     table = result.option_probabilities.set_index(["prompt_id", "option"])["probability"]
     samples = found["samples"]["interp_pairs_whole"]
     for sample in samples:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.prompts.beginnings import option_at_start
+from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.beginnings import only_option_named, option_at_start
 
 KINDS = {
     "number": ["5", "7", "10", "-1", "50"],
@@ -211,3 +212,58 @@ def test_signs_of_an_option_are_its_own(form):
 @given(st.text(".-*_$<>?, \nYesNo/5¬", max_size=300))
 def test_any_text_is_judged_in_time(text):
     assert judged("truth", text) in (None, *KINDS["truth"])
+
+
+STATES = {"New York": "NY", "NYC": "NY", "New Jersey": "NJ", "Texas": "TX"}
+FOLLOWS = {form: form for form in ("It follows", "It does not follow", "It cannot be determined")}
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("Anna lives in New Jersey.", "NJ"),
+        ("The state is **New\nJersey**", "NJ"),
+        ("She is a NYC girl: New York!", "NY"),
+        ("Anna lives in New Jersey. Ben lives in New York.", None),
+        ("Anna lives in New Jersey or in Delaware.", None),
+        ("Anna does not live in New Jersey.", None),
+        ("Anna doesn't live in New Jersey.", None),
+        ("In which state? New Jersey", None),
+        ("If she moved, New Jersey.", None),
+        ("They say she lives in New Jersey.", None),
+        ("New Jersey is wrong.", None),
+        ("It might be New Jersey.", None),
+        ("She is a New Yorker.", None),
+        ("She is New York-born.", None),
+        ("She likes non-New York things.", None),
+        ("She lives in new jersey.", None),
+        ("She lives in New Delhi.", None),
+        ("", None),
+    ],
+)
+def test_a_text_that_names_a_single_option(text, name):
+    assert only_option_named(text, STATES) == name
+
+
+def test_words_of_an_option_are_its_own():
+    assert only_option_named("I say: It does not follow.", FOLLOWS) is None  # it reports
+    assert only_option_named("Thus: It does not follow.", FOLLOWS) == "It does not follow"
+    assert only_option_named("Thus: It cannot be determined", FOLLOWS) == "It cannot be determined"
+
+
+@given(st.text(".-*_$<>?, \nNewYorkJersey'", max_size=300))
+def test_any_text_that_names_an_option_has_exactly_its_form(text):
+    found = only_option_named(text, STATES)
+    spaced = " ".join(text.split())
+    assert found is None or sum(form in spaced for form in STATES) == 1
+
+
+def test_only_options_that_begin_alike_may_be_named_later():
+    def choice(*names):
+        return Choice(tuple(AnswerOption(name, (name,)) for name in names), names[0])
+
+    said = "Anna lives in New Jersey."
+    assert choice("New York", "New Jersey", "Texas").judge(said).answer == "New Jersey"
+    assert choice("New York", "New Jersey").judge("New York. Not New Jersey.").answer == "New York"
+    assert choice("New Jersey", "Texas").judge(said).answer == ""
+    assert choice("Yes", "No").judge("I say Yes").answer == ""

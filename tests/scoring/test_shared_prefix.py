@@ -1,6 +1,7 @@
 """Reading a shared prefix once gives what reading each prompt whole gives."""
 
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,10 +12,11 @@ import interp
 from interp.measurements.specs import Evaluate
 from interp.measuring.core import bind
 from interp.models.cache import readable_in_parts
+from interp.prompts.answers import AnswerOption, Choice
 from interp.reading import shared_batches as layout
 from interp.reading.budget import TokenBudget
 from interp.reading.shared_batches import SharedBatch, shared_batches
-from interp.reading.tokens import ChatText, TokenizedPrompt, batches, tokenize
+from interp.reading.tokens import ChatText, TokenizedPrompt, batches, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import predict
 from interp.scoring.shared_prefix import predict_batch, read_all
@@ -110,6 +112,42 @@ def test_trained_models_agree(name, phrasings):
     assert sharing
     difference = logits.softmax(-1) - read_whole(model, prompts).softmax(-1)
     assert float(difference.abs().max()) < 1e-5
+
+
+@torch.inference_mode()
+def test_whole_answers_of_several_parts_are_read_together(phrasings, monkeypatch):
+    """Also in a batch of which some parts, or some prompts of a part, have no whole answers."""
+    monkeypatch.setattr(layout, "CPU_PART_TOKENS", 100)
+    model, answer_tokens = tiny_model("llama"), AnswerTokenizer(tiny_model("llama"), "first")
+    cities = tuple(AnswerOption(name, (name,)) for name in ("New York", "New Jersey"))
+    prompts = tokenize(
+        model,
+        [
+            replace(prompt, answer=Choice(cities, "New York")) if number > 9 else prompt
+            for number, prompt in enumerate(phrasings)
+        ],
+    )
+    alone = [predict(model, pad(model, [prompt]), answer_tokens) for prompt in prompts]
+    passes = []
+    for columns in (1, 3000, 10**6):
+        monkeypatch.setattr("interp.scoring.shared_prefix.GROUP_COLUMNS", columns)
+        found = {}
+        for indices, batch in shared_batches(model, prompts, batch_tokens=8192):
+            parts = [own for _, own in predict_batch(model, batch, answer_tokens)]
+            passes.append((columns, len(parts)))
+            found |= zip(
+                indices, (row for own in parts for row in values_of_options(own)), strict=True
+            )
+        for index, prediction in enumerate(alone):
+            (expected,) = values_of_options(prediction)
+            torch.testing.assert_close(found[index], expected, rtol=0, atol=1e-5)
+    counts = [sum(own for columns, own in passes if columns == n) for n in (1, 3000, 10**6)]
+    assert counts[0] > counts[1] > counts[2]
+
+
+def values_of_options(predictions):
+    """The logits of the options' tokens and ways, for each prompt."""
+    return [predictions.columns[row, [*own.tokens]] for row, own in enumerate(predictions.answers)]
 
 
 def test_prompts_without_a_chat_template_agree(phrasings):

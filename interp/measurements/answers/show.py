@@ -141,6 +141,14 @@ class Answered(Result):
         table = accuracy_table(self._own_answers, self._own_prompts)
         return TableItem("accuracy_table", "Accuracy", table, self._note())
 
+    def _reading_items(self) -> Iterator[TableItem]:
+        """If prompts offer a choice, each reading of the answers (`reading_items`)."""
+        options = self.table("option_probabilities", OPTION_COLUMNS)
+        changed = self.table(CHANGED) if CHANGED in self.measured.names() else None
+        yield from reading_items(
+            self._own_answers, self.prompts, options, self.cluster, changed=changed
+        )
+
     def _note(self) -> str:
         """How many of each model's prompts have no answer, and why, unless a caution says so."""
         own = self._own_answers
@@ -188,11 +196,7 @@ class Scores(Answered):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy, one row per model; if prompts offer a choice, each reading of the answers."""
         yield self._accuracy_item()
-        options = self.table("option_probabilities", OPTION_COLUMNS)
-        changed = self.table(CHANGED) if CHANGED in self.measured.names() else None
-        yield from reading_items(
-            self._own_answers, self.prompts, options, self.cluster, changed=changed
-        )
+        yield from self._reading_items()
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""

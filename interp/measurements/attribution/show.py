@@ -211,7 +211,7 @@ class Attributions(Answered):
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Accuracies, any ratios of compared segments, scores by segment, and deciding segments."""
+        """Accuracies, any ratios, scores by segment, deciding segments, readings of answers."""
         yield self._by_model()
         table = self.segments()
         thinks = table["segment"].map(is_part).any()
@@ -245,6 +245,7 @@ class Attributions(Answered):
             draw = partial(decisive_segments, table)
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
             yield TableItem("decisive_table", title, table, note)
+        yield from self._reading_items()
 
     def findings(self) -> Iterator[str]:
         """Which segment has the largest score by the first method, for each model."""
