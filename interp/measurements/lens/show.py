@@ -18,8 +18,9 @@ from interp.measurements.lens.tables import (
 from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
-from interp.statistics.clusters import cluster_mean_table
+from interp.statistics.clusters import cluster_mean
 from interp.statistics.proportions import proportions
+from interp.statistics.summaries import LEVEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 _READ = """accuracy: share of readings in which the right word has the highest score, after the mean
 of each word's score over the prompts of other clusters is subtracted. embedding: the same for what
 the lens reads from the token's embedding alone, so that part of the fact which the lens itself
-computes; beyond: accuracy minus embedding, within readings. shuffled: with the right words of other
-clusters' readings instead; chance: one divided by the number of words. Intervals (95%) are
+computes; beyond: accuracy minus embedding, within readings. shuffled: after shuffling the right
+words among the clusters; chance: one divided by the number of words. Intervals (95%) are
 clustered{by}. Layer -1 is the embeddings. A word that can be read need not be used."""
 
 _WORDS = """first: share of readings in which the word has the highest score; score: its mean, in
@@ -149,26 +150,26 @@ class LensReadings(Result):
                 yield Caution(LEFT_OUT, str(model), text, numbers={"words": most, "prompts": lost})
 
     def _embedded(self) -> Iterator[Caution]:
-        """Readings in middle layers that the lens gets from the token's embedding alone."""
-        if self._has_own_words or self._judged.empty:
+        """Readings in middle layers that are no better than those of the embedding alone."""
+        if self._has_own_words:
             return
         found = self._in_middle
-        for (group, method), rows in found.groupby(["group", "method"], sort=False):
-            numbers = rows.assign(
-                beyond=rows["right_first"].astype(float) - rows["embedding_first"].astype(float),
-                weight=1.0,
-            )
-            beyond = cluster_mean_table(numbers, value="beyond", cluster="cluster", weight="weight")
-            for row in beyond.to_dict("records"):
-                if row["low"] > 0:
-                    continue
-                alone = rows.loc[rows["model"] == row["model"], "embedding_first"].astype(float)
+        own, alone = (found[f"{name}_first"].astype(float) for name in ("right", "embedding"))
+        trials = found.assign(own=own, alone=alone, beyond=own - alone, weight=1.0)
+        for model, of_model in trials.groupby("model", sort=False):
+            named: dict[str, float] = {}
+            for (group, method), rows in of_model.groupby(["group", "method"], sort=False):
+                beyond = cluster_mean(rows, value="beyond", cluster="cluster", weight="weight")
+                if beyond.mean <= 0 or beyond.p > 1 - LEVEL:
+                    numbers = f"{rows['own'].mean():.2f} against {rows['alone'].mean():.2f}"
+                    named[f"{method} at {group} ({numbers})"] = beyond.mean
+            if named:
                 text = (
-                    f"the {method} lens reads the right word at {group} as often from the token's "
-                    f"embedding alone ({alone.mean():.2f}), within the error: in the middle layers "
-                    "its reading does not show that the model retrieves the word there."
+                    "in the middle layers, the right word comes first no more often than in what "
+                    f"the lens reads from the token's embedding alone: {', '.join(named)}. Such "
+                    "readings do not show that the model retrieves the word there."
                 )
-                yield Caution(EMBEDDED, str(row["model"]), text, numbers={"beyond": row["mean"]})
+                yield Caution(EMBEDDED, str(model), text, numbers=named)
 
 
 def _over_layers(rows: pd.DataFrame) -> "Axes":

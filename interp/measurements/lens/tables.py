@@ -37,8 +37,8 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
             Missing if there is no other cluster over which could be centred.
         embedding_first: the same for what the lens reads from the token's embedding alone.
         raw_first: the same for scores that are not centred.
-        shuffled_first: the probability that a word drawn from the right words of other clusters'
-            readings comes first, which is what shuffled names give.
+        shuffled_first: the probability that the right word of a cluster drawn at random comes
+            first: the expectation over all shuffles of the right words among the clusters.
         chance: one divided by the number of words.
         margin: centred score of the right word minus the highest of the others.
     """
@@ -66,8 +66,8 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
             right_first=None, embedding_first=None, shuffled_first=np.nan, margin=np.nan
         )
     centred = raw - others_mean(raw, codes)
-    # The probability that each word is the right one of a reading of another cluster.
-    drawn = others_mean(np.eye(len(words))[right], codes)
+    # The probability that each word is the right one of a cluster that is drawn at random.
+    drawn = pd.DataFrame(np.eye(len(words))[right]).groupby(codes).mean().mean().to_numpy()
     first = centred == centred.max(1, keepdims=True)
     own = centred[np.arange(len(rows)), right]
     centred[np.arange(len(rows)), right] = -np.inf

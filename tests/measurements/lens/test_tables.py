@@ -1,0 +1,136 @@
+"""Accuracies of readings against loops over readings, and on planted readings."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interp.measurements.lens.tables import TABLE, judged, middle, reading_table, word_table
+
+WORDS = ["Norway", "Italy", "Peru"]
+
+
+def readings(scores, right, *, embedding=None, words=WORDS, **others):
+    """Rows of lens_readings, one for each row of scores."""
+    alone = scores if embedding is None else embedding
+    frame = pd.DataFrame(
+        {
+            "model": "m",
+            "group": "city",
+            "method": "jacobian",
+            "layer": 0,
+            "prompt_id": [f"p{n}" for n in range(len(scores))],
+            "words": [list(words)] * len(scores),
+            "right": [None if own is None else words[own] for own in right],
+            "scores": [*np.asarray(scores, dtype=float)],
+            "embedding_scores": [*np.asarray(alone, dtype=float)],
+        }
+    )
+    return frame.assign(**others)
+
+
+def clusters_of(numbers):
+    return pd.Series({f"p{n}": f"c{own}" for n, own in enumerate(numbers)})
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 3), min_size=4, max_size=12).filter(lambda own: len(set(own)) > 1),
+)
+def test_judged_readings_equal_loops(seed, numbers):
+    chance = np.random.default_rng(seed)
+    n = len(numbers)
+    scores, alone = chance.normal(size=(2, n, 3))
+    right = chance.integers(3, size=n)
+    found = judged(readings(scores, right, embedding=alone), clusters_of(numbers))
+    for i in range(n):
+        others = [j for j in range(n) if numbers[j] != numbers[i]]
+        centred = scores[i] - np.mean([scores[j] for j in others], axis=0)
+        control = alone[i] - np.mean([alone[j] for j in others], axis=0)
+        row = found.iloc[i]
+        assert row["right_first"] == (centred.argmax() == right[i])
+        assert row["embedding_first"] == (control.argmax() == right[i])
+        assert row["raw_first"] == (scores[i].argmax() == right[i])
+        drawn = [
+            np.mean([right[j] == centred.argmax() for j in range(n) if numbers[j] == cluster])
+            for cluster in set(numbers)
+        ]
+        assert row["shuffled_first"] == pytest.approx(np.mean(drawn))
+        rest = np.delete(centred, right[i])
+        assert row["margin"] == pytest.approx(centred[right[i]] - rest.max())
+
+
+def test_scores_that_only_name_the_most_frequent_word_are_at_chance_when_centred():
+    # Each reading has the same mean, on which the right word's direction is planted.
+    right = np.arange(30) % 3
+    scores = 0.1 * np.eye(3)[right] + [5, 0, 0]
+    found = judged(readings(scores, right), clusters_of(range(30)))
+    assert found["right_first"].all()
+    assert found["raw_first"].mean() == pytest.approx(1 / 3)
+    assert found["shuffled_first"].tolist() == pytest.approx([1 / 3] * 30)
+
+
+def test_readings_without_information_are_at_chance():
+    chance = np.random.default_rng(1)
+    right = chance.integers(3, size=3000)
+    scores = chance.normal(size=(3000, 3))
+    found = judged(readings(scores, right), clusters_of(range(3000)))
+    table = reading_table(found)
+    assert table["accuracy"].item() == pytest.approx(1 / 3, abs=0.03)
+    assert table["shuffled"].item() == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_ties_are_not_right_and_a_single_cluster_cannot_be_centred():
+    scores = np.ones((4, 3))
+    found = judged(readings(scores, [0, 1, 2, 0]), clusters_of(range(4)))
+    assert not found[["right_first", "raw_first"]].any(axis=None)
+    alone = judged(readings(scores, [0, 1, 2, 0]), clusters_of([0] * 4))
+    assert (
+        alone[["right_first", "embedding_first", "shuffled_first", "margin"]].isna().all(axis=None)
+    )
+    table = reading_table(alone)
+    assert table["accuracy"].isna().all()
+    assert table["raw_accuracy"].item() == 0
+
+
+def test_readings_without_a_right_word_are_not_judged():
+    found = judged(readings(np.eye(3), [None] * 3), clusters_of(range(3)))
+    assert found.empty
+    assert reading_table(found).columns.tolist() == TABLE
+
+
+def test_readings_among_different_words_are_centred_apart():
+    first = readings(np.eye(3), [0, 1, 2])
+    second = readings(np.eye(2), [0, 1], words=["Yes", "No"]).assign(prompt_id=["p3", "p4"])
+    found = judged(pd.concat([first, second]), clusters_of(range(5)))
+    assert found["right_first"].all()
+    assert found["chance"].tolist() == pytest.approx([1 / 3] * 3 + [1 / 2] * 2)
+    table = reading_table(found)
+    assert table[["readings", "clusters"]].to_numpy().tolist() == [[5, 5]]
+
+
+def test_beyond_is_the_accuracy_minus_that_of_the_embedding():
+    right = np.arange(24) % 3
+    alone = np.where(np.arange(24)[:, None] < 12, np.eye(3)[right], np.eye(3)[(right + 1) % 3])
+    found = judged(readings(np.eye(3)[right], right, embedding=alone), clusters_of(range(24)))
+    (row,) = reading_table(found).itertuples()
+    assert (row.accuracy, row.embedding) == (1.0, 0.5)
+    assert row.beyond == 0.5
+    assert row.beyond_low < 0.5 < row.beyond_high
+    assert row.accuracy_low < 1.0
+    assert row.accuracy_high == 1.0
+
+
+def test_words_by_side():
+    scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
+    prompts = pd.DataFrame({"prompt_id": ["p0", "p1", "p2"], "side": ["a", "b", "a"]})
+    table = word_table(readings(scores, [None] * 3), prompts).set_index(["side", "word"])
+    assert table.loc[("a", "Norway"), ["first", "score", "readings"]].tolist() == [1.0, 2.5, 2]
+    assert table.loc[("b", "Peru"), "first"] == 1.0
+    assert table.loc[("b", "Norway"), "first"] == 0.0
+
+
+def test_the_middle_layers_are_those_from_38_to_92_percent_of_the_depth():
+    layers = pd.Series(range(-1, 30))
+    assert layers[middle(layers, pd.Series([30] * 31))].tolist() == [*range(11, 27)]
