@@ -35,9 +35,10 @@ WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
 PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
 SHARED = "shared prompts"
 WHOLE = "answers read whole"
+PLACEBOS = "no more than random directions"
 
 KINDS = (
-    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED),
+    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED),
     *(WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
