@@ -1,8 +1,8 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
 Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
-(`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `effects`, `generate`,
-`thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs any
+(`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `steer`, `effects`,
+`generate`, `thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs any
 measurement or study that the command line offers; and `train`. A name is imported when it is first
 used, since torch takes seconds to import.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interp.api import patch as patch
     from interp.api import run as run
     from interp.api import soft_score as soft_score
+    from interp.api import steer as steer
     from interp.api import study as study
     from interp.api import thoughts as thoughts
     from interp.api import train as train
@@ -48,7 +49,9 @@ if TYPE_CHECKING:
     from interp.measurements.specs import Lens as Lens
     from interp.measurements.specs import Patch as Patch
     from interp.measurements.specs import SoftScore as SoftScore
+    from interp.measurements.specs import Steer as Steer
     from interp.measurements.specs import Thoughts as Thoughts
+    from interp.measurements.steering.show import Steered as Steered
     from interp.measurements.thoughts.show import ThoughtEffects as ThoughtEffects
     from interp.measuring.spec import Spec as Spec
     from interp.models.load import load_model as load_model

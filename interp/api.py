@@ -29,8 +29,10 @@ from interp.measurements.specs import (
     Lens,
     Patch,
     SoftScore,
+    Steer,
     Thoughts,
 )
+from interp.measurements.steering.show import Steered
 from interp.measurements.thoughts.show import ThoughtEffects
 from interp.measuring.core import bind, collect
 from interp.measuring.spec import Spec, spec_named
@@ -241,6 +243,14 @@ def patch(
 ) -> Patches:
     """How activations patched in from each prompt's counterpart change a model's answers."""
     return measured_in_memory(Patches, Patch(**options), model, prompts, batch_tokens)
+
+
+@api_call(Steer)
+def steer(
+    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+) -> Steered:
+    """How changes of the residual stream along directions change a model's answers."""
+    return measured_in_memory(Steered, Steer(**options), model, prompts, batch_tokens)
 
 
 @api_call(Edges)

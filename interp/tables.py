@@ -478,6 +478,45 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("absent", TEXT, "sites that some layers lack, with the reason; null if none is"),
         ERROR,
     ),
+    "steered": table(
+        "One row per model and prompt whose stream is changed. The metric is the logit of "
+        "`gold_option` minus that of `other_option`.",
+        *_PROMPT,
+        column("pair_id", TEXT, "the pair, as in the prompts table"),
+        column("gold_option", TEXT, "the correct answer"),
+        column("other_option", TEXT, "the other option of the pair's contrast"),
+        column("own_word", TEXT, "the word of this prompt; null without words"),
+        column("other_word", TEXT, "the word that is exchanged with it; null without words"),
+        column("third_word", TEXT, "a word that is neither; null if no donor or option gives one"),
+        _WHOLE,
+        _logits("metric", "metric of the prompt", "positive for the correct answer"),
+        ERROR,
+    ),
+    "steering_effects": table(
+        "One row per model, prompt, direction, change, dose, role, layer, source and draw. A "
+        "prompt that lacks a role has no rows for it; for `difference`, neither has one whose "
+        "tokens are the same on both sides up to that role.",
+        *_PROMPT,
+        column("direction", TEXT, "`jacobian`, `own`, `logit` or `difference`"),
+        column("change", TEXT, "`swap`, `project` or `add`"),
+        column("dose", NUMBER, "factor by which the change is multiplied", "times"),
+        column("role", TEXT, "role or segment of the tokens"),
+        column("tokens", INTEGER, "number of tokens that are changed", "tokens"),
+        column("layer", INTEGER, "index of the layer; null for a band", "layers, from 0"),
+        column(
+            "source",
+            TEXT,
+            "`direction`; `placebo` for a random direction whose change has the same norm; `third` "
+            "for the prompt's own word and a third one",
+        ),
+        column("draw", INTEGER, "number of the placebo; null otherwise", "draws, from 0"),
+        _logits(
+            "effect",
+            "metric without the change minus the metric with it",
+            "positive where the change moves the answer from `gold_option` to `other_option`",
+        ),
+        column("turned", BOOLEAN, "whether the other answer becomes the preferred one"),
+    ),
     "edges": table(
         "One row per model, pair, method and edge. An edge leads from a writer, which adds to the "
         "residual stream, to a reader. Writers are `input`, heads (`a0.h3` is head 3 of layer 0) "

@@ -28,6 +28,7 @@ CALLS = [
     interp.soft_score,
     interp.attribute,
     interp.patch,
+    interp.steer,
     interp.edges,
     interp.effects,
     interp.generate,

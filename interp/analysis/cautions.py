@@ -37,10 +37,11 @@ PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
 SHARED = "shared prompts"
 EMBEDDED = "read from the embedding alone"
 WHOLE = "answers read whole"
+PLACEBOS = "no more than random directions"
 
 KINDS = (
-    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, EMBEDDED, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED),
-    *(WEIGHTS, WHOLE, UNTESTED),
+    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, EMBEDDED, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING),
+    *(SHARED, WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
 

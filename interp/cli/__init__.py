@@ -29,6 +29,7 @@ COMMANDS = {
     "patch": "interp.cli.measure:PATCH",
     "edges": "interp.measurements.specs:Edges",
     "circuits": "interp.cli.measure:CIRCUITS",
+    "steer": "interp.measurements.specs:Steer",
     "effects": "interp.measurements.specs:Effects",
     "activations": "interp.measurements.specs:Activations",
     "faithfulness": "interp.cli.study:FaithfulnessCommand",

@@ -581,6 +581,108 @@ class Edges(ReadsAnswers, OfPairs, Spec):
         return cast("Prompts", in_pairs(prompts, clean=self.clean, sides=self.sides))
 
 
+class Steer(ReadsAnswers, OfPairs, Spec):
+    """The effect of a change of the residual stream along directions on the answer."""
+
+    name = "steer"
+    help = (
+        "swap, project out or add directions of the residual stream and print the effect on the "
+        "answer beside that of random directions"
+    )
+    examples = (
+        "steer --model organism/llama-deep --words entity_a --roles premise1_entity_b --limit 24",
+        "steer --changes project add --directions difference --doses 0.5 1 2 --out runs/steer",
+    )
+    written = "written to {folder}: {tables}; {program} report {folder} makes the page"
+    measures = "interp.measurements.steering.measure:steering"
+    fills = ("steered", "steering_effects")
+    shard_prompts = 24
+    result = "interp.measurements.steering.show:Steered"
+
+    changes: Annotated[tuple[Literal["swap", "project", "add"], ...], Field(min_length=1)] = (
+        "swap",
+    )
+    """swap: exchange the coordinates of two words; project: leave nothing of the directions; add:
+    add the direction towards the other word or side, as long as the stream itself"""
+    directions: Annotated[
+        tuple[Literal["jacobian", "own", "logit", "difference"], ...], Field(min_length=1)
+    ] = ("jacobian",)
+    """jacobian: rows of the words in the Jacobian lens; own: in the prompt's own Jacobian; logit:
+    in the unembedding; difference: the mean difference between the sides of pairs about other
+    entities, which has no words and cannot be swapped"""
+    words: str = "options"
+    """the two words. options: the correct answer and the other one; or a segment or role, such as
+    entity_a for premise1_entity_a: its text in the prompt, and in the other prompt of the pair"""
+    roles: Annotated[Names | None, FromText(texts.names, "NAME")] = None
+    """segments and roles whose tokens are changed, each by itself; those joined by + are changed
+    together, such as premise1_entity_b+premise2_entity_b, as far as a prompt has them (default: the
+    token at which the answer is read)"""
+    tokens: Literal["last", "all"] = "all"
+    """all tokens of a segment or role, or its last token"""
+    layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which layers, such as 0,2,5 or 0-2 (default: all; with a band: from 38% to 92% of the depth)
+    """
+    band: bool = False
+    """change these layers together instead of one by one"""
+    doses: Annotated[
+        tuple[Annotated[float, Field(allow_inf_nan=False), FromText(texts.number, "DOSE")], ...],
+        Field(min_length=1),
+    ] = (1.0,)
+    """factors by which the changes are multiplied"""
+    draws: Annotated[int, Field(ge=1, le=MOST_DRAWS)] = 4
+    """number of random directions in place of each change, with the same norm"""
+    side: str | None = None
+    """the side of each pair whose prompts are changed (default: both)"""
+    donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
+    """with difference: number of other pairs whose sides are compared, for each pair"""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Steer":
+        if "difference" in self.directions and "swap" in self.changes:
+            raise UserError(
+                "swap exchanges the coordinates of two words, but a difference between sides is a "
+                "single direction; use --changes project add, or other directions"
+            )
+        if 0.0 in self.doses or len(set(self.doses)) < len(self.doses):
+            raise UserError("a dose is 0 or given twice; expected different doses other than 0")
+        return self
+
+    def whole_layers(self) -> str:
+        """Directions of words."""
+        return "" if self.directions == ("difference",) else "a direction of words"
+
+    def arranged(self, prompts: Prompts) -> Prompts:
+        """The prompts pair by pair, with donors.
+
+        Raises:
+            UserError: the prompts are not pairs, lack the side, or no prompt has a requested
+                segment or role; with difference, they have no donors.
+        """
+        from interp.patching.pairs import in_pairs
+        from interp.prompts.mixing import with_donors
+        from interp.prompts.prompt_set import PromptSet
+
+        pairs = in_pairs(prompts, sides=self.sides)
+        sides = list(dict.fromkeys(prompt.side for prompt in pairs))
+        if self.side is not None and self.side not in sides:
+            raise UserError(unknown("side", self.side, sides))
+        named = chain.from_iterable((*prompt.segments, *prompt.roles) for prompt in pairs)
+        known = dict.fromkeys((*RESERVED, *named))
+        for role in self.roles or ():
+            # Of joined roles, a prompt may lack some.
+            if not any(name in known for name in role.split("+")):
+                raise UserError(unknown("segment or role", role, known))
+        if self.words != "options" and not any(
+            name == self.words or name.endswith(f"_{self.words}") for name in known
+        ):
+            raise UserError(unknown("segment or role", self.words, ["options", *known]))
+        needed = "difference" in self.directions
+        if not needed and isinstance(pairs, PromptSet) and pairs.donors is None:
+            return cast("Prompts", pairs)
+        count = self.donors if needed else 1
+        return cast("Prompts", with_donors(pairs, count=count))
+
+
 class Circuits(ReadsAnswers, OfPairs, Spec):
     """The answers of a model that is restricted to the edges of a circuit."""
 

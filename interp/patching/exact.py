@@ -20,10 +20,11 @@ model's residual scale).
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -72,6 +73,8 @@ from interp.scoring.answer_tokens import ContrastTokens
 
 Place = tuple[int, int, int]
 """Row of a forward pass, position in the base prompt, and head (0 without heads)."""
+
+_Row = TypeVar("_Row")
 
 RowToRun = tuple[int, list[int]]
 """Index of a cell that must be run, and the positions at which its patch acts."""
@@ -122,6 +125,38 @@ class ExactRows(ABC):
             width = len(pair.base) - pair.shared
             chunks = in_chunks(sets, run, tokens=lambda unused: width, budget=self._budget)
             return [metric for _, metrics in chunks for metric in metrics]
+
+    @torch.no_grad()
+    def run_edited(
+        self,
+        pair: PatchingPair,
+        keys: Sequence[SiteKey],
+        rows: Sequence[_Row],
+        edits: Callable[[PairPasses, Sequence[_Row], int], Sequence[LocatedEdit]],
+        *,
+        first: Callable[[_Row], int],
+    ) -> tuple[float, list[float]]:
+        """The base prompt's metric, and its metric under the edits of each row.
+
+        Args:
+            pair: the pair, of whose source prompt nothing is written.
+            keys: the sites that both passes keep.
+            rows: what is run, in order, each as one row of a pass.
+            edits: function from the pair's passes, the rows of a pass and the token at which it
+                begins to its edits.
+            first: function that returns the first token that a row's edits change.
+        """
+        with self._model.measuring(), self._reading(pair):
+            passes = self._run_pair(pair, keys)
+            start = self._start(min(map(first, rows), default=0))
+
+            def run(chunk: Sequence[_Row]) -> list[float]:
+                own = edits(passes, chunk, start)
+                return self._run(passes, own, rows=len(chunk), start=start)
+
+            width = len(pair.base) - start
+            chunks = in_chunks(rows, run, tokens=lambda unused: width, budget=self._budget)
+            return passes.metrics[0], [metric for _, metrics in chunks for metric in metrics]
 
     def _run_sets(self, passes: PairPasses, sets: Sequence[Sequence[Cell]]) -> list[float]:
         """The metric of each set, from one forward pass."""

@@ -40,6 +40,7 @@ _WITH_OPTIONS = {
     "option_probabilities": "prompt_id",
     "segment_effects": "prompt_id",
     "thought_answers": "prompt_id",
+    "steered": "prompt_id",
     "pairs": "pair_id",
 }
 """Tables that say whether options were read as whole texts, and what their rows are about."""
@@ -126,6 +127,12 @@ def given_answers(measured: ResultTables) -> pd.DataFrame | None:
     if "segment_effects" in names:
         rows = measured.table("segment_effects", [*_KEYS, "answer", "error"])
         return rows.drop_duplicates(_KEYS)
+    if "steered" in names:
+        rows = measured.table("steered")
+        other = rows["other_option"].where(rows["metric"].notna())
+        return rows[[*_KEYS, "error"]].assign(
+            answer=rows["gold_option"].where(rows["metric"] > 0, other)
+        )
     return _preferred(measured.table("pairs")) if "pairs" in names else None
 
 

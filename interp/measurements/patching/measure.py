@@ -9,7 +9,7 @@ from interp.choices import CONTROL, COUNTERPART, SITES, PatchEstimate
 from interp.console import begin_part
 from interp.errors import UserError
 from interp.measurements.estimates import PATCHING
-from interp.measurements.specs import NATIVE, Circuits, Edges, Patch
+from interp.measurements.specs import NATIVE, Circuits, Edges, Patch, Steer
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
 from interp.models.sites import check_sites
@@ -45,7 +45,7 @@ EXACT = "exact"
 class PairMeasurement(Measurement):
     """A measurement whose batches are the two prompts of a pair, clean before corrupt."""
 
-    spec: Patch | Edges | Circuits
+    spec: Patch | Edges | Circuits | Steer
 
     def unit(self, prompt: Prompt) -> str:
         """The id under which a failure is recorded: here, the id of the pair."""
@@ -58,7 +58,8 @@ class PairMeasurement(Measurement):
             UserError: the prompts are not ordered pair by pair, or the policy cannot align a pair.
         """
         pairs = [_pair(prompts[first : first + 2]) for first in range(0, len(prompts), 2)]
-        check_alignments(pairs, self.spec.policy)
+        if not isinstance(self.spec, Steer):  # which brings nothing from one prompt to the other
+            check_alignments(pairs, self.spec.policy)
         for index, pair in enumerate(pairs):
             yield [2 * index, 2 * index + 1], pad(self.model, pair)
 

@@ -1,0 +1,235 @@
+"""Interventions on the residual stream along given directions: swap, projecting out, steering.
+
+Let V hold one or two directions as unit columns, and let c = pinv(V) h be the coordinates of a
+token's stream h. The change of h is
+
+- swap: V (c reversed - c), which exchanges the two coordinates;
+- project: -V c, which leaves nothing of the directions;
+- add: |h| v, which steers along a single direction.
+
+A dose multiplies the change; what is orthogonal to the directions stays. A placebo adds a random
+direction with the norm of the change, token by token. (Gurnee et al. 2026, "Verbalizable
+representations form a global workspace in language models", Section 5.)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.models.model import Model
+from interp.models.sites import LocatedEdit, locate
+from interp.patching.cells import PatchingPair
+from interp.patching.exact import ExactRows
+from interp.patching.passes import PairPasses
+
+Change = Literal["swap", "project", "add"]
+
+COLLINEAR = 1e-3
+"""Two directions whose smaller singular value is less than this share of the larger are refused:
+their coordinates would be differences of huge numbers."""
+
+Streams = Float[Tensor, "token width"]
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """One or two directions of the residual stream, and their coordinates."""
+
+    unit: Float[Tensor, "width direction"]
+    """V: the directions as unit columns."""
+    inverse: Float[Tensor, "direction width"]
+    """pinv(V), whose product with a stream is its coordinates."""
+
+    @classmethod
+    def of(cls, rows: Float[Tensor, "direction width"]) -> "Directions":
+        """The directions of vectors of any length, in float64.
+
+        Raises:
+            UserError: a vector has no direction, or two are nearly collinear.
+        """
+        wide = rows.double()
+        norms = wide.norm(dim=1, keepdim=True)
+        if not bool((torch.isfinite(norms) & (norms > 0)).all()):
+            raise UserError("a direction is zero or not finite, so nothing can be changed along it")
+        unit = (wide / norms).T
+        sizes = torch.linalg.svdvals(unit)
+        if float(sizes[-1]) < COLLINEAR * float(sizes[0]):
+            raise UserError(
+                "the two directions are nearly the same (their singular values differ by more than "
+                f"a factor of {1 / COLLINEAR:,.0f}), so their coordinates mean nothing; expected "
+                "words that the model says in different contexts"
+            )
+        return cls(unit, torch.linalg.pinv(unit))
+
+    def coordinates(self, streams: Streams) -> Float[Tensor, "token direction"]:
+        """The coordinates of each token's stream, in float64."""
+        coordinates: Tensor = streams.double() @ self.inverse.to(streams.device).T
+        return coordinates
+
+    def along(self, coordinates: Float[Tensor, "token direction"]) -> Streams:
+        """The streams with these coordinates that have nothing orthogonal to the directions."""
+        streams: Tensor = coordinates @ self.unit.to(coordinates.device).T
+        return streams
+
+
+@dataclass(frozen=True, slots=True)
+class Intervention:
+    """A change of the stream behind one or more layers, at some tokens, in one pass."""
+
+    kind: Change
+    directions: Mapping[int, Directions]
+    """The directions, by layer."""
+    positions: tuple[int, ...]
+    dose: float = 1.0
+    seeds: tuple[int, ...] = ()
+    """Seeds of its placebos."""
+
+    def change(self, layer: int, streams: Streams, unchanged: Streams) -> Streams:
+        """What is added to the streams behind a layer, in float64.
+
+        In several layers, the coordinates of each are set to what they are in the prompt itself,
+        changed once: a second exchange would undo the first.
+
+        Args:
+            layer: the layer.
+            streams: the streams at the positions, in the pass that is changed.
+            unchanged: those of the prompt itself.
+
+        Raises:
+            UserError: a swap has not two directions, or steering has not one.
+        """
+        own = self.directions[layer]
+        count, expected = own.unit.shape[1], {"swap": 2, "add": 1}.get(self.kind)
+        if expected is not None and count != expected:
+            raise UserError(f"{self.kind} needs {expected} directions, got {count}")
+        if self.kind == "add":
+            added: Tensor = streams.double().norm(dim=1, keepdim=True) * own.unit.T.to(
+                streams.device
+            )
+            return self.dose * added
+        before = own.coordinates(unchanged)
+        exchanged = before.flip(1) if self.kind == "swap" else torch.zeros_like(before)
+        wanted = before + self.dose * (exchanged - before)
+        return own.along(wanted - own.coordinates(streams))
+
+
+@dataclass(frozen=True, slots=True)
+class Placebo:
+    """Random directions instead of those of an intervention, with the norms of its changes."""
+
+    of: Intervention
+    seed: int
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The tokens that are changed."""
+        return self.of.positions
+
+    def change(self, norms: Float[Tensor, " token"], like: Streams) -> Streams:
+        """What is added to the streams behind each layer, given the norms of the changes there."""
+        generator = torch.Generator().manual_seed(self.seed)
+        drawn = torch.randn(like.shape, generator=generator, dtype=torch.float64)
+        units = drawn / drawn.norm(dim=1, keepdim=True)
+        change: Tensor = norms[:, None] * units.to(like.device)
+        return change
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The metric, in logits, of a prompt, under interventions and under their placebos."""
+
+    base: float
+    changed: tuple[float, ...]
+    placebos: tuple[tuple[float, ...], ...]
+    """For each intervention, the metric of each draw."""
+
+
+def intervene(
+    engine: ExactRows,
+    model: Model,
+    pair: PatchingPair,
+    interventions: Sequence[Intervention],
+) -> Outcomes:
+    """Run a prompt under interventions and their placebos, each in one row of a pass.
+
+    Args:
+        engine: the backend of patching (`native_grid`).
+        model: the model.
+        pair: the prompt, as `base`; nothing of its source is written.
+        interventions: the interventions.
+
+    Raises:
+        UserError: directions and interventions do not fit, or there is no such layer.
+    """
+    # A placebo follows its intervention, whose changes' norms it takes.
+    order = sorted(range(len(interventions)), key=lambda i: min(interventions[i].directions))
+    rows: list[Intervention | Placebo] = []
+    for index in order:
+        own = interventions[index]
+        rows += [own, *(Placebo(own, seed) for seed in own.seeds)]
+    layers = sorted({layer for own in interventions for layer in own.directions})
+    keys = [("resid_post", layer) for layer in layers]
+    base, metrics = engine.run_edited(
+        pair, keys, rows, _Edits(model), first=lambda row: min(row.positions)
+    )
+    left, found = iter(metrics), {}
+    for index in order:
+        found[index] = next(left), tuple(next(left) for _ in interventions[index].seeds)
+    each = [found[index] for index in range(len(interventions))]
+    return Outcomes(base, tuple(own for own, _ in each), tuple(drawn for _, drawn in each))
+
+
+class _Edits:
+    """The edits of passes whose rows are interventions and placebos."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._norms: dict[tuple[int, int], Float[Tensor, " token"]] = {}
+        """By identity of the intervention, and layer."""
+
+    def __call__(
+        self, passes: PairPasses, rows: Sequence[Intervention | Placebo], start: int
+    ) -> list[LocatedEdit]:
+        """The edits of one pass, which begins at token `start`."""
+        layers = {layer for row in rows for layer in _of(row).directions}
+        edits: list[LocatedEdit] = []
+        for layer in sorted(layers):
+            place = locate(self._model, "resid_post", layer)
+            values = passes.base.values["resid_post", layer]
+            # In an encoder, and for streams side by side, as the edits see them.
+            unchanged = values.reshape(1, len(passes.pair.base) - passes.pair.shared, -1)[0]
+            edits.append((place, partial(self._changed, layer, rows, start, unchanged)))
+        return edits
+
+    def _changed(
+        self,
+        layer: int,
+        rows: Sequence[Intervention | Placebo],
+        start: int,
+        unchanged: Streams,
+        tensor: Float[Tensor, "row tokens width"],
+    ) -> Float[Tensor, "row tokens width"]:
+        patched = tensor.clone()
+        for number, row in enumerate(rows):
+            own = _of(row)
+            if layer not in own.directions:
+                continue
+            at = torch.tensor(row.positions, device=tensor.device)
+            streams = tensor[number, at - start]
+            if isinstance(row, Placebo):
+                change = row.change(self._norms[id(own), layer], streams)
+            else:
+                change = own.change(layer, streams, unchanged[at])
+                self._norms[id(own), layer] = change.norm(dim=1)
+            patched[number, at - start] = (streams.double() + change).to(streams.dtype)
+        return patched
+
+
+def _of(row: Intervention | Placebo) -> Intervention:
+    return row.of if isinstance(row, Placebo) else row

@@ -1,0 +1,247 @@
+"""The directions along which a prompt's stream is changed: those of words, or between sides."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from interp.errors import UserError
+from interp.lenses.corpus import sentences
+from interp.lenses.interventions import Change, Directions
+from interp.lenses.rows import logit_rows, own_rows
+from interp.lenses.store import fitted
+from interp.measurements.activations.measure import Place, vectors_at
+from interp.models.model import Model
+from interp.models.sites import locate
+from interp.prompts.mixing import donors_of, mixed
+from interp.prompts.prompt import Prompt
+from interp.reading.readers import reader_of
+from interp.reading.tokens import TokenizedPrompt, pad, tokenize, tokens_of
+from interp.scoring.answer_tokens import AnswerTokenizer
+
+OPTIONS = "options"
+"""The words that are a prompt's answer options."""
+
+Rows = Float[Tensor, "layer word width"]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a prompt, and the tokens that stand for them."""
+
+    own: str
+    other: str
+    third: str | None
+    """A word that is neither; None if there is none."""
+    tokens: Mapping[str, tuple[int, ...]]
+    """The first tokens of each word."""
+
+
+def option_words(prompt: TokenizedPrompt, options: tuple[str, str], read: AnswerTokenizer) -> Words:
+    """The correct answer, the other option, and a third one if the prompt has more than two.
+
+    Raises:
+        UserError: two options begin with the same token.
+    """
+    own, other = options
+    found = read(prompt)
+    third = next((name for name in found.of if name not in options), None)
+    tokens = {
+        name: tuple(dict.fromkeys(found.spelled(column)[0] for column in found.of[name]))
+        for name in (own, other, third)
+        if name is not None
+    }
+    return _distinct(prompt.prompt, Words(own, other, third, tokens))
+
+
+def mentioned_words(
+    model: Model, prompt: TokenizedPrompt, other: TokenizedPrompt, name: str
+) -> Words:
+    """The texts of a segment or role in a prompt, in the other prompt of its pair, and in a donor.
+
+    A word's tokens are its first one in running text and its first one as an answer.
+
+    Args:
+        model: the model.
+        prompt: the prompt.
+        other: the other prompt of the pair.
+        name: a segment or role, or what follows the last segment's name in a role.
+
+    Raises:
+        UserError: a prompt mentions no such word, both mention the same one, or two words begin
+            with the same token.
+    """
+    own, counterpart = (_mention(one.prompt, name) for one in (prompt, other))
+    if own == counterpart:
+        raise UserError(
+            f"both prompts of pair {prompt.prompt.pair_id!r} have {own!r} as {name}, so there are "
+            "no two words; expected a segment or role in which they differ"
+        )
+    read = AnswerTokenizer(model)
+
+    def tokens(word: str) -> tuple[int, ...]:
+        inside = model.tokenizer.encode(f" {word}", add_special_tokens=False)[:1]
+        answers = (way[0] for way in read.written(prompt.chat, word))
+        return tuple(dict.fromkeys([*inside, *answers]))
+
+    known = {word: tokens(word) for word in (own, counterpart)}
+    for word in _donated(prompt.prompt, name):
+        if word not in known:
+            with suppress(UserError):
+                third = {**known, word: tokens(word)}
+                return _distinct(prompt.prompt, Words(own, counterpart, word, third))
+    return _distinct(prompt.prompt, Words(own, counterpart, None, known))
+
+
+def _distinct(prompt: Prompt, words: Words) -> Words:
+    """The words with only those tokens with which no other word begins, such as a mere space."""
+    times = Counter(token for own in words.tokens.values() for token in own)
+    tokens = {
+        word: tuple(token for token in own if times[token] == 1)
+        for word, own in words.tokens.items()
+    }
+    for word, own in tokens.items():
+        if not own:
+            others = ", ".join(repr(other) for other in tokens if other != word)
+            raise UserError(
+                f"the word {word!r} of prompt {prompt.id} begins with the same token as one of "
+                f"{others}, so a lens cannot tell them apart; omit the prompt"
+            )
+    return replace(words, tokens=tokens)
+
+
+def _mention(prompt: Prompt, name: str) -> str:
+    spans = {**prompt.roles, **prompt.segments}
+    for known, (start, end) in spans.items():
+        if known == name or known.endswith(f"_{name}"):
+            return prompt.text[start:end]
+    raise UserError(
+        f"prompt {prompt.id} has no segment or role {name!r}; it has {', '.join(spans)}"
+    )
+
+
+def _donated(prompt: Prompt, name: str) -> list[str]:
+    """The word in each donor from another instance."""
+    found = []
+    for donor in prompt.donors:
+        if donor.kind == "instance":
+            with suppress(UserError):
+                found.append(_mention(mixed(prompt, donor), name))
+    return found
+
+
+class WordRows:
+    """Rows of lenses for words at all layers, each fitted or read once."""
+
+    def __init__(self, model: Model, kind: str, layers: Sequence[int]) -> None:
+        self._model = model
+        self._kind = kind
+        self._layers = layers
+        self._known: dict[int, Float[Tensor, "layer width"]] = {}
+
+    def __call__(self, prompt: TokenizedPrompt, position: int, words: Words) -> dict[str, Tensor]:
+        """For each word, its row at every layer: the mean over the word's tokens.
+
+        Args:
+            prompt: the prompt, for its own Jacobian.
+            position: the token at which its own Jacobian is taken.
+            words: the words.
+        """
+        needed = list(dict.fromkeys(token for own in words.tokens.values() for token in own))
+        if self._kind == "own":
+            batch = pad(self._model, [prompt])
+            at = [(0, (batch.unpadded(0).start or 0) + position)]
+            found = own_rows(self._model, batch, needed, self._layers, at)[:, :, 0]
+            rows = dict(zip(needed, found.unbind(1), strict=True))
+        else:
+            self._fit([token for token in needed if token not in self._known])
+            rows = self._known
+        return {
+            word: torch.stack([rows[token] for token in tokens]).mean(0)
+            for word, tokens in words.tokens.items()
+        }
+
+    def _fit(self, tokens: Sequence[int]) -> None:
+        if not tokens:
+            return
+        rows: Rows = (
+            logit_rows(self._model, tokens, self._layers)
+            if self._kind == "logit"
+            else fitted(self._model, tokens, self._layers, sentences())
+        )
+        self._known |= dict(zip(tokens, rows.unbind(1), strict=True))
+
+
+def word_directions(
+    rows: Mapping[str, Float[Tensor, "layer width"]], own: str, other: str, change: Change
+) -> list[Directions]:
+    """The directions of a change at each layer: both words or, to add, from one to the other."""
+    found = []
+    for pair in zip(rows[own], rows[other], strict=True):
+        units = torch.stack([row / row.norm() for row in pair]).double()
+        found.append(Directions.of(units[1:] - units[:1] if change == "add" else units))
+    return found
+
+
+def side_differences(
+    model: Model,
+    prompt: TokenizedPrompt,
+    other: TokenizedPrompt,
+    positions_of: Callable[[TokenizedPrompt], Sequence[int]],
+    layers: Sequence[int],
+) -> list[Float[Tensor, " width"]]:
+    """At each layer, the mean stream of the other side minus that of this side, over donors.
+
+    Both sides are about entities of other instances, in the sentences of this pair, so the
+    difference owes nothing to this pair's entities.
+
+    Args:
+        model: the model.
+        prompt: the prompt.
+        other: the other prompt of its pair.
+        positions_of: function that returns the tokens of a prompt whose streams are averaged.
+        layers: the layers.
+
+    Raises:
+        UserError: a prompt has no donors, or no donor has such tokens.
+    """
+    means = []
+    for own in (prompt.prompt, other.prompt):
+        donated = tokenize(model, [mixed(own, donor) for donor in donors_of(own, "instance")])
+        places = [Place("", tuple(positions_of(one))) for one in donated]
+        kept = [(one, place) for one, place in zip(donated, places, strict=True) if place.positions]
+        if not kept:
+            raise UserError(
+                f"prompt {own.id} has no donor with the tokens to be changed, so the difference "
+                "between sides is unknown; omit difference"
+            )
+        means.append(_mean_streams(model, kept, layers))
+    return [theirs - ours for ours, theirs in zip(*means, strict=True)]
+
+
+@torch.no_grad()
+def _mean_streams(
+    model: Model, kept: Sequence[tuple[TokenizedPrompt, Place]], layers: Sequence[int]
+) -> list[Float[Tensor, " width"]]:
+    locations = {("resid_post", layer): locate(model, "resid_post", layer) for layer in layers}
+    totals = [torch.zeros(())] * len(layers)
+    for one, place in kept:
+        batch = pad(model, [one])
+        with vectors_at(locations, batch, [[place]]) as found:
+            reader_of(model).answer_logits(batch)
+        rows = [found["resid_post", layer].flatten() for layer in layers]
+        totals = [total + row / len(kept) for total, row in zip(totals, rows, strict=True)]
+    return totals
+
+
+def joined_tokens(prompt: TokenizedPrompt, *, role: str, last: bool) -> list[int]:
+    """The tokens of all segments and roles that are joined by +, as far as the prompt has them."""
+    found: list[int] = []
+    for name in role.split("+"):
+        own = tokens_of(prompt, name)
+        found += own[-1:] if last else own
+    return sorted(set(found))

@@ -1,0 +1,228 @@
+"""The measurement for the spec `Steer`: each prompt of a pair, under changes of its stream."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from interp.choices import LAST, POOLED
+from interp.lenses.final import check_lens
+from interp.lenses.interventions import Change, Directions, Intervention, Outcomes, intervene
+from interp.measurements.edges.measure import cell_budget
+from interp.measurements.patching.measure import PairMeasurement
+from interp.measurements.specs import Steer
+from interp.measurements.steering.directions import (
+    OPTIONS,
+    WordRows,
+    Words,
+    joined_tokens,
+    mentioned_words,
+    option_words,
+    side_differences,
+    word_directions,
+)
+from interp.measuring.core import PromptRows
+from interp.models.model import Model
+from interp.models.sites import check_sites, layer_count
+from interp.patching.cells import PatchingPair
+from interp.patching.checks import check_passes
+from interp.patching.exact import native_grid
+from interp.patching.pairs import contrast_of
+from interp.patching.passes import answers_behind
+from interp.patching.tables import flips
+from interp.prompts.prompt import Prompt
+from interp.reading.budget import TokenBudget
+from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.scoring.answer_tokens import AnswerTokenizer
+from interp.scoring.answers import NOT_FINITE
+from interp.tables import Row
+
+BAND = (0.38, 0.92)
+"""Ends of the default band of layers, as shares of the depth (Gurnee et al. 2026)."""
+
+DIFFERENCE = "difference"
+
+
+def band_of(layers: int) -> range:
+    """The layers of the default band in a model with so many layers."""
+    first, last = (round(share * layers) for share in BAND)
+    return range(min(first, layers - 1), max(last, first + 1))
+
+
+def steering(model: Model, spec: Steer, *, batch_tokens: int | None = None) -> PairMeasurement:
+    """Measure how changes of the residual stream along directions change answers.
+
+    Raises:
+        UserError: the model lacks a layer, or has no lens for the directions of words.
+    """
+    check_sites(model, ("resid_post",), layers=spec.layers)
+    if spec.directions != (DIFFERENCE,):
+        check_lens(model)
+
+    def error_rows(prompt: Prompt, error: str) -> PromptRows:
+        key: Row = {"model": model.name, "prompt_id": prompt.id, "pair_id": prompt.pair_id}
+        return {"steered": [{**key, "error": error}]}
+
+    budget = cell_budget(model, batch_tokens)
+    return PairMeasurement(model, spec, budget, _Steering(model, spec, budget), error_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """An intervention with the columns of its row."""
+
+    row: Row
+    intervention: Intervention
+
+
+class _Steering:
+    """Changes the prompts of pairs, one after another."""
+
+    def __init__(self, model: Model, spec: Steer, budget: TokenBudget) -> None:
+        self._model = model
+        self._spec = spec
+        self._engine = native_grid(model, budget=budget)
+        self._read = AnswerTokenizer(model, answers_behind(model, spec.answers))
+        every = range(layer_count(model))
+        chosen = band_of(len(every)) if spec.band else every
+        self._layers = tuple(chosen if spec.layers is None else spec.layers)
+        self._lenses: dict[str, WordRows] = {
+            kind: WordRows(model, kind, self._layers)
+            for kind in spec.directions
+            if kind != DIFFERENCE
+        }
+        self._unchecked = model.architecture.causal
+
+    def __call__(self, batch: Batch) -> list[PromptRows]:
+        """The rows of each prompt of the pair; none for a side that is not changed."""
+        clean, corrupt = batch.prompts
+        options = contrast_of(clean.prompt, corrupt.prompt)
+        found: list[PromptRows] = []
+        for own, other in ((clean, corrupt), (corrupt, clean)):
+            changed = self._spec.side in (None, own.prompt.side)
+            found.append(self._measured(own, other, options) if changed else {})
+        return found
+
+    def _measured(
+        self, own: TokenizedPrompt, other: TokenizedPrompt, options: tuple[str, str]
+    ) -> PromptRows:
+        model, gold = self._model, own.prompt.answer.gold
+        contrast = options if options[0] == gold else (options[1], options[0])
+        answers = self._read(own).contrast(*contrast)
+        pair = PatchingPair.aligned(own, own, answers, policy="last", whole=True)
+        with model.measuring():
+            if self._unchecked:  # one prompt is enough
+                check_passes(model, pair)
+                self._unchecked = False
+        words = self._words(own, other, contrast) if self._lenses else None
+        cells = list(self._cells(own, other, words))
+        outcomes = intervene(self._engine, model, pair, [cell.intervention for cell in cells])
+        key: Row = {"model": model.name, "prompt_id": own.prompt.id}
+        finite = math.isfinite(outcomes.base)
+        summary: Row = {
+            **key,
+            "pair_id": own.prompt.pair_id,
+            "gold_option": contrast[0],
+            "other_option": contrast[1],
+            "whole": answers.whole,
+            "metric": outcomes.base if finite else None,
+            "error": "" if finite else NOT_FINITE,
+        }
+        if words is not None:
+            spelled = {"own_word": words.own, "other_word": words.other, "third_word": words.third}
+            summary |= spelled
+        rows = [{**key, **row} for row in _rows(cells, outcomes)] if finite else []
+        return {"steered": [summary], "steering_effects": rows}
+
+    def _words(
+        self, own: TokenizedPrompt, other: TokenizedPrompt, contrast: tuple[str, str]
+    ) -> Words:
+        if self._spec.words == OPTIONS:
+            return option_words(own, contrast, self._read)
+        return mentioned_words(self._model, own, other, self._spec.words)
+
+    def _cells(
+        self, own: TokenizedPrompt, other: TokenizedPrompt, words: Words | None
+    ) -> Iterator[_Cell]:
+        """The interventions, those with the own and a third word last."""
+        spec = self._spec
+        for role in spec.roles or (POOLED if own.pooled else LAST,):
+            positions = joined_tokens(own, role=role, last=spec.tokens == "last")
+            if not positions:
+                continue
+            shared: Row = {"role": role, "tokens": len(positions)}
+            for kind in spec.directions:
+                for source, along in self._directions(kind, (own, other), role, words):
+                    row = {**shared, "direction": kind, "source": source}
+                    drawn = range(spec.draws if source == "direction" else 0)
+                    seeds = tuple(_seed(own.prompt, draw) for draw in drawn)
+                    yield from self._of(row, along, tuple(positions), seeds)
+
+    def _directions(
+        self,
+        kind: str,
+        pair: tuple[TokenizedPrompt, TokenizedPrompt],
+        role: str,
+        words: Words | None,
+    ) -> Iterator[tuple[str, Mapping[Change, Sequence[Directions]]]]:
+        """The directions at each layer by change, for each source."""
+        spec = self._spec
+        tokens = partial(joined_tokens, role=role, last=spec.tokens == "last")
+        if kind == DIFFERENCE or words is None:
+            differences = side_differences(self._model, *pair, tokens, self._layers)
+            if not all(map(torch.any, differences)):
+                return  # tokens before the first that differs are the same on both sides
+            found = [Directions.of(difference[None]) for difference in differences]
+            yield "direction", dict.fromkeys(spec.changes, found)
+            return
+        rows = self._lenses[kind](pair[0], tokens(pair[0])[-1], words)
+        seconds = {"direction": words.other} | ({"third": words.third} if words.third else {})
+        for source, second in seconds.items():
+            yield (
+                source,
+                {
+                    change: word_directions(rows, words.own, second, change)
+                    for change in spec.changes
+                },
+            )
+
+    def _of(
+        self,
+        row: Row,
+        along: Mapping[Change, Sequence[Directions]],
+        positions: tuple[int, ...],
+        seeds: tuple[int, ...],
+    ) -> Iterator[_Cell]:
+        for change, directions in along.items():
+            by_layer = dict(zip(self._layers, directions, strict=True))
+            places = (
+                {None: by_layer}
+                if self._spec.band
+                else {layer: {layer: own} for layer, own in by_layer.items()}
+            )
+            for dose in self._spec.doses:
+                for layer, own in places.items():
+                    columns = {**row, "change": change, "dose": dose, "layer": layer}
+                    yield _Cell(columns, Intervention(change, own, positions, dose, seeds))
+
+
+def _seed(prompt: Prompt, draw: int) -> int:
+    digest = hashlib.sha256(f"placebo {draw} {prompt.id}".encode()).digest()
+    return int.from_bytes(digest[:7])
+
+
+def _rows(cells: Sequence[_Cell], outcomes: Outcomes) -> Iterator[Row]:
+    """The effects of all interventions and of their placebos."""
+    for cell, metric, placebos in zip(cells, outcomes.changed, outcomes.placebos, strict=True):
+        yield _row(cell.row, metric, outcomes.base)
+        for draw, placebo in enumerate(placebos):
+            yield _row({**cell.row, "source": "placebo", "draw": draw}, placebo, outcomes.base)
+
+
+def _row(columns: Row, metric: float, base: float) -> Row:
+    finite = math.isfinite(metric)
+    measured = {"effect": base - metric, "turned": flips(metric, base)} if finite else {}
+    return {**columns, **measured}

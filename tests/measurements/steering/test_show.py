@@ -1,0 +1,144 @@
+"""Tables, cautions, curves and pages of steering."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import interp
+from interp.analysis.cautions import PLACEBOS
+from interp.measurements.steering.tables import largest, steering_table
+from interp.report.page import FigureItem, TableItem
+from interp.statistics.clusters import cluster_mean
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
+
+
+def made(clusters=12, effect=1.0, placebo=0.0, seed=0, turned=0.25):
+    """Effects of one swap at two layers, with two draws; only layer 1 has the effect."""
+    rng = np.random.default_rng(seed)
+    rows, prompts = [], []
+    for number in range(clusters):
+        for copy in range(2):
+            prompt = f"{number}-{copy}"
+            prompts.append({"prompt_id": prompt, "pair_id": prompt, "side": "a"})
+            for layer in (0, 1):
+                key = {
+                    "model": "m",
+                    "prompt_id": prompt,
+                    "direction": "jacobian",
+                    "change": "swap",
+                    "dose": 1.0,
+                    "role": "city",
+                    "layer": layer,
+                }
+                noise = rng.normal(0, 0.2, 4)
+                values = (effect * layer + noise[0], placebo + noise[1], placebo + noise[2])
+                turns = (number < turned * clusters and layer == 1, False, True)
+                draws = (None, 0, 1)
+                sources = ("direction", "placebo", "placebo")
+                each = zip(sources, draws, values, turns, strict=True)
+                rows += [
+                    {**key, "source": source, "draw": draw, "effect": value, "turned": turn}
+                    for source, draw, value, turn in each
+                ]
+                rows.append({**key, "source": "third", "effect": noise[3], "turned": False})
+    frame = pd.DataFrame(prompts)
+    return pd.DataFrame(rows), frame, {p: p.split("-")[0] for p in frame["pair_id"]}
+
+
+def test_means_are_those_by_hand_with_intervals_over_clusters():
+    effects, prompts, clusters = made()
+    table = steering_table(effects, prompts, clusters).set_index("layer")
+    for layer in (0, 1):
+        own = effects[effects["layer"] == layer]
+        by_prompt = {
+            source: own[own["source"] == source].groupby("prompt_id")["effect"].mean()
+            for source in ("direction", "placebo", "third")
+        }
+        row = table.loc[layer]
+        assert row["effect"] == pytest.approx(by_prompt["direction"].mean())
+        assert row["placebo"] == pytest.approx(by_prompt["placebo"].mean())
+        assert row["third"] == pytest.approx(by_prompt["third"].mean())
+        beyond = (by_prompt["direction"] - by_prompt["placebo"]).rename("beyond").reset_index()
+        trials = beyond.assign(cluster=beyond["prompt_id"].map(clusters), weight=1.0)
+        found = cluster_mean(trials, value="beyond", cluster="cluster", weight="weight")
+        assert (row["beyond"], row["beyond_low"], row["p"]) == pytest.approx(
+            (found.mean, found.low, found.p)
+        )
+        assert (row["prompts"], row["clusters"]) == (24, 12)
+    assert table.loc[1, "turned"] == 0.25
+    assert table.loc[1, "placebo_turned"] == 0.5
+    assert table["p_holm"].tolist() == pytest.approx(
+        [table.loc[0, "p"], min(1.0, 2 * table.loc[1, "p"])]
+    )
+    assert largest(table.reset_index(), ["model"])["layer"].tolist() == [1]
+
+
+def test_few_clusters_have_means_without_intervals():
+    table = steering_table(*made(clusters=4))
+    assert table["effect"].notna().all()
+    assert table["beyond_low"].isna().all()
+    assert table["note"].str.contains("not tested").all()
+
+
+def test_no_effects_make_an_empty_table():
+    effects, prompts, clusters = made()
+    assert steering_table(effects[:0], prompts, clusters).empty
+
+
+@pytest.fixture(scope="module")
+def result():
+    return interp.steer(
+        tiny_model("llama"),
+        some_prompts(12),
+        directions=("logit",),
+        changes=("swap", "add"),
+        roles=("last",),
+        doses=(0.5, 1.0),
+        draws=2,
+    )
+
+
+def test_curves_over_layers_and_doses_are_drawn_with_their_placebos(result):
+    figures = {item.name: item for item in result.items() if isinstance(item, FigureItem)}
+    kinds = [name.partition("-")[0] for name in figures]
+    assert kinds.count("by_layer") == kinds.count("by_dose") == 4  # two sides, two changes
+    for figure in figures.values():
+        axes = figure.draw()
+        labels = [line.get_label() for line in axes.get_lines()]
+        assert "random direction, same norm" in labels
+        assert {"swap", "add"} & set(labels)
+    (table,) = (item for item in result.items() if isinstance(item, TableItem))
+    assert len(table.frame) == 2 * 2 * 2 * 2
+    assert all(shown["layer"].tolist() == [0, 1] for _, shown in table.shown)
+
+
+def test_the_page_begins_with_headline_numbers_and_a_curve(result):
+    page = result.report()
+    numbers = result.headline()
+    assert set(numbers["number"]) == {
+        f"{change} (logit){what}"
+        for change in ("swap", "add")
+        for what in (" beyond random directions, in logits", ": answers turned")
+    }
+    assert any(isinstance(item, FigureItem) for item in page.glance.items)
+
+
+def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
+    weak = steering_table(*made(effect=0.0))
+    strong = steering_table(*made(effect=1.0))
+    for table, said in ((weak, True), (strong, False)):
+        own = type(result)(result.measured)
+        monkeypatch.setitem(vars(own), "effects", table)
+        kinds = [caution.kind for caution in own.cautions]
+        assert (PLACEBOS in kinds) == said
+
+
+def test_answers_are_those_of_the_other_measurements(result):
+    from interp.results.given import given_answers
+
+    given = given_answers(result.measured).set_index("prompt_id")["answer"]
+    scores = interp.evaluate(tiny_model("llama"), some_prompts(12))
+    shares = scores.table("option_probabilities")
+    best = shares.sort_values("probability").drop_duplicates("prompt_id", keep="last")
+    assert given.to_dict() == best.set_index("prompt_id")["option"].to_dict()
