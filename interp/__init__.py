@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from interp.prompts.systems import load_facts as load_facts
     from interp.prompts.systems import load_prompts as load_prompts
     from interp.results.result import Result as Result
-    from interp.runs.plan import with_thoughts as with_thoughts
+    from interp.runs.thoughts import with_thoughts as with_thoughts
     from interp.studies.folder import StudyFolder as StudyFolder
 
 

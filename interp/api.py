@@ -8,7 +8,7 @@ import pandas as pd
 
 from interp.console import echo
 from interp.errors import UserError, described, shortened, unknown
-from interp.jobs import Job, finish, finish_study, tell_repeats
+from interp.jobs import Job, finish_study, tell_repeats
 from interp.measurements.activations.show import ActivationVectors
 from interp.measurements.answers.show import Completions, Scores
 from interp.measurements.attribution.show import Attributions
@@ -45,7 +45,7 @@ from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.results.given import facts_of
 from interp.results.measured import InMemory
-from interp.results.result import Result, result_class
+from interp.results.result import Result, finish, result_class
 from interp.runs.edge_effects import EdgesRun
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.plan import load_for_run
@@ -379,7 +379,9 @@ def _in_memory(
         model = (
             found
             if isinstance(found, Model)
-            else load_for_run(found, job.loading, job.computing, weights=spec.needs_weights)
+            else load_for_run(
+                found, job.loading, job.computing, prompts=prompts, weights=spec.needs_weights
+            )
         )
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
         facts[model.name] = facts_of(model, prompts)

@@ -3,8 +3,8 @@
 A job is data, and is passed to workers in other processes as JSON.
 
 1. `Job.run` finds the models, loads the prompts, and measures, in this process or by workers.
-2. `finish` merges the tables of a run and derives the small tables; `finish_study` does so for each
-   run of a study.
+2. `finish` (`results/result.py`) merges the tables of a run and derives the small tables;
+   `finish_study` does so for each run of a study.
 """
 
 import hashlib
@@ -43,11 +43,9 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, repeats
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import FACT_SIDE, dependence_factor, installed_system
-from interp.results.result import Result, result_class, write_files
 from interp.runs.execute import execute
 from interp.runs.folder import RECORD as RUN
 from interp.runs.folder import RunFolder, progress
-from interp.runs.merge import merging
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.plan import RunPlan
 from interp.runs.run import Run
@@ -311,15 +309,6 @@ def recorded_names(folder: Path) -> dict[str, str]:
         for name, place in places.items()
         if place and (not os.path.isabs(place) or is_local(place))  # noqa: PTH117
     }
-
-
-def finish(folder: Path, spec: type[Spec]) -> Result:
-    """Merge the tables of a run and write its small tables and figures into its folder."""
-    with merging(folder) as merged:
-        result = result_class(spec).of(merged.run)
-        merged.summary = result.summarized()
-        merged.figures = write_files(merged.run, result)
-    return result
 
 
 def finish_study(plan: RunPlan, runs: Sequence[Run]) -> None:

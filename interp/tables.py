@@ -168,8 +168,13 @@ SCHEMAS: dict[str, pa.Schema] = {
         "One row per model and prompt.",
         *_PROMPT,
         column("completion", TEXT, "the generated text"),
-        column("tokens", INTEGER, "length of the generated text", "tokens"),
-        column("finished", TEXT, "how the text ended: `eos`, `stop` (a stop string) or `length`"),
+        column("tokens", INTEGER, "length of the generated text; null if it was stored", "tokens"),
+        column(
+            "finished",
+            TEXT,
+            "how the text ended: `eos`, `stop` (a stop string, or any end of a stored text) or "
+            "`length`",
+        ),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
         column(
             "answer", TEXT, "the answer found in the text; empty unless `outcome` is `answered`"

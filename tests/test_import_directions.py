@@ -34,6 +34,7 @@ FLOORS = (
     {"scoring"},
     {"reading", "statistics"},
     {"models"},
+    {"stored"},
     {"prompts"},
     {"variants"},
     {"tables", "files", "console", "texts", "options"},

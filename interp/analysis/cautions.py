@@ -38,10 +38,11 @@ SHARED = "shared prompts"
 EMBEDDED = "read from the embedding alone"
 WHOLE = "answers read whole"
 PLACEBOS = "no more than random directions"
+TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
-    *(OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, EMBEDDED, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING),
-    *(SHARED, WEIGHTS, WHOLE, UNTESTED),
+    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, EMBEDDED, PLACEBOS, PATHS, GAP),
+    *(SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
 
@@ -64,6 +65,13 @@ estimate counts only the last rounding; earlier layers add to it."""
 LARGE_GAP = 0.05
 """Mean gap between the sum of a method's scores and the change in the target to which they should
 add up, as a share of the mean change, from which a caution says so."""
+
+SURPRISING = 0.05
+"""Surprisal minus entropy in nats per token from which stored thoughts are less probable than the
+model's own, beyond what other numerical precision on another machine does to probabilities."""
+
+CERTAIN = 3.3
+"""Number of standard errors by which it must exceed 0, which happens by chance once in 2,000."""
 
 MORE = 5
 """How many times as many steps a caution proposes if scores do not add up."""
@@ -110,11 +118,25 @@ class ModelFacts(NamedTuple):
     """The layers that have attention, if others have none."""
     reads_tokens_again: bool = False
     """Whether later layers also read the tokens, beside the input embeddings."""
+    texts: str = ""
+    """The files of stored texts that were judged or read as its thoughts."""
+    unfitting: tuple[str, ...] = ()
+    """What of these texts does not fit the prompts, with numbers and examples."""
+    surprise: tuple[float, float] | None = None
+    """How much less probable these thoughts are than the model's own, in nats per token, with the
+    standard error of that number for its own; None if they were not read from a file."""
 
 
 def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
-    """The cautions by severity; those of one kind in the given order."""
-    return tuple(sorted(cautions, key=lambda own: (not own.voids, KINDS.index(own.kind))))
+    """The cautions by severity; those of one kind in the given order.
+
+    That thoughts are not the model's own comes first: it concerns all that is read after them.
+    """
+
+    def severity(own: Caution) -> tuple[bool, bool, int]:
+        return own.kind != FOREIGN, not own.voids, KINDS.index(own.kind)
+
+    return tuple(sorted(cautions, key=severity))
 
 
 def read_whole(whole: pd.DataFrame) -> Iterator[Caution]:
@@ -370,7 +392,7 @@ def _percent(share: float) -> str:
 def model_cautions(
     facts: Mapping[str, ModelFacts], differences: Mapping[str, float]
 ) -> Iterator[Caution]:
-    """Cautions about system prompts of templates, and about rounding.
+    """Cautions about stored texts, about system prompts of templates, and about rounding.
 
     Args:
         facts: what is known about each model.
@@ -378,6 +400,11 @@ def model_cautions(
             (`side_differences`).
     """
     for model, own in facts.items():
+        if own.surprise is not None:
+            yield from _foreign(model, own.texts, *own.surprise)
+        if own.unfitting:
+            text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}. These do not count."
+            yield Caution(TEXTS, model, text, numbers={"problems": list(own.unfitting)})
         if own.system_prompt:
             text = (
                 f"its chat template writes a system prompt of its own, "
@@ -386,6 +413,18 @@ def model_cautions(
             yield Caution(SYSTEM_PROMPT, model, text, numbers={"text": own.system_prompt})
         if own.spacing is not None and model in differences:
             yield from _rounding(model, own, differences[model])
+
+
+def _foreign(model: str, file: str, mean: float, se: float) -> Iterator[Caution]:
+    """That stored thoughts are less probable than what the model itself would write."""
+    if mean > SURPRISING and mean > CERTAIN * se:
+        text = (
+            f"the thoughts in {file} are less probable to it than its own: a token is on average "
+            f"{mean:.2f} nats more surprising than those that it samples (0 ± {se:.2f} for its "
+            "own), so another model may have written them, or this one with other weights, after "
+            "other prompts or at a temperature above 1."
+        )
+        yield Caution(FOREIGN, model, text, numbers={"mean": mean, "se": se})
 
 
 def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> Iterator[Caution]:

@@ -24,7 +24,7 @@ from interp.plugins import MEASUREMENTS, loaded, misfit, named, plugins
 
 COMMANDS = {
     "attribute": "interp.measurements.specs:Attribute",
-    "evaluate": "interp.measurements.specs:Evaluate",
+    "evaluate": "interp.cli.evaluate:EVALUATE",
     "generate": "interp.measurements.specs:Generate",
     "patch": "interp.cli.measure:PATCH",
     "edges": "interp.measurements.specs:Edges",

@@ -50,7 +50,7 @@ class CompareCommand(OptionsCommand):
 
     def _print(self) -> None:
         runs = [answers_run(folder) for folder in self.folders]
-        if len({one.record.run.seed for one in runs}) > 1:
+        if len({one.record.run.seed for one, _ in runs}) > 1:
             _print_seeds(runs, self.models)
         else:
             _print_difference(_chosen(self.folders, self.models))
@@ -63,7 +63,8 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     from interp.report.console import print_table
     from interp.statistics.decisions import SIGNIFICANT, left_open
 
-    runs = [answers_run(folder) for folder, _ in chosen]
+    found = [answers_run(folder) for folder, _ in chosen]
+    runs = [run for run, _ in found]
     models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
     if (chosen[0][0], models[0]) == (chosen[1][0], models[1]):
         folder, name = chosen[0]
@@ -77,8 +78,8 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)
     a, b = (
-        judged_pairs(run.table("answers"), table, model=model, cluster=cluster)
-        for run, table, model in zip(runs, prompts, models, strict=True)
+        judged_pairs(run.table(name), table, model=model, cluster=cluster)
+        for (run, name), table, model in zip(found, prompts, models, strict=True)
     )
     _print_cautions(zip("ab", runs, models, strict=True))
     measures = measures_of(a, cluster=cluster)
@@ -164,7 +165,7 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
         )
 
 
-def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
+def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]) -> None:
     import pandas as pd
 
     from interp.console import echo
@@ -172,6 +173,7 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
     from interp.prompts.systems import installed_system
     from interp.report.console import print_table
 
+    runs = [run for run, _ in found]
     models = _common_models(runs, models)
     name = runs[0].record.run.system
     system = installed_system(name)
@@ -181,10 +183,10 @@ def _print_seeds(runs: Sequence["RunFolder"], models: Sequence[str]) -> None:
             f"the attribute cluster, such as {DEFAULT_SYSTEM}"
         )
     tables = [
-        judged_pairs(
-            one.table("answers"), one.table("prompts"), model=model, cluster=cluster
-        ).assign(seed=one.record.run.seed)
-        for one in runs
+        judged_pairs(one.table(answers), one.table("prompts"), model=model, cluster=cluster).assign(
+            seed=one.record.run.seed
+        )
+        for one, answers in found
         for model in models
     ]
     pairs = pd.concat(tables, ignore_index=True)

@@ -223,6 +223,10 @@ def _tell_unchecked(folder: Path, record: "FolderRecord") -> None:
         )
 
 
+ANSWERS = ("answers", "completions")
+"""The tables with answers, those that count first."""
+
+
 def runs_in(folder: Path) -> "dict[str, RunFolder]":
     """The runs begun in a folder, by name: one run, or one for each stage of a study.
 
@@ -266,15 +270,19 @@ def holder(folder: Path) -> "StudyFolder | RunFolder":
     return next(iter(runs_in(folder).values())) if study is None else study
 
 
-def answers_run(folder: Path) -> "RunFolder":
-    """The run in a folder that has answers.
+def answers_run(folder: Path) -> tuple["RunFolder", str]:
+    """The run in a folder that has answers, and its table with them.
+
+    Generated and stored texts count if there are no other answers.
 
     Raises:
         UserError: no run in the folder has answers.
     """
-    found = [run for run in runs_in(folder).values() if "answers" in run.tables()]
+    runs = runs_in(folder).values()
+    found = [(run, name) for name in ANSWERS for run in runs if name in run.tables()]
     if not found:
         raise UserError(
-            f"{folder} holds no answers; expected a folder of evaluate, attribute or a study"
+            f"{folder} holds no answers; expected a folder of evaluate, attribute, generate or a "
+            "study"
         )
     return found[0]

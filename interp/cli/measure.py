@@ -20,6 +20,7 @@ from interp.runs.options import ComputeOptions, ExecutionOptions
 if TYPE_CHECKING:
     from interp.jobs import Job
     from interp.report.page import FigureItem, TableItem
+    from interp.results.result import Result
     from interp.studies.study import Study
 
 
@@ -54,21 +55,33 @@ class MeasureCommand:
         self, job: "Job", execution: ExecutionOptions, arguments: argparse.Namespace
     ) -> None:
         """Carry out a job, write its small tables, and print them."""
-        from interp.analysis.cautions import UNTESTED  # the job has already said this
-        from interp.console import echo
-        from interp.jobs import finish
-        from interp.report.console import print_cautions
-
         _, (run,) = job.run(execution, command=arguments.command_line)
-        result = finish(run.folder, self.spec)
-        print_cautions(own.said for own in result.cautions if own.kind != UNTESTED)
-        _print(result.shown)
+        result = finished(run.folder, self.spec)
         self.conclude(arguments, run.folder)
-        tables = ", ".join(f"{name}.csv" for name in result.derived())
-        echo(self.spec.written.format(folder=run.folder, tables=tables, program=program()))
+        tell_written(run.folder, self.spec, result)
 
     def conclude(self, arguments: argparse.Namespace, folder: Path) -> None:
         """Hook for further processing of the finished run folder; by default, it does nothing."""
+
+
+def finished(folder: Path, spec: type[Spec]) -> "Result":
+    """The result in a run folder whose small tables are written and printed, after cautions."""
+    from interp.analysis.cautions import UNTESTED  # the job has already said this
+    from interp.report.console import print_cautions
+    from interp.results.result import finish
+
+    result = finish(folder, spec)
+    print_cautions(own.said for own in result.cautions if own.kind != UNTESTED)
+    _print(result.shown)
+    return result
+
+
+def tell_written(folder: Path, spec: type[Spec], result: "Result") -> None:
+    """Say where the results are."""
+    from interp.console import echo
+
+    tables = ", ".join(f"{name}.csv" for name in result.derived())
+    echo(spec.written.format(folder=folder, tables=tables, program=program()))
 
 
 def _print(items: "Iterable[TableItem | FigureItem]") -> None:
@@ -126,7 +139,7 @@ class CircuitsCommand(MeasureCommand):
     ) -> None:
         """Measure the edges, if no run is given, and then the circuits with the same model."""
         from interp.console import echo
-        from interp.jobs import finish
+        from interp.results.result import finish
         from interp.runs.plan import keeping_model
 
         spec = job.what

@@ -158,7 +158,7 @@ def _answered(
     from interp.cli.folders import answers_run
     from interp.statistics.contrasts import MODEL
 
-    run = answers_run(folder)
+    run, answers = answers_run(folder)
     if run.record.run.system != name:
         raise UserError(
             f"{folder} has answers to prompts of {run.record.run.system}; expected a pilot of "
@@ -168,7 +168,7 @@ def _answered(
     factors = [contrast.factor for contrast in contrasts if contrast.factor != MODEL]
     sides = tuple(prompts["side"].unique())
     keep = list(dict.fromkeys([*factors, cluster, "weight"]))
-    pairs = pairs_of(run.table("answers"), prompts, keep=keep, sides=sides)
+    pairs = pairs_of(run.table(answers), prompts, keep=keep, sides=sides)
     if pairs.empty:
         raise UserError(f"{folder} has no completely answered pair yet; continue the run")
     return pairs.assign(paired=pairs[list(sides)].all(axis=1))

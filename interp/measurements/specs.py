@@ -67,6 +67,7 @@ class Evaluate(ReadsAnswers, Spec):
         "evaluate --model organism/llama-deep --limit 960",
         "evaluate --limit all --executor local --workers 4 --out runs/all",
         "evaluate --model org/model --content-free --without-segments --swap-options",
+        "evaluate --limit all --answers-from vllm=answers.jsonl log.eval --out runs/stored",
     )
     written = "written to {folder}/accuracy_table.csv"
     measures = "interp.measurements.answers.evaluation:evaluation"
@@ -180,6 +181,19 @@ class Generate(Spec):
                 "above 0, such as 0.7, or omit draws"
             )
         return self
+
+
+class Stored(Spec):
+    """Texts that another tool stored, judged by the rules of the prompt's answer.
+
+    `evaluate --answers-from` writes its runs; no model is loaded.
+    """
+
+    name = "stored"
+    measures = "interp.measurements.answers.stored:needs_no_model"
+    fills = ("completions",)
+    reads_thoughts = False
+    result = "interp.measurements.answers.show:Completions"
 
 
 class Attribute(ReadsAnswers, Spec):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from interp.console import Progress, begin_step
 from interp.errors import ModelError, UserError
+from interp.measuring.attempt import Attempt
 from interp.measuring.spec import Spec
 from interp.models.loading import ChatFormat
 from interp.models.model import Model
@@ -43,28 +44,6 @@ most 60 prompts.
 
 PromptRows = dict[str, list[Row]]
 """Rows by table, for one or more prompts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """Rows of each table, in the order of the prompts, and the errors."""
-
-    rows: PromptRows
-    units: int
-    """Number of attempted prompts, or pairs if pairs are measured."""
-    failures: Mapping[str, str]
-    """The reasons why prompts or pairs have no rows, by id. Tables with one row per prompt or pair
-    also store these reasons.
-    """
-
-    @property
-    def errors(self) -> dict[str, str]:
-        """Every error, by prompt or pair: the failures, and the errors recorded in rows."""
-        found = dict(self.failures)
-        for rows in self.rows.values():
-            failed = [row for row in rows if row.get("error")]
-            found |= {row.get("prompt_id") or row["pair_id"]: row["error"] for row in failed}
-        return found
 
 
 def explained(error: str, model: Model, prompts: Sequence[Prompt]) -> str:

@@ -38,6 +38,7 @@ from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thi
 from interp.models.tokenizer import check_tokenizer
 from interp.models.weights import device_of, is_sharded, one_token, weights_of
 from interp.prompts.thought import Thought
+from interp.stored.output import StoredTexts
 
 _FRAMES = 256
 """Number of message frames to cache; most prompts have the same earlier messages."""
@@ -68,6 +69,8 @@ class Model:
     """Notes about the model, such as unused stored tensors and `thinking_note`."""
     thoughts: Mapping[str, tuple[Thought, ...]] = field(default_factory=dict)
     """The model's own thoughts for each prompt id, one per draw; used only if `chat.thinks`."""
+    thought_texts: StoredTexts | None = None
+    """The file from which the thoughts were read; None if this toolkit has generated them."""
 
     def __post_init__(self) -> None:
         if not is_name(self.name):

@@ -29,13 +29,7 @@ from interp.models.chat_template import (
     write,
 )
 from interp.models.loading import ChatFormat
-from interp.prompts.thought import Thought, split_sentences
-
-_MARK = re.compile(r"[<\[][|/\w:]{0,40}(?:think|thought|channel)[|\w]{0,40}[>\]]", re.IGNORECASE)
-"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ...
-
-Their length is limited, since a search without a limit can take minutes in a long word.
-"""
+from interp.prompts.thought import MARK, Thought, ends_thought, split_sentences
 
 _THOUGHT = "Which thought is 7d793037?"
 
@@ -89,7 +83,7 @@ def thinking_frame(
     before_answer = [*turns, ("user", MARKER)]
     off = frame.before + MARKER + frame.after
     own = answer_opening(tokenizer, chat, before_answer, off)
-    if _MARK.search(own):  # the answer channel, or an empty thought
+    if MARK.search(own):  # the answer channel, or an empty thought
         return replace(frame, direct=own, answer_opening="")
     if not thinks_anyway(tokenizer, chat, frame, before_answer):
         return frame
@@ -112,9 +106,9 @@ def thinks_anyway(
     """
     if not frame.templated:
         return ""
-    if written := _MARK.findall(frame.after):
-        return "" if _ends(written[-1]) else str(written[-1])
-    known = _MARK.findall(tokenizer.get_chat_template())
+    if written := MARK.findall(frame.after):
+        return "" if ends_thought(written[-1]) else str(written[-1])
+    known = MARK.findall(tokenizer.get_chat_template())
     if not known:
         return ""
     texts = {
@@ -172,7 +166,7 @@ def _written(
     begin, found, rest = whole[len(before) :].partition(_THOUGHT)
     between, answered, _ = rest.partition(ANSWER)
     end = between.strip()
-    marked = _MARK.search(end) or end == chat.end_of_thought
+    marked = MARK.search(end) or end == chat.end_of_thought
     if not (whole.startswith(before) and found and answered and marked):
         return None
     start = between.index(end)
@@ -184,9 +178,9 @@ def _named(
 ) -> ThoughtMarks | None:
     """The marks in the template's source or in the vocabulary, with white space around them."""
     template = tokenizer.get_chat_template() if frame.templated else ""
-    marks = [*_MARK.findall(template), *filter(_MARK.fullmatch, tokenizer.get_added_vocab())]
-    ends = [mark for mark in marks if _ends(mark)]
-    begins = [mark for mark in marks if not _ends(mark) and _end_of(mark)]
+    marks = [*MARK.findall(template), *filter(MARK.fullmatch, tokenizer.get_added_vocab())]
+    ends = [mark for mark in marks if ends_thought(mark)]
+    begins = [mark for mark in marks if not ends_thought(mark) and _end_of(mark)]
     if not ends and not begins:
         return None
     end = ends[0] if ends else _end_of(begins[0])
@@ -205,11 +199,6 @@ def _named(
             opening = empty[2] + off.answer_opening
             return ThoughtMarks(begin + inner[:half], inner[half:], end, opening, fixed=False)
     return ThoughtMarks(begin + lines, lines, end, lines * 2, fixed=False)
-
-
-def _ends(mark: str) -> bool:
-    """Whether a mark ends a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
-    return "/" in mark or "END_" in mark or mark == "<channel|>"
 
 
 def _end_of(begin: str) -> str:

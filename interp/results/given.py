@@ -84,14 +84,20 @@ def _differences(measured: ResultTables) -> Mapping[str, float] | None:
 
 def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
     """What is known about a loaded model besides its answers to the prompts."""
-    from interp.scoring.rounding import logit_spacing  # imports torch
+    # These import torch.
+    from interp.scoring.own_thoughts import thought_surprise
+    from interp.scoring.rounding import logit_spacing
 
+    texts, surprise = model.thought_texts, thought_surprise(model, prompts)
     return ModelFacts(
         model.dtype,
         model.own_system_prompt,
         logit_spacing(model, prompts),
         model.attention_layers,
         model.reads_tokens_again,
+        texts="" if texts is None else texts.file,
+        unfitting=() if texts is None else texts.problems,
+        surprise=None if surprise is None else (surprise.mean, surprise.se),
     )
 
 

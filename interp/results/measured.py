@@ -187,6 +187,9 @@ class InFolder(ResultTables):
                 own.logit_spacing,
                 tuple(own.attention_layers),
                 own.reads_tokens_again,
+                texts="" if own.texts is None else own.texts.file,
+                unfitting=() if own.texts is None else tuple(own.texts.problems),
+                surprise=None if own.surprise is None else (own.surprise.mean, own.surprise.se),
             )
             for name, own in self.run.models().items()
         }

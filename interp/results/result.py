@@ -42,6 +42,7 @@ from interp.report.page import (
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
+from interp.runs.merge import merging
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -303,6 +304,15 @@ def write_files(run: RunFolder, result: Result) -> list[str]:
         if changed or run.file_problem(name):
             write_whole(inside(run.folder, name), write)
     return figures
+
+
+def finish(folder: Path, spec: type[Spec]) -> Result:
+    """Merge the tables of a run and write its small tables and figures into its folder."""
+    with merging(folder) as merged:
+        result = result_class(spec).of(merged.run)
+        merged.summary = result.summarized()
+        merged.figures = write_files(merged.run, result)
+    return result
 
 
 def model_parameters(run: RunFolder) -> TableItem:

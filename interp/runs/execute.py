@@ -30,6 +30,7 @@ from interp.runs.workers import (
     recorded_worker,
     worker_records,
 )
+from interp.scoring.own_thoughts import thought_surprise
 from interp.scoring.rounding import logit_spacing
 
 POLL = 1.0
@@ -145,6 +146,8 @@ def _follow(plan: RunPlan, ranks: Ranks) -> None:
                 measurement.attempt(list(prompts[order["start"] : order["end"]]))
             elif order["do"] == "find_spacing":
                 logit_spacing(measurement.model, prompts)
+            elif order["do"] == "find_surprise":
+                thought_surprise(measurement.model, prompts)
             elif order["do"] == "explain":
                 explained(order["error"], measurement.model, prompts[:1])
 

@@ -18,11 +18,19 @@ from interp.errors import UserError, shortened
 from interp.options import flag
 from interp.plugins import OWN_PACKAGES
 from interp.prompts.prompt_set import PromptSet
-from interp.runs.records import ModelRecord, RunIdentity, column_types
+from interp.runs.records import (
+    ModelRecord,
+    RunIdentity,
+    SurpriseRecord,
+    TextsRecord,
+    column_types,
+)
+from interp.stored.output import StoredTexts
 
 if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not need
     from interp.measuring.core import Measurement
     from interp.measuring.spec import Spec
+    from interp.scoring.own_thoughts import Surprise
 
 
 @cache
@@ -168,6 +176,7 @@ def model_record(
             "own_system_prompt": model.own_system_prompt,
             "attention_layers": list(model.attention_layers),
             "reads_tokens_again": model.reads_tokens_again,
+            "texts": None if model.thought_texts is None else texts_record(model.thought_texts),
             "tables": {name: column_types(schema) for name, schema in measurement.tables.items()},
             "origin": dict(origin),
             "data_hash": data_hash,
@@ -175,6 +184,17 @@ def model_record(
             "shard_prompts": shard_prompts,
         }
     )
+
+
+def texts_record(texts: StoredTexts) -> TextsRecord:
+    """The record of stored texts."""
+    own = asdict(texts)
+    return TextsRecord.model_validate({**own, "problems": list(texts.problems)})
+
+
+def surprise_record(surprise: "Surprise | None") -> SurpriseRecord | None:
+    """The record of what a model's probabilities say about stored thoughts."""
+    return None if surprise is None else SurpriseRecord.model_validate(asdict(surprise))
 
 
 def check_same_model(folder: Path, earlier: ModelRecord, now: ModelRecord) -> None:

@@ -22,8 +22,10 @@ def _executor(text: str) -> str:
 class ComputeOptions(Options):
     """Settings of each measuring process, sent to every worker."""
 
-    thoughts: Annotated[Path | None, FromText(texts.folder, "DIR")] = None
-    """folder of a run of generate --thinking on; answers are read after its thoughts"""
+    thoughts: Annotated[Path | None, FromText(texts.path, "DIR")] = None
+    """folder of a run of generate --thinking on, or a file of thoughts that another tool stored
+    (vLLM, OpenAI-like servers, Inspect, lm-eval, a table); answers are read after its thoughts
+    """
     threads: Threads = None
     """CPU threads of each process (default: one for small models, otherwise one per core or
     OMP_NUM_THREADS)

@@ -1,28 +1,27 @@
 """A plan: what to measure, with which models, in which folders."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from interp.console import echo
-from interp.errors import UserError
-from interp.files import inside, remove_plain
+from interp.files import checksum, inside, remove_plain
 from interp.measuring.core import check_thinking
 from interp.measuring.spec import Stage
 from interp.models.find import FoundModel
 from interp.models.load import load_found, load_skeleton, set_threads
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.prompts.thought import Thought
+from interp.prompts.prompt import Prompt
 from interp.runs.folder import RunFolder
 from interp.runs.options import ComputeOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run
+from interp.runs.thoughts import with_thoughts
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,16 @@ class RunPlan:
             return {**model.source, "files": None}
         origin = {**self.loading.identity(), **model.source, "files": model.fingerprint}
         if self.computing.thoughts is not None:
-            origin["thoughts"] = RunFolder.read(self.computing.thoughts).shards_hash(model.name)
+            origin["thoughts"] = self._thoughts_file or RunFolder.read(
+                self.computing.thoughts
+            ).shards_hash(model.name)
         return origin
+
+    @cached_property
+    def _thoughts_file(self) -> str | None:
+        """The checksum of the file of thoughts; None if they are in a run folder."""
+        thoughts = self.computing.thoughts
+        return checksum(thoughts) if thoughts is not None and thoughts.is_file() else None
 
     def model(self, name: str) -> Model:
         """The model with this name; if it is not in memory yet, it is loaded."""
@@ -75,7 +82,10 @@ class RunPlan:
             self.kept.clear()  # two models may not fit into memory
         if len(self.models) == 1:
             echo(f"loading {name} ...")
-        model = load_for_run(found, self.loading, self.computing, weights=self.needs_weights)
+        prompts = (prompt for stage in self.stages.values() for prompt in stage.prompts)
+        model = load_for_run(
+            found, self.loading, self.computing, prompts=prompts, weights=self.needs_weights
+        )
         if self.kept is not None:
             self.kept.append((key, model))
         return model
@@ -154,51 +164,18 @@ def keeping_model() -> Iterator[None]:
 
 
 def load_for_run(
-    found: FoundModel, loading: Loading, computing: ComputeOptions, *, weights: bool = True
+    found: FoundModel,
+    loading: Loading,
+    computing: ComputeOptions,
+    *,
+    prompts: Iterable[Prompt] = (),
+    weights: bool = True,
 ) -> Model:
-    """Load a located model for measurement, without its weights if a server computes."""
+    """Load a located model to measure prompts, without its weights if a server computes."""
     model = load_found(found, loading) if weights else load_skeleton(found, loading)
     set_threads(model, computing.threads)
     if computing.thoughts is not None:
-        model = with_thoughts(model, computing.thoughts)
+        model = with_thoughts(model, computing.thoughts, prompts=list(prompts))
     if model.quantization is not None:
         echo(f"the weights of {model.name} are quantized: {model.quantization}")
     return model
-
-
-def with_thoughts(model: Model, thoughts: Path | pd.DataFrame) -> Model:
-    """The model with its own thoughts, after which answers are read.
-
-    Args:
-        model: a model loaded with thinking on.
-        thoughts: the folder of a run of generate --thinking on, or its thoughts table.
-
-    Raises:
-        UserError: thinking is off, or the folder or table has no thoughts of this model.
-    """
-    if not model.chat.thinks:
-        raise UserError(
-            f"got thoughts, but thinking is off for {model.name}; turn it on "
-            "(--thinking on), or omit the thoughts"
-        )
-    if isinstance(thoughts, Path):
-        where, run = str(thoughts), RunFolder.read(thoughts)
-        if "thoughts" not in run.tables():
-            raise UserError(
-                f"{where} holds no thoughts; expected the folder of a run of generate --thinking on"
-            )
-        table = run.table("thoughts")
-    else:
-        where, table = "the table of thoughts", thoughts
-    own = table[(table["model"] == model.name) & (table["error"] == "")]
-    if own.empty:
-        there = ", ".join(table["model"].unique())
-        raise UserError(f"{where} has no thoughts of {model.name}; it has thoughts of {there}")
-    if own.duplicated(["prompt_id", "draw"]).any():
-        raise UserError(f"{where} has two thoughts of one draw; draw the thoughts again")
-    found: dict[str, list[Thought]] = {}
-    for row in own.sort_values("draw").to_dict("records"):
-        ended = row["finished"] == "marker" or bool(row["forced"])
-        thought = Thought(row["before"], tuple(row["sentences"]), row["after"], ended=ended)
-        found.setdefault(row["prompt_id"], []).append(thought)
-    return replace(model, thoughts={prompt: tuple(draws) for prompt, draws in found.items()})

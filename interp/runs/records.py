@@ -162,6 +162,29 @@ class StudyRecord(FolderRecord):
     finished: Text | None = None
 
 
+class TextsRecord(Record):
+    """Texts that another tool stored, and how they fit the prompts."""
+
+    file: Text
+    """Names of the files."""
+    texts: Count
+    draws: Count
+    """The largest number of texts on one prompt."""
+    problems: list[Text] = []
+    """What did not fit, with numbers and examples."""
+
+
+class SurpriseRecord(Record):
+    """How much less probable stored thoughts are than a model's own (`scoring.own_thoughts`)."""
+
+    mean: Annotated[float, Field(allow_inf_nan=False)]
+    """Surprisal minus entropy, in nats per token."""
+    se: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """The standard error of this number for the model's own thoughts."""
+    thoughts: Count
+    tokens: Count
+
+
 class ModelRecord(Record):
     """models/NAME.json."""
 
@@ -187,6 +210,10 @@ class ModelRecord(Record):
     """The layers that have attention, if others have none."""
     reads_tokens_again: bool = False
     """Whether later layers also read the tokens, beside the input embeddings."""
+    texts: TextsRecord | None = None
+    """The stored texts that were judged, or that are read as the model's thoughts, if any."""
+    surprise: SurpriseRecord | None = None
+    """Whether these thoughts are the model's own, as its probabilities tell."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

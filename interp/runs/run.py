@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import torch
 
 from interp.console import Progress, counted
 from interp.errors import UserError
@@ -32,17 +32,22 @@ from interp.files import (
     remove_plain,
     writing,
 )
-from interp.measuring.core import Measurement, explained
 from interp.measuring.spec import Spec
-from interp.models.model import Model
 from interp.prompts.prompt_set import PromptSet
 from interp.runs.claims import Claims
 from interp.runs.folder import IN_USE, PROMPTS, RECORD, RECORD_LOCK, RunFolder
-from interp.runs.identity import check_same_model, check_same_run, model_record, run_identity
+from interp.runs.identity import (
+    check_same_model,
+    check_same_run,
+    model_record,
+    run_identity,
+    surprise_record,
+)
 from interp.runs.records import (
     MEMORY,
     Call,
     Memory,
+    ModelRecord,
     RunIdentity,
     RunRecord,
     read_record,
@@ -57,8 +62,11 @@ from interp.runs.shards import (
     write,
     write_parquet,
 )
-from interp.scoring.rounding import logit_spacing
 from interp.tables import prompts_table
+
+if TYPE_CHECKING:
+    from interp.measuring.core import Measurement
+    from interp.models.model import Model
 
 _ROWS = 1000
 """Number of rows of the prompts table that are created at once."""
@@ -179,7 +187,7 @@ class Run(RunFolder):
         return any(not claims.held(shard) for shard in self.missing([model]).get(model) or ())
 
     def measure(
-        self, measurement: Measurement, *, origin: Mapping[str, object] | None = None
+        self, measurement: "Measurement", *, origin: Mapping[str, object] | None = None
     ) -> bool:
         """Measure the prompts on one model, except shards that are done or claimed by others.
 
@@ -210,7 +218,7 @@ class Run(RunFolder):
         self._check_errors(measurement.model)
         return measured
 
-    def _measure_shard(self, measurement: Measurement, shard: Shard, progress: Progress) -> float:
+    def _measure_shard(self, measurement: "Measurement", shard: Shard, progress: Progress) -> float:
         """Measure a shard and write it; return the duration in seconds."""
         start = time.monotonic()
         prompts = list(self.prompts[shard.start : shard.end])
@@ -218,7 +226,7 @@ class Run(RunFolder):
         self.tell("attempt", start=shard.start, end=shard.end, tokens=tokens)
         measured = measurement.attempt(prompts, done=progress.advance)
         seconds = time.monotonic() - start
-        write(shard, measurement, measured, seconds=seconds)
+        write(shard, measurement.tables, measured, seconds=seconds)
         remember_budget(self.folder, measurement)
         if measured.errors:
             self._check_errors(measurement.model)
@@ -251,7 +259,7 @@ class Run(RunFolder):
             place = make_folder(self.folder, "set-aside") / f"{shard.name}-{token_hex(4)}"
             shard.rename(place)
 
-    def _begin(self, measurement: Measurement, origin: dict[str, object]) -> list[Shard]:
+    def _begin(self, measurement: "Measurement", origin: dict[str, object]) -> list[Shard]:
         """Record a model in the folder; return its shards."""
         name = measurement.model.name
         earlier = self.model_record(name)
@@ -265,31 +273,59 @@ class Run(RunFolder):
             shards=[shard.id for shard in shards],
             shard_prompts=size,
         )
+
+        def found() -> dict[str, object]:
+            # These import torch.
+            from interp.scoring.own_thoughts import thought_surprise
+            from interp.scoring.rounding import logit_spacing
+
+            self.tell("find_spacing")
+            spacing = logit_spacing(measurement.model, self.prompts)
+            if measurement.model.thought_texts is None:
+                return {"logit_spacing": spacing}
+            self.tell("find_surprise")
+            surprise = thought_surprise(measurement.model, self.prompts)
+            return {"logit_spacing": spacing, "surprise": surprise_record(surprise)}
+
+        self.begin(record, found)
+        return shards
+
+    def begin(self, record: ModelRecord, found: Callable[[], Mapping[str, object]] = dict) -> None:
+        """Record a model in the folder.
+
+        Args:
+            record: the record of the model.
+            found: function that returns fields of the record which take a while to find, called
+                only if the model was not recorded with the same prompts.
+
+        Raises:
+            UserError: the folder holds another model of this name.
+        """
+        name, earlier = record.name, self.model_record(record.name)
         if earlier is not None:
             check_same_model(self.folder, earlier, record)
         make_folder(self.folder, "shards", self.shard_folder(name).name)
         make_folder(self.folder, "models")
         same = ("origin", "data_hash")
         if earlier is None or any(getattr(earlier, k) != getattr(record, k) for k in same):
-            self.tell("find_spacing")
-            spacing = logit_spacing(measurement.model, self.prompts)
-            write_record(self.model_file(name), updated(record, {"logit_spacing": spacing}))
+            write_record(self.model_file(name), updated(record, found()))
         # Do this last, and even if the model is listed, since a failed command may just have
         # removed it.
         self.change(lambda record: {"models": list(dict.fromkeys([*record.models, name]))})
-        return shards
 
     def _claims_of(self, model: str) -> Claims:
         # One object per model, which remembers when this process first saw each claim.
         return self._claims.setdefault(model, self.claims(model))
 
-    def _check_errors(self, model: Model) -> None:
+    def _check_errors(self, model: "Model") -> None:
         found = list(manifests(self.done(model.name)))
         errors = sum(manifest.errors for manifest in found)
         units = sum(manifest.units for manifest in found)
         prompts = sum(manifest.prompts for manifest in found)
         if errors * prompts > self.fail_on_error * len(self.prompts) * units:
             example = next(manifest.example for manifest in found if manifest.errors)
+            from interp.measuring.core import explained  # imports torch
+
             self.tell("explain", error=example or "")
             example = explained(example or "", model, self.prompts[:1])
             total = round(len(self.prompts) * units / prompts)
@@ -381,14 +417,14 @@ def take_folder(folder: Path, record: str) -> list[Path]:
     return made
 
 
-def recall_budget(folder: Path, measurement: Measurement) -> None:
+def recall_budget(folder: Path, measurement: "Measurement") -> None:
     """If memory ran out earlier on this kind of device, start with the reduced batch size."""
     tokens = _known(folder).get(_key(measurement))
     if tokens is not None:
         measurement.budget.tokens = min(measurement.budget.tokens, tokens)
 
 
-def remember_budget(folder: Path, measurement: Measurement) -> None:
+def remember_budget(folder: Path, measurement: "Measurement") -> None:
     """Record a reduced batch size for other workers and later calls."""
     known, tokens = _known(folder), measurement.budget.tokens
     if measurement.budget.shrunk and known.get(_key(measurement)) != tokens:
@@ -403,7 +439,9 @@ def _known(folder: Path) -> dict[str, int]:
     return {}
 
 
-def _key(measurement: Measurement) -> str:
+def _key(measurement: "Measurement") -> str:
+    import torch
+
     device = measurement.model.device
     kind = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return f"{measurement.model.name} on {kind}"

@@ -7,7 +7,7 @@ written to a temporary folder next to its destination, synced to disk and rename
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -29,12 +29,14 @@ from interp.files import (
     write_whole,
     writing,
 )
+from interp.measuring.attempt import Attempt
+from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.identity import code_version
 from interp.runs.records import ShardManifest, column_types, read_record, write_record
 
 if TYPE_CHECKING:
-    from interp.measuring.core import Attempt, Measurement
+    from interp.measuring.core import Measurement
 
 MANIFEST = "manifest.json"
 
@@ -70,7 +72,6 @@ def cut(
     A shard has `size` prompts (default: those of `Measurement.shard_prompts`), plus those needed to
     complete its last group.
     """
-    size = size or measurement.shard_prompts
     model, spec = measurement.model, measurement.spec
     origin = [
         code_version((*spec.modules(), *model.family_modules)),
@@ -84,6 +85,30 @@ def cut(
         spec.identity(),
         sorted(measurement.tables),
     ]
+
+    def read(prompt: Prompt) -> list[object]:
+        return [thought.record() for thought in model.thoughts.get(prompt.id, ())]
+
+    return cut_by(origin, prompts, folder, size=size or measurement.shard_prompts, read=read)
+
+
+def cut_by(
+    origin: Sequence[object],
+    prompts: PromptSet,
+    folder: Path,
+    *,
+    size: int,
+    read: Callable[[Prompt], Sequence[object]],
+) -> list[Shard]:
+    """The shards of prompts, in their order; each ends with a whole group.
+
+    Args:
+        origin: what the numbers of all prompts depend on, as JSON.
+        prompts: the prompts.
+        folder: the folder of the shards.
+        size: number of prompts after which a shard ends with its group.
+        read: function that returns what is read with a prompt besides the prompt, as JSON.
+    """
     shards = []
     start = 0
     while start < len(prompts):
@@ -93,7 +118,7 @@ def cut(
         digest = hashlib.sha256(json.dumps(origin).encode())
         for prompt in prompts[start:end]:
             digest.update(prompt_record(prompt).encode())
-            own = [thought.record() for thought in model.thoughts.get(prompt.id, ())]
+            own = read(prompt)
             digest.update(json.dumps(own).encode() if own else b"")
         id_ = digest.hexdigest()[:32]
         shards.append(Shard(id_, start, end, folder / id_))
@@ -101,14 +126,16 @@ def cut(
     return shards
 
 
-def write(shard: Shard, measurement: "Measurement", measured: "Attempt", *, seconds: float) -> None:
+def write(
+    shard: Shard, tables: Mapping[str, pa.Schema], measured: Attempt, *, seconds: float
+) -> None:
     """Write a shard's tables and its manifest, which includes how many seconds it took."""
     unfinished = unfinished_name(shard.folder)
     with writing(shard.folder):
         unfinished.mkdir()
         try:
             files = {}
-            for table, schema in measurement.tables.items():
+            for table, schema in tables.items():
                 file = unfinished / f"{table}.parquet"
                 rows = list(measured.rows[table])
                 pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)

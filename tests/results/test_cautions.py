@@ -8,12 +8,12 @@ import pytest
 import interp
 from interp.analysis.cautions import CONSTANT, SYSTEM_PROMPT, UNTESTED, ModelFacts
 from interp.api import _noted
-from interp.jobs import finish
 from interp.measurements.answers.show import Scores
 from interp.measurements.specs import Evaluate, Patch
 from interp.measuring.core import bind
 from interp.results.given import given_answers
 from interp.results.measured import InMemory
+from interp.results.result import finish
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from tests.support.prompts import some_prompts

@@ -1,0 +1,75 @@
+"""`python -m interp evaluate`: answers of models, or of texts that other tools stored."""
+
+import argparse
+from typing import Annotated
+
+from interp.cli.fields import add_options, given, options_in
+from interp.cli.measure import MeasureCommand, Models, finished, tell_written
+from interp.cli.parser import Parser
+from interp.errors import UserError
+from interp.measurements.specs import Evaluate, Stored
+from interp.models.loading import Loading
+from interp.options import Flag, FromText, Options, flag
+from interp.prompts.source import PromptSource
+from interp.runs.options import ComputeOptions, ExecutionOptions
+from interp.stored.text_file import TextFile, text_file
+
+
+class StoredAnswers(Options):
+    """The option of `evaluate` that judges stored texts instead of asking a model."""
+
+    answers_from: tuple[Annotated[TextFile, FromText(text_file, "[NAME=]FILE")], ...] = ()
+    """judge the texts in these files instead, without a model: batch output of vLLM and of
+    OpenAI-like servers, vLLM's RequestOutput as JSONL, Inspect logs, lm-eval samples, or a table
+    (prompt, text, draw, thought, answer, model). NAME names the model if a file does not
+    """
+
+
+_OF_MODELS = (Models, Loading, Evaluate, ComputeOptions, ExecutionOptions)
+"""Options that concern models and workers, apart from out and fail_on_error."""
+
+
+class EvaluateCommand(MeasureCommand):
+    """`evaluate`, which reads answers from a model or, with --answers-from, from files."""
+
+    def configure(self, parser: Parser) -> None:
+        """Add the options of the command."""
+        super().configure(parser)
+        add_options(parser.add_argument_group("stored texts"), StoredAnswers)
+
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Measure models, or judge stored texts; write the small tables, and print them."""
+        config = options_in(arguments, [*_OF_MODELS, PromptSource, StoredAnswers])
+        files = StoredAnswers(**given(arguments, StoredAnswers, config)).answers_from
+        if not files:
+            super().run(arguments)
+            return
+        for kind in _OF_MODELS:
+            for name in given(arguments, kind, config):
+                if name not in ("out", "fail_on_error"):
+                    raise UserError(
+                        f"got both --answers-from and {_flag(kind, name)}, but texts are judged "
+                        f"without a model; omit {_flag(kind, name)}"
+                    )
+        source = PromptSource(**given(arguments, PromptSource, config))
+        computing = ComputeOptions(**given(arguments, ComputeOptions, config))
+        execution = ExecutionOptions(**given(arguments, ExecutionOptions, config))
+        from interp.measurements.answers.stored import judge_files
+
+        folder = judge_files(
+            files,
+            source,
+            out=execution.out,
+            fail_on_error=computing.fail_on_error,
+            command=arguments.command_line,
+        )
+        tell_written(folder, Stored, finished(folder, Stored))
+
+
+def _flag(kind: type[Options], name: str) -> str:
+    """The flag of an option, which may have another name than the field."""
+    mark = next((m for m in kind.model_fields[name].metadata if isinstance(m, Flag)), None)
+    return flag(mark.name if mark else name)
+
+
+EVALUATE = EvaluateCommand(Evaluate)

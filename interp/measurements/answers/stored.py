@@ -1,0 +1,185 @@
+"""Texts that other tools stored, judged as `generate` judges what it generates.
+
+No model is loaded, and torch is not needed: the run folder is that of a measurement whose rows are
+there already.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_hex
+
+from interp.console import counted, echo
+from interp.errors import UserError
+from interp.measurements.specs import Stored
+from interp.measuring.attempt import Attempt
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.source import PromptSource
+from interp.runs.identity import code_version, texts_record
+from interp.runs.records import Call, ModelRecord, column_types, now, versions
+from interp.runs.run import Run, in_use
+from interp.runs.shards import Shard, cut_by, write
+from interp.stored.output import Output, StoredTexts
+from interp.stored.sources import ModelTexts, texts_by_model
+from interp.stored.text_file import TextFile
+from interp.tables import Row
+
+
+def needs_no_model(*_: object, **__: object) -> None:
+    """What a run with a model would measure.
+
+    Raises:
+        UserError: always; there is nothing to measure.
+    """
+    raise UserError("stored texts are judged without a model: interp evaluate --answers-from FILE")
+
+
+def judge_files(
+    files: Sequence[TextFile],
+    source: PromptSource,
+    *,
+    out: Path | None = None,
+    fail_on_error: float = 0.1,
+    command: str | None = None,
+) -> Path:
+    """Judge stored texts, and write a run folder whose tables are not merged yet.
+
+    Args:
+        files: the files, which may hold texts of several models.
+        source: the prompts to which the texts belong.
+        out: the folder; by default, one in runs/ named after prompts and files.
+        fail_on_error: largest share of a model's prompts that may lack a text.
+        command: the command line, for the record.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UserError: a file cannot be read, no text of a model fits the prompts, too many prompts have
+            no text, or the folder belongs to another run.
+    """
+    echo(f"reading the prompts of {source.system} ...")
+    prompts = source.load()
+    models = texts_by_model(files, prompts)
+    for own in models:
+        _check_enough(own, fail_on_error)
+    folder = out or _default_folder(source, models)
+    echo(f"{counted(len(prompts), 'prompt')} of {prompts.system}, results in {folder}")
+    names = [own.model for own in models]
+    run = Run.open(folder, prompts, Stored(), models=names, fail_on_error=fail_on_error)
+    call = Call(id=token_hex(6), command=command, models=names, started=now(), versions=versions())
+    with in_use(run):
+        for line in run.repair():
+            echo(line)
+        begun = [_begin(run, own, prompts) for own in models]
+        if not all(shard.done for shards in begun for shard in shards):
+            run.note(call)
+        for own, shards in zip(models, begun, strict=True):
+            _judge(own, shards, prompts)
+    return folder
+
+
+def _check_enough(own: ModelTexts, most: float) -> None:
+    lacking, prompts = len(own.matched.lacking), own.matched.prompts
+    if lacking > most * prompts:
+        raise UserError(
+            f"{lacking:,} of {counted(prompts, 'prompt')} have no text of {own.model} in "
+            f"{own.shown}, such as {own.matched.lacking[0]}; --fail-on-error allows a share of up "
+            f"to {most:g}. Use the same --limit and --seed as for the texts, or allow a larger "
+            "share"
+        )
+
+
+def _default_folder(source: PromptSource, models: Sequence[ModelTexts]) -> Path:
+    identity = [source.as_json(), [[own.model, dict(own.files)] for own in models]]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
+    return Path("runs") / f"stored-{source.system}-{digest}"
+
+
+_SHARD_PROMPTS = 2000
+"""Number of prompts of a shard, which takes about a second."""
+
+
+def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
+    """Record a model, whose identity is that of its texts; return its shards."""
+    spec, matched = Stored(), own.matched
+    judged = {id_: _record(texts[0]) for id_, texts in matched.outputs.items()}
+    identity = hashlib.sha256(json.dumps(sorted(judged.items())).encode()).hexdigest()
+    modules = (*spec.modules(), *sorted(prompts.parser_modules()))
+    shards = cut_by(
+        [code_version(modules), spec.name, spec.identity(), own.model],
+        prompts,
+        run.shard_folder(own.model),
+        size=_SHARD_PROMPTS,
+        read=lambda prompt: judged.get(prompt.id, ()),
+    )
+    run.begin(
+        ModelRecord(
+            name=own.model,
+            source={"kind": "stored texts"},
+            identity=identity,
+            architecture="",
+            parameters=0,
+            vocabulary=0,
+            dtype="",
+            quantization=None,
+            device="",
+            attn_implementation="",
+            chat={},
+            texts=texts_record(
+                StoredTexts(own.shown, matched.texts, matched.draws, _problems(own))
+            ),
+            tables={name: column_types(schema) for name, schema in spec.filled().items()},
+            origin={"files": dict(own.files)},
+            data_hash=run.record.run.data_hash,
+            shards=[shard.id for shard in shards],
+            shard_prompts=_SHARD_PROMPTS,
+        )
+    )
+    return shards
+
+
+def _problems(own: ModelTexts) -> tuple[str, ...]:
+    """What a reader must know about the texts: which do not fit, and which do not count."""
+    lines, draws = own.matched.problems(), own.matched.draws
+    if draws > 1:
+        lines.append(f"up to {draws:,} texts are on one prompt, of which the first is judged")
+    return tuple(lines)
+
+
+def _record(output: Output) -> list[str]:
+    """What is judged of a text, for hashing."""
+    return [output.answer, output.finished, output.error]
+
+
+def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None:
+    """Write the shards that are not there yet."""
+    for shard in [shard for shard in shards if not shard.done]:
+        start = time.monotonic()
+        rows = [_row(own, prompt) for prompt in prompts[shard.start : shard.end]]
+        failures = {row["prompt_id"]: row["error"] for row in rows if row["error"]}
+        attempt = Attempt({"completions": rows}, len(rows), failures)
+        seconds = time.monotonic() - start
+        write(shard, Stored().filled(), attempt, seconds=seconds)
+
+
+def _row(own: ModelTexts, prompt: Prompt) -> Row:
+    """A prompt's row in the table `completions`."""
+    key: Row = {"model": own.model, "prompt_id": prompt.id}
+    found = own.matched.outputs.get(prompt.id)
+    error = found[0].error if found else f"no text in {own.shown}"
+    if not found or error:
+        return {**key, "answer": "", "correct": None, "error": error}
+    judgement = prompt.answer.judge(found[0].answer)
+    return {
+        **key,
+        "completion": found[0].answer,
+        "finished": found[0].finished,
+        "outcome": judgement.outcome,
+        "answer": judgement.answer,
+        "correct": judgement.correct,
+        "error": "",
+    }

@@ -1,0 +1,1 @@
+"""Texts that other tools stored: logs and samples with models' answers and thoughts."""

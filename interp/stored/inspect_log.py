@@ -1,0 +1,165 @@
+"""Logs of Inspect: one JSON object, or a zip file (.eval) with an object for each sample.
+
+Source: https://inspect.aisi.org.uk/eval-logs.html, version 2. Epochs are draws.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from pydantic import Field, JsonValue
+
+from interp.errors import UserError, one_line
+from interp.prompts.files import read_json
+from interp.stored.lines import Content, Stored, checked, parts_of
+from interp.stored.output import Output, ending
+
+MOST_OF_ONE = 2**26
+"""Largest number of bytes of an unpacked sample, since a small file can unpack to any size."""
+
+MOST_UNPACKED = 2**32
+"""Largest number of bytes of all unpacked samples."""
+
+_ZSTANDARD = 93
+"""The number of this compression in zip files, which Python reads from version 3.14 on."""
+
+
+class _Message(Stored):
+    role: str = ""
+    content: Content = None
+
+
+class _Choice(Stored):
+    message: _Message
+    stop_reason: str | None = None
+
+
+class _Said(Stored):
+    model: str | None = None
+    choices: tuple[_Choice, ...] = Field(default=(), strict=False)
+    completion: str | None = None
+
+
+class _Sample(Stored):
+    id: str | int
+    epoch: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    input: str | list[_Message]
+    output: _Said = _Said()
+    error: JsonValue = None
+
+
+class _Task(Stored):
+    model: str | None = None
+
+
+class _Header(Stored):
+    eval: _Task
+
+
+class _Log(_Header):
+    samples: list[JsonValue] | None = None
+
+
+def is_log(document: object) -> bool:
+    """Whether a JSON document is a log of Inspect."""
+    return isinstance(document, Mapping) and document.keys() >= {"eval", "version"}
+
+
+def outputs_of_log(name: str, document: object) -> Iterator[Output]:
+    """The texts of a log in JSON.
+
+    Raises:
+        UserError: the log is damaged, or was read or written without its samples.
+    """
+    log = checked(name, _Log, document)
+    if log.samples is None:
+        raise UserError(f"{name} holds no samples; expected a log that was written with them")
+    for number, sample in enumerate(log.samples, start=1):
+        yield _output(f"{name}, sample {number}", sample, log.eval.model)
+
+
+def outputs_of_archive(file: Path) -> Iterator[Output]:
+    """The texts of a log in the format .eval.
+
+    Raises:
+        UserError: the file is no such log, is damaged, unpacks to more than the largest size, or
+            is compressed in a way that this Python cannot read.
+    """
+    try:
+        with ZipFile(file) as archive:
+            members = {member.filename: member for member in archive.infolist()}
+            start = next((n for n in ("header.json", "_journal/start.json") if n in members), None)
+            if start is None:
+                raise UserError(
+                    f"{file.name} is a zip file without header.json; expected a log of Inspect"
+                )
+            size = sum(member.file_size for member in members.values())
+            if size > MOST_UNPACKED:
+                raise UserError(
+                    f"{file.name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}"
+                )
+            header = checked(file.name, _Header, _member(file.name, archive, members[start]))
+            own = [n for n in members if n.startswith("samples/") and n.endswith(".json")]
+            for name in own:
+                sample = _member(file.name, archive, members[name])
+                yield _output(f"{file.name}, {one_line(name, 80)}", sample, header.eval.model)
+    except (BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise UserError(f"{file.name} is damaged: {one_line(str(error), 160)}") from error
+
+
+def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
+    where = f"{file}, {one_line(member.filename, 80)}"
+    if member.compress_type == _ZSTANDARD:
+        with suppress(ImportError):
+            import_module("zipfile_zstd")  # which Inspect requires; it teaches zipfile
+    try:
+        with archive.open(member) as stream:
+            content = stream.read(MOST_OF_ONE + 1)
+    except (NotImplementedError, RuntimeError) as error:  # also of a member with a password
+        raise UserError(
+            f"{where} cannot be unpacked ({one_line(str(error), 120)}); install inspect_ai, or "
+            "convert the log: inspect log convert --to json"
+        ) from error
+    if len(content) > MOST_OF_ONE:
+        raise UserError(f"{where} unpacks to more than {MOST_OF_ONE:,} bytes")
+    try:
+        return read_json(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where} is not JSON: {one_line(str(error), 160)}") from error
+
+
+def _output(where: str, record: object, model: str | None) -> Output:
+    sample = checked(where, _Sample, record)
+    said = sample.output
+    text, thought = said.completion or "", None
+    if said.choices:
+        text, thought = parts_of(said.choices[0].message.content)
+    failed = "" if sample.error is None else f"the sample failed: {_reason(sample.error)}"
+    return Output(
+        where,
+        text,
+        prompt_id=str(sample.id),
+        prompt=_asked(sample.input),
+        model=said.model or model,
+        draw=sample.epoch - 1,
+        thought=thought,
+        finished=ending(said.choices[0].stop_reason if said.choices else None),
+        error=failed,
+    )
+
+
+def _reason(error: JsonValue) -> str:
+    message = error.get("message") if isinstance(error, dict) else error
+    return one_line(str(message), 200)
+
+
+def _asked(given: str | list[_Message]) -> str | None:
+    """The last message of the user."""
+    if isinstance(given, str):
+        return given
+    asked = [parts_of(one.content)[0] for one in given if one.role == "user"]
+    return asked[-1] if asked else None

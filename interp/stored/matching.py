@@ -1,0 +1,153 @@
+"""Find the prompts of stored texts, by id and by text.
+
+What a file names by an id must also have the text of the prompt with this id, if the file holds
+texts; what it does not name is found by its text, if only one prompt has it. A text that is all
+that a model read, such as a rendered chat template, holds the prompt's text, near its end.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from interp.console import counted
+from interp.errors import one_line, shortened
+from interp.prompts.prompt import Prompt
+from interp.stored.output import Output
+
+NAMED = 3
+"""Number of texts or prompts that a message names."""
+
+_SEARCHED = 64
+"""Number of texts for which every prompt is searched within what the model read, which takes long.
+The rest is found by what these have after the prompt's own text."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The texts of one model, by prompt, and what did not fit."""
+
+    outputs: Mapping[str, tuple[Output, ...]]
+    """The texts by the id of their prompt, in the order of their draws."""
+    texts: int
+    """Number of texts in the file."""
+    prompts: int
+    """Number of prompts."""
+    strange: tuple[str, ...] = ()
+    """Texts whose id and text are those of no prompt, each with its place."""
+    differing: tuple[str, ...] = ()
+    """Texts whose id is that of a prompt with another text."""
+    unclear: tuple[str, ...] = ()
+    """Texts without an id, whose text is that of several prompts."""
+    lacking: tuple[str, ...] = ()
+    """Ids of the prompts without a text."""
+
+    @property
+    def draws(self) -> int:
+        """The largest number of texts on one prompt."""
+        return max(map(len, self.outputs.values()), default=0)
+
+    def problems(self) -> list[str]:
+        """A part of a sentence about each kind of text or prompt that did not fit."""
+        found = {
+            "match no prompt by id or text": self.strange,
+            "have the id of a prompt with another text": self.differing,
+            "have no id, and a text that several prompts have": self.unclear,
+        }
+        lines = [
+            f"{len(own):,} of {counted(self.texts, 'text')} {what}, such as {_some(own)}"
+            for what, own in found.items()
+            if own
+        ]
+        if self.lacking:
+            lines.append(
+                f"{len(self.lacking):,} of {counted(self.prompts, 'prompt')} have no text, such as "
+                f"{_some(self.lacking)}"
+            )
+        return lines
+
+
+def _some(named: Sequence[str]) -> str:
+    return ", ".join(shortened(one_line(own), 80) for own in named[:NAMED])
+
+
+@dataclass
+class Matcher:
+    """Prompts, to be found by id and text."""
+
+    prompts: Sequence[Prompt]
+    _texts: dict[str, str] = field(default_factory=dict)
+    """The text of each prompt, by id."""
+    _ids: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The ids of the prompts with a text, without white space around it."""
+    _ends: dict[str, None] = field(default_factory=lambda: {"": None})
+    """What followed the prompt's text in what models read."""
+    _searched: int = 0
+
+    def __post_init__(self) -> None:
+        for prompt in self.prompts:
+            self._texts[prompt.id] = prompt.text.strip()
+            self._ids[prompt.text.strip()].append(prompt.id)
+        self._lengths = sorted({len(text) for text in self._ids if text}, reverse=True)
+
+    def match(self, outputs: Iterable[Output]) -> Matched:
+        """The texts of one model by prompt; a draw that is there again counts as another draw."""
+        found: dict[str, list[Output]] = {}
+        wrong: dict[str, list[str]] = {"strange": [], "differing": [], "unclear": []}
+        texts = 0
+        for own in outputs:
+            texts += 1
+            ids, kind = self._prompts_of(own)
+            if kind:
+                named = f" (id {own.prompt_id!r})" if own.prompt_id is not None else ""
+                wrong[kind].append(f"{own.where}{named}")
+            else:
+                found.setdefault(ids, []).append(own)
+        whole = {id_: tuple(sorted(own, key=_order)) for id_, own in found.items()}
+        return Matched(
+            whole,
+            texts,
+            len(self._texts),
+            lacking=tuple(id_ for id_ in self._texts if id_ not in whole),
+            **{kind: tuple(lines) for kind, lines in wrong.items()},
+        )
+
+    def _prompts_of(self, own: Output) -> tuple[str, str]:
+        """The id of a text's prompt, or why it has none."""
+        text, named = own.prompt, own.prompt_id
+        if named in self._texts and named is not None:
+            same = text is None or (
+                self._texts[named] in text if own.rendered else self._texts[named] == text.strip()
+            )
+            return (named, "") if same else ("", "differing")
+        if text is None and named is not None:  # some name prompts by their text
+            text = named
+        if text is None:
+            return "", "strange"
+        ids = self._within(text) if own.rendered else self._ids.get(text.strip(), [])
+        return (ids[0], "") if len(ids) == 1 else ("", "unclear" if ids else "strange")
+
+    def _within(self, read: str) -> Sequence[str]:
+        """The ids of the prompts whose text is the last one in what a model read."""
+        for end in self._ends:
+            if read.endswith(end) and (ids := self._at_end(read.removesuffix(end))):
+                return ids
+        if self._searched >= _SEARCHED:
+            return ()
+        self._searched += 1
+        places = {text: read.rfind(text) + len(text) for text in self._ids if text and text in read}
+        if not places:
+            return ()
+        text = max(places, key=lambda one: (places[one], len(one)))
+        self._ends[read[places[text] :]] = None
+        return self._ids[text]
+
+    def _at_end(self, read: str) -> Sequence[str]:
+        """The ids of the prompts with the longest text at the end of another."""
+        read = read.rstrip()
+        ends = (read[len(read) - length :] for length in self._lengths if length <= len(read))
+        return next((self._ids[end] for end in ends if end in self._ids), ())
+
+
+def _order(output: Output) -> tuple[bool, int]:
+    """Texts that were written come before requests that failed, which may have been repeated."""
+    return bool(output.error), output.draw

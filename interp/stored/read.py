@@ -1,0 +1,156 @@
+"""Read the texts that other tools stored, whatever the file is called.
+
+| format | recognized by |
+|---|---|
+| batch output of OpenAI-like servers, also vLLM's | lines with custom_id and response |
+| chat completions | lines with choices |
+| vLLM's RequestOutput | lines with outputs |
+| samples of lm-evaluation-harness | lines with doc and resps |
+| logs of Inspect | JSON with eval and samples, or a zip file with header.json |
+| tables | all else: CSV, TSV, JSONL, JSON or Parquet with a column answer or thought |
+
+Files are not trusted: whatever they contain, the result is texts or a `UserError`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zipfile import is_zipfile
+
+from interp.errors import UserError, one_line, shortened
+from interp.files import check_fits, reading
+from interp.prompts.files import read_json
+from interp.stored.inspect_log import is_log, outputs_of_archive, outputs_of_log
+from interp.stored.lines import KINDS
+from interp.stored.output import Output
+from interp.stored.table import outputs_of_table
+
+LONGEST_LINE = 2**26
+"""Largest number of bytes of a line, which holds the texts on one prompt."""
+
+_PARQUET = b"PAR1"
+
+
+def read_outputs(file: Path) -> list[Output]:
+    """The texts in a file, in its order.
+
+    Raises:
+        UserError: the file cannot be read, is of no known format, is damaged, or holds no text.
+    """
+    if not file.is_file():
+        raise UserError(
+            f"no file at {shortened(str(file))!r}; expected texts that another tool stored, such "
+            "as vLLM's batch output, an Inspect log, samples of lm-eval or a table"
+        )
+    check_fits(file)
+    found = list(_outputs(file))
+    if not found:
+        raise UserError(f"{file} holds no texts; expected at least one")
+    return found
+
+
+def _outputs(file: Path) -> Iterator[Output]:
+    with reading(file), file.open("rb") as stream:
+        start = stream.read(len(_PARQUET))
+    if is_zipfile(file) and file.suffix.lower() not in (".xlsx", ".xlsm"):
+        return outputs_of_archive(file)
+    if start == _PARQUET:
+        return outputs_of_table(file)
+    first = _first_line(file)
+    if first[:1] not in (b"{", b"["):
+        return outputs_of_table(file)
+    return _of_json(file, first)
+
+
+def _first_line(file: Path) -> bytes:
+    """The first line with text, stripped."""
+    with reading(file), file.open("rb") as stream:
+        for line in iter(lambda: stream.readline(LONGEST_LINE + 1), b""):
+            if stripped := line.removeprefix(b"\xef\xbb\xbf").strip():
+                return stripped
+    raise UserError(f"{file} is empty; expected texts that another tool stored")
+
+
+def _of_json(file: Path, first: bytes) -> Iterator[Output]:
+    """The texts of a JSON document, or of lines that are documents."""
+    try:
+        document = _parsed(first)
+    except ValueError:  # a document of several lines
+        return _of_document(file, _whole(file))
+    if isinstance(document, list) or is_log(document):
+        return _of_document(file, _whole(file))
+    if _kind(document) is None:
+        return outputs_of_table(file)
+    return _of_records(_lines(file))
+
+
+def _of_document(file: Path, document: object) -> Iterator[Output]:
+    if is_log(document):
+        return outputs_of_log(file.name, document)
+    if isinstance(document, Mapping) and _kind(document) is not None:
+        return _of_records(iter([(file.name, document)]))
+    if isinstance(document, list) and document and _kind(document[0]) is not None:
+        return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(document, 1))
+    return outputs_of_table(file)
+
+
+def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
+    for where, record in records:
+        read = _kind(record)
+        if read is None:
+            raise UserError(
+                f"{where} is of no known format; expected an object with {', or '.join(KINDS)}"
+            )
+        yield from read(where, record)
+
+
+def _kind(record: object) -> Callable[[str, Any], Iterator[Output]] | None:
+    """The function that reads a record, by the keys that it has."""
+    if not isinstance(record, Mapping):
+        return None
+    return next((own for keys, own in KINDS.items() if record.keys() >= set(keys.split())), None)
+
+
+def _whole(file: Path) -> object:
+    with reading(file):
+        content = file.read_bytes()
+    try:
+        return _parsed(content)
+    except ValueError as error:
+        raise _no_json(file.name, error) from error
+
+
+def _lines(file: Path) -> Iterator[tuple[str, object]]:
+    with reading(file), file.open("rb") as stream:
+        number = 0
+        for line in iter(lambda: stream.readline(LONGEST_LINE + 1), b""):
+            number += 1
+            where = f"{file.name}, line {number}"
+            if len(line) > LONGEST_LINE:
+                raise UserError(f"{where} has more than {LONGEST_LINE:,} bytes; shorten it")
+            if not line.strip():
+                continue
+            try:
+                yield where, _parsed(line)
+            except ValueError as error:
+                raise _no_json(where, error) from error
+
+
+def _parsed(content: bytes) -> object:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON in UTF-8, or is nested too deeply.
+    """
+    try:
+        return read_json(content.decode("utf-8-sig"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _no_json(where: str, error: ValueError) -> UserError:
+    reason = "it is not in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+    return UserError(
+        f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
+        "stopped may have written half a line"
+    )

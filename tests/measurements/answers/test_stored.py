@@ -1,0 +1,215 @@
+"""Stored texts are judged without a model, and their runs are read like those of models."""
+
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import interp
+from interp.cli import main
+from interp.models.organisms import DEFAULT, organism_folder
+from interp.runs.folder import RunFolder
+from tests.support.stored import APART, WRITERS, lines
+
+PAIRS = 6
+OPTIONS = ["--limit", str(PAIRS)]
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    return interp.load_prompts(limit=PAIRS)
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """A run of `evaluate`."""
+    folder = tmp_path_factory.mktemp("runs") / "evaluated"
+    interp.run(interp.measurement("evaluate"), models=[DEFAULT], limit=PAIRS, out=folder)
+    return folder
+
+
+def judged(folder):
+    table = RunFolder.read(folder).table("completions").set_index("prompt_id")
+    return table[["answer", "correct"]]
+
+
+def texts_of(prompts):
+    """A right answer to every second prompt, after a thought, and a wrong one to the others."""
+    for number, prompt in enumerate(prompts):
+        others = [o.name for o in prompt.answer.options if o.name != prompt.answer.gold]
+        yield prompt, others[0] if number % 2 else prompt.answer.gold
+
+
+def test_answers_from_an_inspect_log_are_those_of_evaluate(evaluated, tmp_path, capsys):
+    logs, folder = tmp_path / "logs", tmp_path / "stored"
+    assert main(["export", "inspect-log", "--answers", str(evaluated), "--out", str(logs)]) == 0
+    (log,) = logs.iterdir()
+    assert main(["evaluate", *OPTIONS, "--answers-from", str(log), "--out", str(folder)]) == 0
+    expected = RunFolder.read(evaluated).table("answers").set_index("prompt_id")
+    found = judged(folder)
+    assert found["answer"].to_dict() == expected["answer"].to_dict()
+    assert found["correct"].to_dict() == expected["correct"].to_dict()
+    accuracies = [pd.read_csv(one / "accuracy_table.csv") for one in (evaluated, folder)]
+    pd.testing.assert_frame_equal(*accuracies)
+    for words in (
+        ["report", str(folder)],
+        ["status", str(folder)],
+        ["validate", str(folder)],
+        ["compare", str(evaluated), str(folder)],
+        ["export", "inspect-log", "--answers", str(folder), "--out", str(tmp_path / "again")],
+    ):
+        assert main(words) == 0, words
+    (again,) = (tmp_path / "again").iterdir()
+    samples = [json.loads(file.read_text())["samples"] for file in (log, again)]
+    answers = [[one["scores"]["interp"]["answer"] for one in own] for own in samples]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.filterwarnings("default")
+def test_inspects_own_archive_is_read_like_its_json(evaluated, tmp_path):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    logs = tmp_path / "logs"
+    assert main(["export", "inspect-log", "--answers", str(evaluated), "--out", str(logs)]) == 0
+    (log,) = logs.iterdir()
+    archive = tmp_path / "log.eval"
+    write_eval_log(read_eval_log(str(log)), str(archive))
+    folders = [tmp_path / "json", tmp_path / "eval"]
+    for file, folder in zip((log, archive), folders, strict=True):
+        words = ["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]
+        assert main(words) == 0
+    pd.testing.assert_frame_equal(*map(judged, folders))
+
+
+@pytest.mark.filterwarnings("default")
+def test_answers_from_samples_of_lm_eval_are_those_of_evaluate(evaluated, tmp_path):
+    pytest.importorskip("lm_eval")
+    from lm_eval import simple_evaluate
+    from lm_eval.loggers import EvaluationTracker
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
+
+    task = tmp_path / "task"
+    assert main(["export", "lm-eval", *OPTIONS, "--out", str(task)]) == 0
+    found = simple_evaluate(
+        HFLM(pretrained=str(organism_folder(DEFAULT)), device="cpu", batch_size=4),
+        tasks=["interp_rulebreakers"],
+        task_manager=TaskManager(include_path=str(task), include_defaults=False),
+        apply_chat_template=True,
+    )
+    tracker = EvaluationTracker(output_path=str(tmp_path / "results"))
+    tracker.general_config_tracker.model_name_sanitized = "organism"
+    tracker.date_id = "2026"
+    tracker.save_results_samples("interp_rulebreakers", found["samples"]["interp_rulebreakers"])
+    (file,) = (tmp_path / "results").rglob("samples_*.jsonl")
+    folder = tmp_path / "stored"
+    words = ["evaluate", *OPTIONS, "--answers-from", f"shallow={file}", "--out", str(folder)]
+    assert main(words) == 0
+    expected = RunFolder.read(evaluated).table("answers").set_index("prompt_id")
+    assert judged(folder)["answer"].to_dict() == expected["answer"].to_dict()
+    assert RunFolder.read(folder).record.models == ["shallow"]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_each_format_gives_the_judgements_of_generate(name, prompts, tmp_path):
+    thought = "Let me think." if name in APART else None
+    texts = [(prompt, text, thought) for prompt, text in texts_of(prompts)]
+    file = WRITERS[name](tmp_path / name, texts)
+    folder = tmp_path / "out"
+    assert main(["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]) == 0
+    found = judged(folder)
+    for prompt, text, _ in texts:
+        judgement = prompt.answer.judge(text)
+        assert tuple(found.loc[prompt.id]) == (judgement.answer, judgement.correct)
+    assert found["correct"].mean() == 0.5
+    record = next(iter(RunFolder.read(folder).models().values()))
+    assert (record.texts.file, record.texts.draws, record.texts.problems) == (name, 1, [])
+
+
+def test_several_files_and_models_are_compared_in_one_run(prompts, tmp_path, capsys):
+    texts = list(texts_of(prompts))
+    rows = [{"prompt": p.id, "answer": p.answer.gold, "model": "right"} for p in prompts]
+    rows += [{"prompt": p.id, "answer": text, "model": "half"} for p, text in texts]
+    table = lines(tmp_path / "both.jsonl", rows)
+    requests = WRITERS["requests.jsonl"](tmp_path / "r", [(p, text, None) for p, text in texts])
+    folder = tmp_path / "out"
+    files = [str(table), f"vllm={requests}"]
+    words = ["evaluate", *OPTIONS, "--answers-from", *files, "--out", str(folder)]
+    assert main(words) == 0
+    shares = pd.read_csv(folder / "accuracy_table.csv").set_index("model")["paired_accuracy"]
+    assert shares.index.tolist() == ["right", "half", "vllm"]
+    assert shares["right"] == 1 and shares["half"] == shares["vllm"] == 0
+    history = len(RunFolder.read(folder).record.history)
+    assert main(words) == 0
+    assert len(RunFolder.read(folder).record.history) == history
+    assert main(["compare", str(folder), "--model", "right", "half"]) == 0
+    lines(table, [{**row, "answer": "No"} for row in rows])
+    assert main(words) == 2
+    assert "holds another model named right" in capsys.readouterr().err
+
+
+def test_what_does_not_fit_is_told_and_stands_first_on_the_page(prompts, tmp_path, capsys):
+    rows = [{"prompt": p.id, "text": p.text, "answer": p.answer.gold} for p in prompts]
+    rows[0]["text"] = "Another text <script>alert(1)</script>"
+    rows += [{"prompt": "<b>nobody's</b>", "text": "?", "answer": "Yes"}]
+    rows += [{**rows[1], "draw": 1}]
+    file = lines(tmp_path / "answers.jsonl", rows)
+    folder = tmp_path / "out"
+    words = ["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]
+    assert main(words) == 0
+    told = capsys.readouterr()
+    for part in (
+        "1 of 14 texts match no prompt by id or text",
+        "1 of 14 texts have the id of a prompt with another text",
+        "1 of 12 prompts have no text",
+    ):
+        assert part in told.err
+    (row,) = RunFolder.read(folder).table("completions").query("error != ''").to_dict("records")
+    assert row["prompt_id"] == prompts[0].id
+    assert main(["report", str(folder)]) == 0
+    page = (folder / "report.html").read_text()
+    assert page.index("match no prompt by id or text") < page.index("Answers in the texts")
+    assert "of which the first is judged" in page
+    assert "<b>nobody" not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "organism/llama-deep"], "got both --answers-from and --model"),
+        (["--dtype", "float32"], "got both --answers-from and --dtype"),
+        (["--answers", "whole"], "got both --answers-from and --answers"),
+        (["--executor", "local"], "got both --answers-from and --executor"),
+        (["--limit", "24"], "36 of 48 prompts have no text of"),
+        (["--system", "robustlr"], "none of the texts fits a prompt"),
+    ],
+)
+def test_what_does_not_go_with_texts_is_refused(words, message, prompts, tmp_path, capsys):
+    texts = [(prompt, text, None) for prompt, text in texts_of(prompts)]
+    file = WRITERS["chat.jsonl"](tmp_path / "a.jsonl", texts)
+    folder = tmp_path / "out"
+    own = ["evaluate", *OPTIONS, *words, "--answers-from", str(file), "--out", str(folder)]
+    assert main(own) == 2
+    assert message in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_one_name_for_texts_of_two_models_is_refused(prompts, tmp_path, capsys):
+    rows = [{"prompt": prompts[0].id, "answer": "Yes", "model": name} for name in "ab"]
+    file = lines(tmp_path / "a.jsonl", rows)
+    assert main(["evaluate", *OPTIONS, "--answers-from", f"own={file}"]) == 2
+    assert "texts of a, b; expected texts of one model" in capsys.readouterr().err
+
+
+def test_neither_torch_nor_transformers_is_loaded(prompts, tmp_path):
+    texts = [(prompt, text, None) for prompt, text in texts_of(prompts)]
+    file = WRITERS["batch.jsonl"](tmp_path / "a.jsonl", texts)
+    words = ["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(tmp_path / "out")]
+    code = (
+        f"import sys; from interp.cli import main; assert main({words!r}) == 0; "
+        "sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
