@@ -2,9 +2,9 @@
 
 Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
 (`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `steer`, `effects`,
-`generate`, `thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs any
-measurement or study that the command line offers; and `train`. A name is imported when it is first
-used, since torch takes seconds to import.
+`generate`, `thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs
+any measurement or study that the command line offers; and `train`. A name is imported when it is
+first used, since torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING

@@ -244,7 +244,8 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
     )
     order = pair_order(scored)
     found = _mean(order.assign(over=order["order"] - 0.5))
-    share = _share(order.rename(columns={"order": "credit"}), "unit") if len(order) else {}
+    credited = order.rename(columns={"order": "credit"})
+    share: Mapping[str, float] = dict(_share(credited, "unit")) if len(order) else {}
     return {
         "auroc": area.area,
         "auroc_low": area.low,

@@ -327,7 +327,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
         from interp.prompts.mixing import with_donors
         from interp.prompts.prompt_set import on_sides
 
-        prompts = prompts if self.sides is None else on_sides(prompts, self.sides)
+        prompts = prompts if self.sides is None else cast("Prompts", on_sides(prompts, self.sides))
         # Donors for the sentences of a thought are other thoughts of the model.
         own = self.segments and tuple(name for name in self.segments if not is_part(name))
         arranged = with_donors(prompts, count=self.donors, segments=own)
