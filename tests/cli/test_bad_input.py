@@ -239,10 +239,11 @@ def test_a_folder_of_a_different_run_keeps_what_it_has(capsys, tmp_path):
     other = ["attribute", "--limit", "2", "--seed", "1", *options]
     assert re.search(r"seed .*\b0\b", refused(other, capsys))
     assert re.search(
-        r"\b1\b.*--limit.*--out\b", refused(["attribute", "--limit", "1", *options], capsys)
+        r"\b4 prompts\b.*\b2; .*--limit.*--out\b",
+        refused(["attribute", "--limit", "1", *options], capsys),
     )
     assert re.search(
-        r"\brun: .*attribute.*evaluate.*--out\b",
+        r"\brun: .*measurement.*attribute.*--out\b",
         refused(["evaluate", "--limit", "2", *options], capsys),
     )
     assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
