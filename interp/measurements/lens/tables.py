@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from interp.statistics.clusters import cluster_mean
-from interp.statistics.proportions import proportions
-from interp.statistics.summaries import grouped
+from interp.statistics.proportions import difference_interval, proportions
+from interp.statistics.summaries import UPPER, grouped
 
 PLACE = ["model", "group", "method", "layer"]
 """The columns that name a row of `reading_table`."""
@@ -130,16 +129,13 @@ def reading_table(found: pd.DataFrame) -> pd.DataFrame:
             share = ends.get((*key, measure), {})
             row |= {name: share.get("share", np.nan)}
             row |= {f"{name}_{end}": share.get(end, np.nan) for end in ("low", "high")}
-        both = own["right_first"].astype(float) - own["embedding_first"].astype(float)
-        beyond = cluster_mean(
-            own.assign(beyond=both, weight=1.0), value="beyond", cluster="cluster", weight="weight"
-        )
+        difference, low, high = beyond(own)
         rows.append(
             {
                 **row,
-                "beyond": beyond.mean,
-                "beyond_low": beyond.low,
-                "beyond_high": beyond.high,
+                "beyond": difference,
+                "beyond_low": low,
+                "beyond_high": high,
                 "shuffled": own["shuffled_first"].mean(),
                 "chance": own["chance"].mean(),
                 "raw_accuracy": own["raw_first"].mean(),
@@ -147,6 +143,27 @@ def reading_table(found: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows, columns=TABLE)
+
+
+def beyond(readings: pd.DataFrame) -> tuple[float, float, float]:
+    """How much more often the right word comes first than in the embedding alone, and its interval.
+
+    NaN if nothing could be centred, and no interval with a single cluster.
+
+    Args:
+        readings: rows of `judged`.
+    """
+    known = readings.dropna(subset="right_first")
+    if known.empty:
+        return np.nan, np.nan, np.nan
+    own, alone = (
+        known.assign(hits=known[name].astype(float), trials=1.0)
+        .groupby("cluster")[["hits", "trials"]]
+        .sum()
+        for name in _HITS
+    )
+    difference = float((own["hits"].sum() - alone["hits"].sum()) / len(known))
+    return difference, *difference_interval(own, alone, paired=True, upper=UPPER)
 
 
 TABLE = [
