@@ -17,7 +17,7 @@ from interp.statistics.summaries import UPPER, grouped
 PLACE = ["model", "group", "method", "layer"]
 """The columns that name a row of `reading_table`."""
 
-COLUMNS = [*PLACE, "prompt_id", "words", "right", "scores", "embedding_scores", "rank"]
+COLUMNS = [*PLACE, "prompt_id", "words", "right", "scores", "from_embedding", "rank"]
 """The columns of lens_readings that `judged` reads."""
 
 _HITS = {"right_first": "accuracy", "embedding_first": "embedding"}
@@ -56,7 +56,7 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     words = rows["among"].iloc[0]
     right = rows["right"].map(words.index).to_numpy()
     codes = pd.factorize(rows["cluster"])[0]
-    raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "embedding_scores"))
+    raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "from_embedding"))
     found = rows[[*PLACE, "prompt_id", "cluster"]].assign(
         raw_first=_first(raw, right), chance=1 / len(words)
     )
@@ -191,7 +191,7 @@ def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
 
 def _of_words(place: dict[str, object], own: pd.DataFrame) -> Iterator[dict[str, object]]:
     words: Sequence[str] = own["words"].iloc[0]
-    scores, alone = (np.stack(own[name].tolist()) for name in ("scores", "embedding_scores"))
+    scores, alone = (np.stack(own[name].tolist()) for name in ("scores", "from_embedding"))
     first = scores.argmax(1)
     for number, word in enumerate(words):
         yield {
