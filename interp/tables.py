@@ -592,7 +592,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("method", TEXT, "the lens: `jacobian`, `own` or `logit`"),
         column("words", pa.list_(TEXT), "the words among which is read"),
         column("left_out", INTEGER, "words left out, as they share their first token", "words"),
-        column("right", TEXT, "the right word; null if there is none, or it is left out"),
+        column("right", TEXT, "the right word; null if none, or if it is left out"),
         column(
             "scores",
             pa.list_(pa.float32()),
@@ -601,16 +601,16 @@ SCHEMAS: dict[str, pa.Schema] = {
             sign="positive where the layer disposes the model to say the word",
         ),
         column(
-            "embedding_scores",
+            "from_embedding",
             pa.list_(pa.float32()),
-            "what the same lens reads from the token's embedding alone",
+            "what the lens reads from the token's embedding alone",
             "logits",
             sign="as `scores`",
         ),
         column("rank", INTEGER, "rank of the right word among the words", "rank, from 1"),
         _logits(
             "log_odds",
-            "log-odds of the right word against the others, if scores were logits",
+            "log-odds of the right word against the others",
             "positive where the right word outweighs all others together",
         ),
     ),

@@ -33,6 +33,7 @@ CALLS = [
     interp.effects,
     interp.generate,
     interp.activations,
+    interp.lens,
     probe_linear,
     probe_familiarity,
     probe_knowledge,

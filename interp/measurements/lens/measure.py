@@ -163,7 +163,7 @@ class _Reader:
                         "layer": layer,
                         "method": method,
                         "scores": read.tolist(),
-                        "embedding_scores": control.tolist(),
+                        "from_embedding": control.tolist(),
                         **_ranked(read, right),
                     }
                     for layer, read, control in zip(self._layers, own, alone, strict=True)

@@ -10,6 +10,7 @@ from interp.analysis.cautions import EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
 from interp.measurements.lens.tables import (
     COLUMNS,
+    beyond,
     judged,
     middle,
     reading_table,
@@ -18,9 +19,7 @@ from interp.measurements.lens.tables import (
 from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
-from interp.statistics.clusters import cluster_mean
 from interp.statistics.proportions import proportions
-from interp.statistics.summaries import LEVEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -154,15 +153,13 @@ class LensReadings(Result):
         if self._has_own_words:
             return
         found = self._in_middle
-        own, alone = (found[f"{name}_first"].astype(float) for name in ("right", "embedding"))
-        trials = found.assign(own=own, alone=alone, beyond=own - alone, weight=1.0)
-        for model, of_model in trials.groupby("model", sort=False):
+        for model, of_model in found.groupby("model", sort=False):
             named: dict[str, float] = {}
             for (group, method), rows in of_model.groupby(["group", "method"], sort=False):
-                beyond = cluster_mean(rows, value="beyond", cluster="cluster", weight="weight")
-                if beyond.mean <= 0 or beyond.p > 1 - LEVEL:
-                    numbers = f"{rows['own'].mean():.2f} against {rows['alone'].mean():.2f}"
-                    named[f"{method} at {group} ({numbers})"] = beyond.mean
+                difference, low, _ = beyond(rows)
+                if low <= 0:
+                    own, alone = (float(rows[f"{n}_first"].mean()) for n in ("right", "embedding"))
+                    named[f"{method} at {group} ({own:.2f} against {alone:.2f})"] = difference
             if named:
                 text = (
                     "in the middle layers, the right word comes first no more often than in what "

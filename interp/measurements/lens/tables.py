@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from interp.statistics.clusters import cluster_mean
-from interp.statistics.proportions import proportions
-from interp.statistics.summaries import grouped
+from interp.statistics.proportions import difference_interval, proportions
+from interp.statistics.summaries import UPPER, grouped
 
 PLACE = ["model", "group", "method", "layer"]
 """The columns that name a row of `reading_table`."""
 
-COLUMNS = [*PLACE, "prompt_id", "words", "right", "scores", "embedding_scores", "rank"]
+COLUMNS = [*PLACE, "prompt_id", "words", "right", "scores", "from_embedding", "rank"]
 """The columns of lens_readings that `judged` reads."""
 
 _HITS = {"right_first": "accuracy", "embedding_first": "embedding"}
@@ -57,7 +56,7 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     words = rows["among"].iloc[0]
     right = rows["right"].map(words.index).to_numpy()
     codes = pd.factorize(rows["cluster"])[0]
-    raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "embedding_scores"))
+    raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "from_embedding"))
     found = rows[[*PLACE, "prompt_id", "cluster"]].assign(
         raw_first=_first(raw, right), chance=1 / len(words)
     )
@@ -130,16 +129,13 @@ def reading_table(found: pd.DataFrame) -> pd.DataFrame:
             share = ends.get((*key, measure), {})
             row |= {name: share.get("share", np.nan)}
             row |= {f"{name}_{end}": share.get(end, np.nan) for end in ("low", "high")}
-        both = own["right_first"].astype(float) - own["embedding_first"].astype(float)
-        beyond = cluster_mean(
-            own.assign(beyond=both, weight=1.0), value="beyond", cluster="cluster", weight="weight"
-        )
+        difference, low, high = beyond(own)
         rows.append(
             {
                 **row,
-                "beyond": beyond.mean,
-                "beyond_low": beyond.low,
-                "beyond_high": beyond.high,
+                "beyond": difference,
+                "beyond_low": low,
+                "beyond_high": high,
                 "shuffled": own["shuffled_first"].mean(),
                 "chance": own["chance"].mean(),
                 "raw_accuracy": own["raw_first"].mean(),
@@ -147,6 +143,27 @@ def reading_table(found: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows, columns=TABLE)
+
+
+def beyond(readings: pd.DataFrame) -> tuple[float, float, float]:
+    """How much more often the right word comes first than in the embedding alone, and its interval.
+
+    NaN if nothing could be centred, and no interval with a single cluster.
+
+    Args:
+        readings: rows of `judged`.
+    """
+    known = readings.dropna(subset="right_first")
+    if known.empty:
+        return np.nan, np.nan, np.nan
+    own, alone = (
+        known.assign(hits=known[name].astype(float), trials=1.0)
+        .groupby("cluster")[["hits", "trials"]]
+        .sum()
+        for name in _HITS
+    )
+    difference = float((own["hits"].sum() - alone["hits"].sum()) / len(known))
+    return difference, *difference_interval(own, alone, paired=True, upper=UPPER)
 
 
 TABLE = [
@@ -174,7 +191,7 @@ def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
 
 def _of_words(place: dict[str, object], own: pd.DataFrame) -> Iterator[dict[str, object]]:
     words: Sequence[str] = own["words"].iloc[0]
-    scores, alone = (np.stack(own[name].tolist()) for name in ("scores", "embedding_scores"))
+    scores, alone = (np.stack(own[name].tolist()) for name in ("scores", "from_embedding"))
     first = scores.argmax(1)
     for number, word in enumerate(words):
         yield {

@@ -77,7 +77,7 @@ def test_scores_are_rows_times_streams_by_hand(kind):
         alone = torch.einsum("lwd,d->lw", fitted, streams[0]) / scale
         for method, numbers in expected.items():
             assert np.allclose(scores_of(readings, one, method), numbers, atol=1e-4)
-        control = scores_of(readings, one, "jacobian", "embedding_scores")
+        control = scores_of(readings, one, "jacobian", "from_embedding")
         assert np.allclose(control, alone, atol=1e-4)
 
 
@@ -97,7 +97,7 @@ def test_batches_do_not_matter():
     model = tiny_model("llama")
     options = {"words": WORDS, "roles": ("city", "last"), "methods": ("jacobian", "own")}
     together, alone = (read(model, batch_tokens=n, **options) for n in (None, 1))
-    for column in ("scores", "embedding_scores"):
+    for column in ("scores", "from_embedding"):
         assert np.allclose(np.stack(together[column]), np.stack(alone[column]), atol=1e-4)
 
 

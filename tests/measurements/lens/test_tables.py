@@ -24,7 +24,7 @@ def readings(scores, right, *, embedding=None, words=WORDS, **others):
             "words": [list(words)] * len(scores),
             "right": [None if own is None else words[own] for own in right],
             "scores": [*np.asarray(scores, dtype=float)],
-            "embedding_scores": [*np.asarray(alone, dtype=float)],
+            "from_embedding": [*np.asarray(alone, dtype=float)],
         }
     )
     return frame.assign(**others)
