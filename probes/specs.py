@@ -1,6 +1,6 @@
 """The specs of the probes: familiarity with facts, knowledge of facts, and residual streams."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import Field
 
