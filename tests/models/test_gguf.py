@@ -338,7 +338,7 @@ def array(kind, count, rest=b""):
         (header(ARCH, tensors=[(b"a", (33,), Q8_0, 0)]), r"\(33,\).*\b32\b"),
         (header(ARCH, tensors=[(b"a", (1,) * 5, F32, 0)]), "axes"),
         (header(ARCH, tensors=[(b"a", (1,), 999, 0)]), "999"),
-        (header(ARCH, tensors=[(b"a", (1,), F32, 0)] * 2), r"\ba\b.*: \w+ [^;]*\ba\b"),
+        (header(ARCH, tensors=[(b"a", (1,), F32, 0)] * 2), r"header .*\ba\b"),
         (header(ARCH, tensors=[(b"a", (1,), F32, 7)]) + bytes(99), r"\b7 bytes.*\b32\b"),
         (
             header(ARCH, tensors=[(b"a", (9,), F32, 0), (b"b", (1,), F32, 32)]) + bytes(99),

@@ -75,7 +75,7 @@ def test_a_marked_text_and_its_factors_need_text(column):
     table = TEXTED.copy()
     table.loc[1, column] = None
     (fault,) = faults(table)
-    assert fault.startswith(rf"\brow 2: {column} ")
+    assert fault.startswith(f"row 2: {column} ")
 
 
 def test_a_column_that_only_one_file_of_a_folder_has_is_not_dropped(tmp_path):
