@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions import MOST_OUTSIDE, OUTSIDE_OPTIONS, UNTESTED, Caution
-from interp.api import attribute, evaluate
+from interp.api import attribute, evaluate, lens
 from interp.errors import UserError, shortened
 from interp.measurements.attribution.segments import token_shares
 from interp.models.model import Model
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 METHODS = ("input_gradient", "attention")
 """Attribution methods whose scores shade the prompt; the first is on the first screen."""
+
+_LENSES = {"own": "the prompt's own Jacobian", "logit": "the logit lens"}
+
+_READ = """The score of the first option minus that of the second at the last token of each segment,
+and at the token at which the answer is read (last). A word that can be read need not be used."""
 
 _SHADED = "Each token is shaded by its share of the sum of absolute scores."
 
@@ -102,12 +107,14 @@ def scanned(model: Model, text: str, options: Sequence[str]) -> Report:
     compared = f"log-odds of {first} against {second}"
     effects = _effects(probabilities, read.table("changed_options"), (first, second))
     shaded, *others = [_shaded(explained, method) for method in METHODS]
+    read_by_layer = lens(model, prompts, roles=("last", *segments), methods=("own", "logit"))
     note = f"The {compared} after the prompt, minus those after the prompt without the segment."
     return Report(
         "One prompt",
         text,
         (
             Section("Another attribution", items=tuple(others)),
+            _layers(read_by_layer.table("lens_readings"), (first, second)),
             Section("Numbers", items=(TableItem("effects", "Effects of segments", effects, note),)),
         ),
         {"model": dict(model.source), "prompt": text, "options": list(options)},
@@ -141,6 +148,31 @@ def _effects(
     return found.assign(log_odds=whole, effect=whole - found["log_odds_without"])
 
 
+def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
+    """What each layer disposes the model to say, at the last token of each segment."""
+    first, second = compared
+    words = readings["words"].iloc[0]
+    at = [list(words).index(name) for name in compared if name in words]
+    if len(at) < 2:
+        return Section("What layers read", f"{first} and {second} begin with the same token.")
+    of = [np.asarray(scores)[at] for scores in readings["scores"]]
+    table = readings[["group", "token", "layer", "method"]].assign(
+        difference=[float(one - other) for one, other in of], prompts=1
+    )
+    figures = [
+        FigureItem(
+            f"lens_{method}",
+            f"{first} against {second}, as {_LENSES[method]} reads each layer",
+            partial(_curves, table[table["method"] == method]),
+            _READ,
+        )
+        for method in table["method"].unique()
+    ]
+    note = "Layer -1 is the stream before the first layer, the embeddings."
+    whole = TableItem("lens", "Readings", table.drop(columns="prompts"), note, [], folded=True)
+    return Section("What layers dispose the model to say", items=(*figures, whole))
+
+
 def _shaded(explained: "Attributions", method: str) -> PictureItem:
     """The prompt, with each token shaded by its share of a method's score."""
     shares = token_shares(explained.table("token_scores"), explained.table("tokens"))
@@ -167,6 +199,14 @@ def _cautions(model: str, probabilities: pd.DataFrame, token: str) -> Iterator[C
         text = " ".join(_OUTSIDE.split()).format(options=options, total=total, token=token)
         yield Caution(OUTSIDE_OPTIONS, model, text, numbers={"probability": total})
     yield Caution(UNTESTED, "", " ".join(_ALONE.split()))
+
+
+def _curves(table: pd.DataFrame) -> "Axes":
+    from interp.report.figures.lines import lines
+
+    ax = lines(table, x="layer", y="difference", hue="group", n="prompts")
+    ax.set_ylabel("difference of the scores, in logits")
+    return ax
 
 
 def _bars(effects: pd.DataFrame) -> "Axes":

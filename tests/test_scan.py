@@ -72,6 +72,15 @@ def test_effects_are_those_of_plain_passes(model):
     np.testing.assert_allclose(effects["effect"], expected, atol=1e-5)
 
 
+def test_the_last_layer_reads_the_answer(model):
+    report = scanned(model, PROMPT, ["Yes", "No"])
+    (table,) = (item.frame for item in report.items if item.name == "lens")
+    (effects,) = (item.frame for item in report.sections[-1].items)
+    last = table[(table["group"] == "last") & (table["layer"] == table["layer"].max())]
+    assert set(last["method"]) == {"own", "logit"}
+    np.testing.assert_allclose(last["difference"], effects["log_odds"].iloc[0], atol=1e-4)
+
+
 def test_the_page_says_first_that_nothing_is_tested(model):
     glance = scanned(model, PROMPT, ["Yes", "No"]).glance
     assert [caution.kind for caution in glance.cautions] == ["not tested"]

@@ -74,5 +74,6 @@ def run(arguments: argparse.Namespace) -> None:
     print_cautions(own.said for own in report.glance.cautions)
     for item in report.items:
         if isinstance(item, TableItem):
-            print_table(item.frame, title=item.title)
+            for title, table in item.shown:
+                print_table(table, title=title)
     print_sentences([*report.glance.sentences, f"written to {page}"])
