@@ -173,6 +173,8 @@ def test_studies_ask_with_them_or_refuse_them():
         assert "instruction" in stage.prompts[0].segments
     with pytest.raises(UserError, match=r"'string-game/\d+/no'.*instruction"):
         RuleBenchStudy().stages(source)
+    with pytest.raises(UserError, match="after demonstrations of its own"):
+        RuleBenchStudy().stages(PromptSource(limit=2, shots=1))
 
 
 def test_a_studys_facts_are_asked_alone():

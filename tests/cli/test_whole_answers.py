@@ -33,6 +33,48 @@ def pairs(tmp_path_factory):
     return file
 
 
+@pytest.fixture(scope="module")
+def threes(pairs):
+    """Groups of three sides with three options, of which two begin alike."""
+    frame = pd.read_csv(pairs)
+    texas = frame[frame["side"] == "york"].assign(side="texas", gold="Texas")
+    texas["premise1"] = texas["premise1"].str.replace("lives in .*", "lives in Dallas.", regex=True)
+    frame = pd.concat([frame, texas]).assign(options="New York|New Jersey|Texas")
+    file = pairs.parent / "threes.csv"
+    frame.sort_values("pair", kind="stable").to_csv(file, index=False)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("command", "table"),
+    [
+        (["effects", "--donors", "1"], "segment_effects"),
+        (["patch", "--layers", "0"], "pairs"),
+        (["edges", "--methods", "gradient"], "pairs"),
+        (["circuits"], "pairs"),
+        (["probe", "linear"], "answers"),
+    ],
+)
+def test_two_of_three_sides_are_compared(threes, tmp_path, capsys, command, table):
+    own = [*command, "--model", LLAMA, "--data", str(threes), "--device", "cpu"]
+    folder = tmp_path / "run"
+    assert main([*own, "--sides", "texas", "york", "--out", str(folder)]) == 0
+    run = RunFolder.read(folder)
+    assert set(run.table("prompts")["side"]) == {"texas", "york"}
+    found = run.table(table)
+    assert len(found) and found.get("error", pd.Series([""])).fillna("").eq("").all()
+    if table == "segment_effects":  # each side is the other's donor
+        assert (found["donor_kind"] == "counterpart").any()
+    if table == "pairs":
+        assert set(found["clean_prompt_id"].str.rpartition("/")[2]) == {"texas"}
+    capsys.readouterr()
+    if command[0] != "effects":
+        assert main([*own, "--out", str(tmp_path / "all")]) == 2
+        assert "--sides" in capsys.readouterr().err
+    assert main([*own, "--sides", "texas", "ohio", "--out", str(tmp_path / "none")]) == 2
+    assert "the sides are york, jersey, texas" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "table"),
     [
@@ -43,6 +85,7 @@ def pairs(tmp_path_factory):
         (["edges", "--model", LLAMA, "--methods", "gradient"], "pairs"),
         (["circuits", "--model", LLAMA], "pairs"),
         (["thoughts", "--thinking", "on", "--model", THINKER], "thought_answers"),
+        (["probe", "linear", "--model", LLAMA], "answers"),
     ],
 )
 def test_options_that_begin_alike_are_read_whole(pairs, tmp_path, capsys, command, table):
@@ -51,7 +94,7 @@ def test_options_that_begin_alike_are_read_whole(pairs, tmp_path, capsys, comman
     said = " ".join(capsys.readouterr().out.split())
     assert "same token" in said
     own = RunFolder.read(folder).table(table)
-    assert len(own) and own["whole"].all()
+    assert len(own) and own.get("whole", pd.Series([True])).all()
     assert own.get("error", pd.Series([""])).fillna("").eq("").all()
 
 

@@ -4,18 +4,21 @@ import copy
 import dataclasses
 import math
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 import interp
 from interp.errors import UserError
+from interp.models.loading import ChatFormat
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.outputs import decoder_prefix
 from interp.reading.tokens import tokenize
-from interp.scoring.answer_tokens import AnswerTokens
+from interp.scoring.answer_tokens import AnswerTokenizer, AnswerTokens
 from interp.scoring.answers import Predictions
 from interp.scoring.whole_answers import Behind, Way, distinct_ways
 from tests.support.other_kinds import text_to_text
@@ -277,5 +280,39 @@ def test_models_that_read_whole_texts_only(kind):
                     ).logits[0]
                 log_p = logits.double().log_softmax(-1)[len(prefix) - 1 :]
                 values.append(sum(log_p[n, token] for n, token in enumerate(target)))
+            expected = float(torch.stack(values).logsumexp(0))
+            assert log_p_of(found, prompt, option.name) == pytest.approx(expected, abs=1e-5)
+
+
+REAL = Path(__file__).parents[2].parent / "shared" / "data" / "tokenizers"
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real tokenizers are not here")
+@pytest.mark.parametrize("name", ["mistral-v3-nonlegacy", "mistral-v3-legacy", "gpt2"])
+@pytest.mark.parametrize("template", [True, False])
+def test_real_tokenizers_spell_whole_answers(name, template):
+    """In plain text, the tokens of prompt and option are those of the tokenizer for both at once;
+    after a template, those of each opening of the answer."""
+    single = make_tiny("llama", AutoTokenizer.from_pretrained(REAL / name))
+    model = dataclasses.replace(single, chat=ChatFormat(template=template))
+    prompts = prompts_with(*CITIES, pairs=2)
+    found = interp.evaluate(model, prompts).option_probabilities
+    assert found.whole.all()
+    if not template:
+        check_against_plain_passes(model, prompts, found)
+        return
+    for prompt, tokenized in zip(prompts, tokenize(model, prompts), strict=True):
+        answers = AnswerTokenizer(model, "whole")(tokenized)
+        for option in prompt.answer.options:
+            ways = [answers.spelled(column) for column in answers.of[option.name]]
+            texts = {model.tokenizer.decode(list(way)).strip() for way in ways}
+            assert texts == set(option.forms)
+            values = []
+            for way in ways:
+                with torch.no_grad():
+                    ids = torch.tensor([tokenized.token_ids + way])
+                    rows = model.hf(ids, use_cache=False).logits[0, len(tokenized) - 1 : -1]
+                log_p = rows.double().log_softmax(-1)
+                values.append(sum(log_p[place, token] for place, token in enumerate(way)))
             expected = float(torch.stack(values).logsumexp(0))
             assert log_p_of(found, prompt, option.name) == pytest.approx(expected, abs=1e-5)
