@@ -90,8 +90,9 @@ def run(
             found, loaded or measured.
     """
     _check_what(what)
+    given = what.with_thinking(options) if isinstance(what, Spec) else options
     source, loading, computing, execution = _parted(
-        options, PromptSource, Loading, ComputeOptions, ExecutionOptions
+        given, PromptSource, Loading, ComputeOptions, ExecutionOptions
     )
     all_models = _models(models)
     if loading.ranks > 1 and any(isinstance(model, Model) for model in all_models):

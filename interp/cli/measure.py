@@ -215,7 +215,10 @@ def job_of(
     kinds = (Models, PromptSource, Loading, ComputeOptions, ExecutionOptions, options)
     others = ("study",) if hasattr(arguments, "study") else ()
     config = options_in(arguments, kinds, others=others)
-    made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
+    found = {kind: given(arguments, kind, config) for kind in kinds}
+    if issubclass(options, Spec):
+        found[Loading] = dict(options.with_thinking(found[Loading]))
+    made: list[Any] = [kind(**found[kind]) for kind in kinds]
     models, source, loading, computing, execution, what = made
     # Importing torch takes seconds, so mistakes in the options have been reported before this.
     sys.stderr.write("loading libraries ...\n")

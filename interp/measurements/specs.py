@@ -350,8 +350,8 @@ class Thoughts(ReadsAnswers, Spec):
         "thoughts"
     )
     examples = (
-        "thoughts --model organism/thought-mixed-50 --thinking on --limit 48",
-        "thoughts --model org/model --thinking on --thoughts runs/thoughts --draws 8 "
+        "thoughts --model organism/thought-mixed-50 --limit 48",
+        "thoughts --model org/model --thoughts runs/thoughts --draws 8 "
         "--max-new-tokens 2000 --out runs/mediation",
     )
     written = "written to {folder}: {tables}; {program} report {folder} makes the page"

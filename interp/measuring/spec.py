@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 from pydantic import Field, JsonValue
 
 from interp import texts
+from interp.errors import UserError
 from interp.options import Options
 from interp.plugins import MEASUREMENTS, load_plugin, named
 
@@ -108,6 +109,25 @@ class Spec(Options):
             UserError: the prompts do not meet the requirements of the measurement.
         """
         return prompts
+
+    @classmethod
+    def with_thinking(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options for loading models; a measurement of thoughts turns thinking on by itself.
+
+        Args:
+            given: options by name, among them those that the user has set.
+
+        Raises:
+            UserError: thinking is turned off, but thoughts are studied.
+        """
+        if not cls.studies_thoughts:
+            return given
+        if given.get("thinking", "on") == "off":
+            raise UserError(
+                f"thinking is off, so there are no thoughts to study; omit the option, since "
+                f"{cls.name} turns thinking on by itself"
+            )
+        return {"thinking": "on", **given}
 
     @property
     def needs_weights(self) -> bool:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import interp
+from interp.cli import main
 from interp.errors import UserError
 from interp.measurements.specs import Evaluate, Thoughts
 from interp.measurements.thoughts.measure import _answered
@@ -24,6 +25,7 @@ from interp.models.loading import Loading
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
 from interp.runs.execute import execute
+from interp.runs.folder import RunFolder
 from interp.runs.plan import RunPlan
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.tables import TIE
@@ -291,6 +293,40 @@ def test_a_model_is_refused_before_its_weights_are_loaded(tmp_path, spec, thinki
         pytest.raises(UserError, match=refused),
     ):
         execute(plan)
+
+
+def test_thinking_is_turned_on_by_itself(tmp_path):
+    folder = tmp_path / "run"
+    options = ["--model", "organism/thought-reader", "--limit", "1", "--draws", "2"]
+    assert main(["thoughts", *options, "--out", str(folder)]) == 0
+    (record,) = RunFolder.read(folder).models().values()
+    assert record.chat["thinking"] == "on"
+    spec = Thoughts(draws=2)
+    (model,) = interp.run(spec, models="organism/thought-reader", limit=1).measured.models()
+    assert model == "organism/thought-reader"
+    marked = Thoughts.with_thinking({"end_of_thought": "Answer:"})
+    assert Loading(**marked).chat().thinks
+    assert Evaluate.with_thinking({}) == {}
+
+
+def test_thinking_that_is_turned_off_is_refused(tmp_path, capsys):
+    options = ["--model", "organism/thought-reader", "--thinking", "off"]
+    assert main(["thoughts", *options, "--out", str(tmp_path / "run")]) == 2
+    assert "thoughts turns thinking on by itself" in capsys.readouterr().err
+    file = tmp_path / "options.yaml"
+    file.write_text("thinking: 'off'\n")
+    assert main(["thoughts", "--config", str(file)]) == 2
+    with pytest.raises(UserError, match="turns thinking on by itself"):
+        interp.run(Thoughts(), models="organism/thought-reader", thinking="off", limit=1)
+
+
+def test_a_model_that_does_not_think_is_refused_without_its_weights(tmp_path, capsys):
+    folder = tmp_path / "run"
+    with patch("interp.runs.plan.load_found", side_effect=AssertionError):
+        words = ["thoughts", "--model", "organism/llama-shallow", "--out", str(folder)]
+        assert main(words) == 2
+    assert "does not seem to think" in capsys.readouterr().err
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("gold", ["Yes", "No"])
