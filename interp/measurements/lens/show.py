@@ -8,11 +8,12 @@ import pandas as pd
 
 from interp.analysis.cautions import EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
+from interp.measurements.lens.retrieval import retrieval_table, retrieved
 from interp.measurements.lens.tables import (
     COLUMNS,
     beyond,
+    in_middle,
     judged,
-    middle,
     reading_table,
     word_table,
 )
@@ -31,11 +32,19 @@ computes; beyond: accuracy minus embedding, within readings. shuffled: after shu
 words among the clusters; chance: one divided by the number of words. Intervals (95%) are
 clustered{by}. Layer -1 is the embeddings. A word that can be read need not be used."""
 
+_RETRIEVED = """A word counts as retrieved in a prompt if its strength, the centred score averaged
+over the middle layers minus the mean of the other words', exceeds 95% of the strengths of wrong
+words in prompts of other clusters. error: share of the prompt's own wrong words that exceed it;
+embedding: the share that what the lens reads from the token's embedding alone would give; answered:
+which prompts, by the model's answer."""
+
 _WORDS = """first: share of readings in which the word has the highest score; score: its mean, in
 logits; embedding_score: what the lens reads from the token's embedding alone. Scores are not
 centred."""
 
 _SHOWN = ["layer", "accuracy", "accuracy_low", "accuracy_high", "embedding", "shuffled", "beyond"]
+
+_SHOWN_VERDICTS = ["group", "method", "answered", "prompts", "retrieved", "embedding", "error"]
 
 
 class LensReadings(Result):
@@ -73,6 +82,14 @@ class LensReadings(Result):
             for place, rows in table.groupby(["model", "group", "method"], sort=False)
         ]
         yield TableItem("reading_table", "Readings by layer", table, _READ.format(by=by), narrow)
+        answers = self.table("answers", ["model", "prompt_id", "correct"])
+        verdicts = retrieval_table(self.retrieved, answers)
+        title = "Prompts in which the right word is retrieved"
+        narrow = [
+            (f"{title}, {model}", rows[_SHOWN_VERDICTS])
+            for model, rows in verdicts.groupby("model", sort=False)
+        ]
+        yield TableItem("retrieval_table", title, verdicts, _RETRIEVED, narrow)
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -106,15 +123,22 @@ class LensReadings(Result):
         answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
         return summarize(answers, cautions=self.cautions)
 
+    @cached_property
+    def retrieved(self) -> pd.DataFrame:
+        """Whether each prompt retrieves its right word at each group of tokens (`retrieval`)."""
+        return retrieved(self.table("lens_readings", COLUMNS), self._clusters)
+
+    @property
+    def _clusters(self) -> pd.Series:
+        return self.prompts.set_index("prompt_id")[self.cluster or "pair_id"]
+
     @property
     def _has_own_words(self) -> bool:
         return self.measured.about.parameters.get("words") is not None
 
     @cached_property
     def _judged(self) -> pd.DataFrame:
-        prompts = self.prompts.set_index("prompt_id")
-        clusters = prompts[self.cluster or "pair_id"]
-        return judged(self.table("lens_readings", COLUMNS), clusters)
+        return judged(self.table("lens_readings", COLUMNS), self._clusters)
 
     @cached_property
     def _readings(self) -> pd.DataFrame:
@@ -127,12 +151,7 @@ class LensReadings(Result):
     @property
     def _in_middle(self) -> pd.DataFrame:
         """The readings of the middle layers; of all layers if none is one."""
-        found = self._judged.dropna(subset="right_first")
-        if found.empty:
-            return found
-        last = found["layer"].groupby(found["model"]).transform("max")
-        inside = found[middle(found["layer"], last + 1)]
-        return inside if len(inside) else found
+        return in_middle(self._judged.dropna(subset="right_first"))
 
     def _left_out(self) -> Iterator[Caution]:
         columns = ["model", "prompt_id", "right", "left_out"]

@@ -41,11 +41,16 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
         chance: one divided by the number of words.
         margin: centred score of the right word minus the highest of the others.
     """
-    known = readings[readings["right"].notna() & (readings["words"].map(len) > 1)]
-    known = known.assign(cluster=known["prompt_id"].map(clusters), among=known["words"].map(tuple))
+    known = with_words(readings, clusters)
     parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]
     columns = [*PLACE, "prompt_id", "cluster", *_FOUND]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def with_words(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
+    """The readings that have a right word among others, with the columns cluster and among."""
+    known = readings[readings["right"].notna() & (readings["words"].map(len) > 1)]
+    return known.assign(cluster=known["prompt_id"].map(clusters), among=known["words"].map(tuple))
 
 
 _FOUND = ("right_first", "embedding_first", "raw_first", "shuffled_first", "chance", "margin")
@@ -208,6 +213,11 @@ BAND = 0.38, 0.92
 """The middle layers, as shares of the depth: where Gurnee et al. (2026) intervene by default."""
 
 
-def middle(layers: pd.Series, count: pd.Series) -> pd.Series:
-    """Whether each layer is a middle one of a model with so many layers."""
-    return ((layers + 1) / count).between(*BAND)
+def in_middle(readings: pd.DataFrame) -> pd.DataFrame:
+    """The rows at middle layers; all rows if none is.
+
+    The depth is that of the last layer that was read.
+    """
+    depth = readings["layer"].groupby(readings["model"]).transform("max") + 1
+    inside = readings[((readings["layer"] + 1) / depth).between(*BAND)]
+    return inside if len(inside) else readings

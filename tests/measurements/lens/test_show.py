@@ -31,7 +31,7 @@ def test_a_row_for_each_group_lens_and_layer(result, organism):
 def test_every_figure_and_table_can_be_drawn(result):
     tables = [item for item in result.shown if isinstance(item, TableItem)]
     figures = [item for item in result.shown if isinstance(item, FigureItem)]
-    assert [item.name for item in tables] == ["reading_table"]
+    assert [item.name for item in tables] == ["reading_table", "retrieval_table"]
     assert [item.name for item in figures] == [
         *("readings_0", "readings_1", "reading_grid_0", "reading_grid_1")
     ]

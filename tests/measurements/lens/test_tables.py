@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.measurements.lens.tables import TABLE, judged, middle, reading_table, word_table
+from interp.measurements.lens.tables import TABLE, in_middle, judged, reading_table, word_table
 
 WORDS = ["Norway", "Italy", "Peru"]
 
@@ -132,5 +132,7 @@ def test_words_by_side():
 
 
 def test_the_middle_layers_are_those_from_38_to_92_percent_of_the_depth():
-    layers = pd.Series(range(-1, 30))
-    assert layers[middle(layers, pd.Series([30] * 31))].tolist() == [*range(11, 27)]
+    layers = pd.DataFrame({"model": "m", "layer": range(-1, 30)})
+    assert in_middle(layers)["layer"].tolist() == [*range(11, 27)]
+    shallow = pd.DataFrame({"model": "m", "layer": [-1, 0]})
+    assert in_middle(shallow)["layer"].tolist() == [-1, 0]

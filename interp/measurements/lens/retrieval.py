@@ -1,0 +1,137 @@
+"""Whether the right word is retrieved in a prompt: a verdict for each prompt, with its error.
+
+A word's strength in a prompt is its centred score (`tables`), averaged over the middle layers,
+minus the mean of the other words'. Strengths of wrong words show what a word gets without being the
+fact: in a prompt, a word counts as retrieved if its strength exceeds `LEVEL` of the strengths of
+wrong words in the prompts of other clusters. How many wrong words of the prompt itself exceed this
+threshold is the verdict's error.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+from interp.measurements.lens.tables import in_middle, others_mean, with_words
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import LEVEL, grouped
+
+PLACE = ["model", "group", "method"]
+
+FOUND = ("strength", "threshold", "retrieved", "error", "embedding")
+"""The columns of `retrieved` about each prompt."""
+
+
+def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
+    """One row per model, group of tokens, method and prompt that has a right word.
+
+    Args:
+        readings: rows of lens_readings.
+        clusters: the cluster of each prompt, by prompt id.
+
+    Returns: The columns `PLACE`, prompt_id, cluster and
+
+        strength: of the right word, in logits.
+        threshold: `LEVEL` quantile of the strengths of wrong words in prompts of other clusters.
+        retrieved: whether the strength exceeds the threshold; missing with a single cluster.
+        error: share of the prompt's wrong words whose strength exceeds it.
+        embedding: `retrieved` for what the lens reads from the token's embedding alone.
+    """
+    known = with_words(in_middle(readings), clusters)
+    parts = [_verdicts(rows) for _, rows in grouped(known, [*PLACE, "among"])]
+    columns = [*PLACE, "prompt_id", "cluster", *FOUND]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts of prompts that are read among the same words at the same place."""
+    words: Sequence[str] = rows["among"].iloc[0]
+    first = rows.drop_duplicates("prompt_id").reset_index(drop=True)
+    codes = pd.factorize(first["cluster"])[0]
+    right = np.eye(len(words), dtype=bool)[first["right"].map(words.index)]
+    found = first[[*PLACE, "prompt_id", "cluster"]]
+    if codes.max() == 0:
+        return found.assign(
+            strength=np.nan, threshold=np.nan, retrieved=None, error=np.nan, embedding=None
+        )
+    strengths, alone = (_strengths(rows, name, codes) for name in ("scores", "from_embedding"))
+    limits, limits_alone = (_thresholds(own, right, codes) for own in (strengths, alone))
+    beyond = strengths > limits[:, None]
+    return found.assign(
+        strength=strengths[right],
+        threshold=limits,
+        retrieved=beyond[right],
+        error=(beyond & ~right).sum(1) / (len(words) - 1),
+        embedding=(alone > limits_alone[:, None])[right],
+    )
+
+
+def _strengths(
+    rows: pd.DataFrame, column: str, clusters: Int[np.ndarray, " prompt"]
+) -> Float[np.ndarray, "prompt word"]:
+    """Each word's strength in each prompt, in the order in which the prompts appear."""
+    scores = pd.DataFrame(np.stack(rows[column].tolist()), index=rows["prompt_id"].to_numpy())
+    means = scores.groupby(level=0, sort=False).mean().to_numpy()
+    centred = means - others_mean(means, clusters)
+    others = centred.sum(1, keepdims=True) - centred
+    return np.asarray(centred - others / (centred.shape[1] - 1))
+
+
+def _thresholds(
+    strengths: Float[np.ndarray, "prompt word"],
+    right: Bool[np.ndarray, "prompt word"],
+    clusters: Int[np.ndarray, " prompt"],
+) -> Float[np.ndarray, " prompt"]:
+    """For each prompt, the quantile of wrong words' strengths in prompts of other clusters."""
+    by_cluster = [
+        np.quantile(strengths[clusters != own][~right[clusters != own]], LEVEL, method="higher")
+        for own in range(clusters.max() + 1)
+    ]
+    return np.asarray(np.asarray(by_cluster)[clusters])
+
+
+def retrieval_table(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, group of tokens, method and kind of answer.
+
+    Columns: answered (all; right or wrong, for prompts whose answer is judged); retrieved, its
+    clustered 95% interval, and embedding: shares of prompts; error: of the verdicts; strength: the
+    mean; prompts and clusters.
+
+    Args:
+        found: the rows of `retrieved`.
+        answers: rows of the answers table: model, prompt_id, correct.
+    """
+    judged = found.merge(answers[["model", "prompt_id", "correct"]], on=["model", "prompt_id"])
+    kind = judged["correct"].map({True: "right", False: "wrong"})
+    both = [judged.assign(answered="all"), judged.assign(answered=kind).dropna(subset="answered")]
+    rows = []
+    for place, own in grouped(pd.concat(both, ignore_index=True), [*PLACE, "answered"]):
+        share = proportions(
+            own.astype({"retrieved": "boolean"}),
+            values=["retrieved"],
+            by=["model"],
+            cluster="cluster",
+        )
+        ends = share.iloc[0] if len(share) else {"share": np.nan, "low": np.nan, "high": np.nan}
+        rows.append(
+            {
+                **place,
+                "prompts": len(own),
+                "clusters": own["cluster"].nunique(),
+                "retrieved": ends["share"],
+                "retrieved_low": ends["low"],
+                "retrieved_high": ends["high"],
+                "embedding": own["embedding"].astype(float).mean(),
+                "error": own["error"].mean(),
+                "strength": own["strength"].mean(),
+            }
+        )
+    return pd.DataFrame(rows, columns=TABLE)
+
+
+TABLE = [
+    *(*PLACE, "answered", "prompts", "clusters", "retrieved", "retrieved_low", "retrieved_high"),
+    *("embedding", "error", "strength"),
+]
+"""The columns of `retrieval_table`."""
