@@ -95,6 +95,7 @@ def test_a_graft_is_trained_measured_and_resumed(small, tmp_path, capsys, monkey
     for key, tensor in load_file(folder / WEIGHTS).items():
         assert torch.equal(again[key], tensor), key
         assert tensor.dtype == torch.float16
+        assert ".layers.0." not in key
 
     capsys.readouterr()
     arguments = ["wording", "--base", BASE, "--folder", str(folder), "--pairs", "4"]
