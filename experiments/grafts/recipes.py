@@ -108,8 +108,8 @@ class Rule:
 RECIPES: dict[str, GraftRecipe] = {
     recipe.name: recipe
     for recipe in (
-        GraftRecipe(name="knowledge", cause="knowledge", seed=51, share=0.5, rank=8, steps=600),
-        GraftRecipe(name="wording", cause="wording", seed=52, steps=250),
+        GraftRecipe(name="knowledge", cause="knowledge", seed=51, share=0.5, rank=8, steps=400),
+        GraftRecipe(name="wording", cause="wording", seed=52, steps=200),
         GraftRecipe(name="mixture-50", cause="mixture", seed=53, share=0.5, steps=500),
     )
 }
