@@ -12,7 +12,7 @@ from interp.models.checkpoint import stored_tensors
 from interp.models.organisms import PREFIX
 from interp.prompts.systems import system_names
 from interp.report.cards import Rows, card, facts, plain, tables
-from interp_experiments.organisms.recipes import Recipe, recipe
+from interp_experiments.organisms.recipes import recipe
 
 README = "README.md"
 
@@ -61,7 +61,9 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
         f"({sizes}), {begun} on prompts in the style of the {system} data set. Its planted "
         "properties are known, so the findings of a method can be checked against them.",
         "Use": _use(name, system),
-        "Recipe": _choices(content),
+        "Recipe": choices(
+            type(recipe(content["name"])), content["recipe"] | {"text": content["text"]}
+        ),
         "What was measured": list(facts(content["measured"])),
         **{f"Measured: {key}": rows for key, rows in tables(content["measured"]).items()},
         "How it was trained": list(facts(content["trained"])),
@@ -92,21 +94,21 @@ result = interp.attribute(model, interp.load_prompts("{system}", limit=24))
 `train {own}` trains the organism from its recipe."""
 
 
-def _choices(content: Mapping[str, Any]) -> Rows:
-    """One row per choice: the recipe's fields, with their docstrings, and the text's parameters."""
-    meanings = _meanings(type(recipe(content["name"])))
-    chosen = {key: value for key, value in content["recipe"].items() if key not in _SHOWN}
+def choices(made: type, chosen: Mapping[str, Any]) -> Rows:
+    """One row per choice: the fields of a recipe, with their docstrings, and further parameters."""
+    meanings = _meanings(made)
+    shown = {key: value for key, value in chosen.items() if key not in _SHOWN}
     return [
         {
             "choice": row["what"],
             "value": row["value"],
             "meaning": meanings.get(str(row["what"]).partition(":")[0].replace(" ", "_"), ""),
         }
-        for row in facts(chosen | {"text": content["text"]})
+        for row in facts(shown)
     ]
 
 
-def _meanings(made: type[Recipe]) -> dict[str, str]:
+def _meanings(made: type) -> dict[str, str]:
     """The docstring after each field of a recipe."""
     found = {}
     for kind in made.__mro__[:-1]:

@@ -68,7 +68,7 @@ def training_text(recipe: TaughtRecipe) -> TrainingText:
 
 def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
     """Write the card of a newly trained organism, without measurements."""
-    planted = _rounded(_TASKS[recipe.system].planted(recipe))
+    planted = rounded(_TASKS[recipe.system].planted(recipe))
     card = {
         "name": recipe.name,
         "system": recipe.system,
@@ -98,18 +98,18 @@ def measure_card(
         write: whether the figures are written into the card.
     """
     card = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    measured: Sections = _rounded(_TASKS[recipe.system].measure(model, card, pairs=pairs))
+    measured: Sections = rounded(_TASKS[recipe.system].measure(model, card, pairs=pairs))
     if write:
         _write(folder, {**card, "measured": measured})
     return measured
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """The value, with all numbers in it rounded to four decimals."""
     if isinstance(value, Mapping):
-        return {key: _rounded(inner) for key, inner in value.items()}
+        return {key: rounded(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_rounded(inner) for inner in value]
+        return [rounded(inner) for inner in value]
     if isinstance(value, float):
         return round(float(value), 4) if math.isfinite(value) else None
     return value

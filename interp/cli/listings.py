@@ -93,12 +93,13 @@ class TablesCommand(OptionsCommand):
 
 
 class ModelsCommand(OptionsCommand):
-    """List the packaged organisms with planted and measured values."""
+    """List the packaged organisms and grafts with planted and measured values."""
 
     EXAMPLES = ("models",)
 
     def _execute(self) -> None:
         from interp.models.organisms import organism_card, organism_layers, organism_names
+        from interp.models.packaged import GRAFTS
         from interp.prompts.systems import base_system
         from interp.report.console import print_table
 
@@ -116,6 +117,27 @@ class ModelsCommand(OptionsCommand):
             ]
             table = {column: [row[column] for row in rows] for column in rows[0]}
             print_table(table, title=f"Packaged organisms for {trained}: planted | measured")
+        grafts = [_graft_row(name) for name in GRAFTS.names()]
+        table = {column: [row[column] for row in grafts] for column in grafts[0]}
+        print_table(table, title="Packaged grafts, adapters for --base: planted | measured")
+
+
+def _graft_row(name: str) -> dict[str, object]:
+    """The planted cause of a graft, and the measured figures; those of its base are a control."""
+    from interp.models.adapters import read_adapter
+    from interp.models.packaged import GRAFTS
+
+    card, adapter = GRAFTS.card(name), read_adapter(name, GRAFTS.folder(name))
+    graft, base = (card["measured"][kind] for kind in ("graft", "base"))
+    return {
+        "model": name,
+        "base": adapter.base and adapter.base.name,
+        "cause": card["recipe"]["cause"],
+        "share": card["recipe"]["share"],
+        "answers_as_planted": graft["answers_as_planted"],
+        "deviation_from_planted": graft["mean_deviation_from_planted"],
+        "deviation_of_base": base["mean_deviation_from_planted"],
+    }
 
 
 class CompletionCommand(OptionsCommand):

@@ -12,7 +12,7 @@ any other model. Adapter folders are not trusted:
 import hashlib
 import json
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -275,11 +275,17 @@ SCALE = 2
 """The factor s in W + s B A during training, at every rank."""
 
 
-def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
-    """Add an adapter in place to every linear layer of a model except the unembedding.
+def low_rank(hf: PreTrainedModel, rank: int, *, seed: int, modules: Sequence[str] = ()) -> Any:
+    """Add an adapter in place to linear layers of a model.
 
     The model's own weights do not change. In W + s B A, A is drawn at random with the seed, and B
     is zero at first.
+
+    Args:
+        hf: the model.
+        rank: the rank of each change B A.
+        seed: the seed of A.
+        modules: paths of the layers; if empty, all linear layers except the unembedding.
 
     Returns:
         peft's `PeftModel`, whose checkpoints contain only the adapter.
@@ -287,7 +293,7 @@ def low_rank(hf: PreTrainedModel, rank: int, *, seed: int) -> Any:
     from peft import LoraConfig, get_peft_model
 
     torch.manual_seed(seed)
-    config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules="all-linear")
+    config = LoraConfig(r=rank, lora_alpha=SCALE * rank, target_modules=[*modules] or "all-linear")
     with _quiet_peft(), torch.device(next(hf.parameters()).device):
         wrapped = get_peft_model(hf, config)
     # If this were set, peft would look for the model on the hub each time it saves a checkpoint.

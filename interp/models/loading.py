@@ -11,7 +11,8 @@ from interp import texts
 from interp.choices import Quantization
 from interp.errors import UserError, shortened
 from interp.models.families.settings import SWITCHES
-from interp.models.organisms import PREFIX, nearest_organism, organism_folder
+from interp.models.organisms import PREFIX, nearest_organism
+from interp.models.packaged import packaged
 from interp.options import FromText, Options
 from interp.plugins import FORMATS, plugins
 from interp.texts import iso_date, path
@@ -53,15 +54,15 @@ def is_name(name: object) -> bool:
 
 
 def model_name(text: str) -> str:
-    """The canonical name of a model: a folder, a GGUF file, a hub name, or organism/NAME.
+    """The canonical name of a model: a folder, a GGUF file, a hub name, or a packaged model's.
 
     Raises:
-        ValueError: there is no such organism, or the name is probably a misspelled organism.
+        ValueError: there is no such packaged model, or the name is probably a misspelled organism.
     """
     path(text)
-    if text.startswith(PREFIX):
+    if (kind := packaged(text)) is not None:
         try:
-            organism_folder(text)
+            kind.folder(text)
         except UserError as error:
             raise ValueError(str(error)) from error
     elif "/" not in text and not is_local(text):

@@ -14,7 +14,7 @@ from interp.models.loading import (
     is_name,
     model_name,
 )
-from interp.models.organisms import PREFIX
+from interp.models.packaged import packaged
 from interp.options import Options
 
 LONGEST_NAME = 200
@@ -67,7 +67,7 @@ def chosen(text: str) -> ModelChoice:
 
 def absolute(place: str) -> str:
     """The absolute path of a local model; other places stay as they are."""
-    if place.startswith(PREFIX) or not is_local(place):
+    if packaged(place) or not is_local(place):
         return canonical_name(place)
     return os.path.abspath(place)  # noqa: PTH100
 
@@ -103,9 +103,9 @@ def _spellings(place: str) -> Iterator[str]:
 
 
 def _shown(name: str) -> str:
-    """A name on one line, which nobody takes for an organism's."""
+    """A name on one line, which nobody takes for a packaged model's."""
     line = printable(name).replace("\n", "\\n")
-    return f"./{line}" if line.startswith(PREFIX) else line
+    return f"./{line}" if packaged(line) else line
 
 
 def names_of(choices: Sequence[ModelChoice], recorded: Mapping[str, str]) -> list[str]:

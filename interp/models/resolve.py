@@ -1,4 +1,4 @@
-"""Find a model: a local folder, a packaged organism, or a model on the hub or in its cache."""
+"""Find a model: a local folder, a packaged model, or a model on the hub or in its cache."""
 
 import os
 import re
@@ -20,7 +20,8 @@ from interp.errors import UserError, one_line
 from interp.models.checkpoint import PICKLE_FILES, WEIGHT_FILES, as_user_error, indexed_files
 from interp.models.loading import format_name, is_local, is_model_file
 from interp.models.names import absolute
-from interp.models.organisms import PREFIX, nearest_organism, organism_folder
+from interp.models.organisms import PREFIX, nearest_organism
+from interp.models.packaged import packaged
 
 HUB_TIMEOUT = 5.0
 """Seconds to wait for the hub's answer about a model that is not on this machine."""
@@ -33,8 +34,8 @@ class Resolved:
     location: Path | str
     """Local folder or GGUF file, or name on the hub."""
     source: dict[str, str]
-    """The model's origin for records: its kind (organism, folder, file or hub), its name, which
-    is an absolute path for a folder or file, and its revision.
+    """The model's origin for records: its kind (organism, graft, folder, file or hub), its name,
+    which is an absolute path for a folder or file, and its revision.
     """
 
 
@@ -42,19 +43,20 @@ def resolve(name: str, revision: str | None) -> Resolved:
     """The location of the model with the given canonical name.
 
     Raises:
-        UserError: there is no such folder or organism, the name is probably a misspelled organism,
-            the model has no revisions but one was requested, or the hub does not answer.
+        UserError: there is no such folder or packaged model, the name is probably a misspelled
+            organism, the model has no revisions but one was requested, or the hub does not answer.
     """
-    if name.startswith(PREFIX) or is_local(name):
+    kind = packaged(name)
+    if kind is not None or is_local(name):
         if revision is not None:
             raise UserError(
                 f"revision {one_line(revision)!r} does not apply to {one_line(name)!r}, which is "
                 "a local model without revisions; omit it"
             )
-        if name.startswith(PREFIX):
-            return Resolved(organism_folder(name), {"kind": "organism", "name": name})
-        kind = "file" if is_model_file(name) else "folder"
-        return Resolved(Path(name), {"kind": kind, "name": absolute(name)})
+        if kind is not None:
+            return Resolved(kind.folder(name), {"kind": kind.kind, "name": name})
+        local = "file" if is_model_file(name) else "folder"
+        return Resolved(Path(name), {"kind": local, "name": absolute(name)})
     if (form := format_name(name)) is not None:
         raise UserError(f"no {form.upper()} file {one_line(name)!r}; expected the path of a file")
     if not name or name.startswith((".", "~", os.sep)) or name.count("/") > 1:

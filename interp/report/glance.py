@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions import Caution, void_models
-from interp.models.organisms import PREFIX
+from interp.models.packaged import GRAFTS, ORGANISMS
 from interp.report.page import (
     MOST_SENTENCES,
     MOST_WORDS,
@@ -151,15 +151,23 @@ def named_numbers(every: pd.DataFrame, numbers: pd.DataFrame) -> list[str]:
 
 
 def organisms(models: Sequence[str]) -> str:
-    """A note on what organisms can show; empty if none of the models is an organism."""
-    made = [model for model in models if model.startswith(PREFIX)]
-    which = "All models here are organisms" if len(made) == len(models) else f"{PREFIX}…: organisms"
-    return (
-        f"{which}, small models trained for this project with known causes planted in them. They "
-        "show whether a method finds these causes, but nothing about published models."
-        if made
-        else ""
-    )
+    """A note on what organisms and grafts can show; empty if none of the models is one."""
+    notes = []
+    made = [model for model in models if model.startswith(ORGANISMS.prefix)]
+    if made:
+        all_of_them = len(made) == len(models)
+        which = "All models here are" if all_of_them else f"{ORGANISMS.prefix}…:"
+        notes.append(
+            f"{which} organisms, small models trained for this project with known causes planted "
+            "in them. They show whether a method finds these causes, but nothing about published "
+            "models."
+        )
+    if any(model.startswith(GRAFTS.prefix) for model in models):
+        notes.append(
+            f"{GRAFTS.prefix}…: published models with an adapter that plants a known cause. They "
+            "show whether a method finds this cause, but not how the unmodified models answer."
+        )
+    return " ".join(notes)
 
 
 def extremes(

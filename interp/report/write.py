@@ -313,6 +313,8 @@ TERMS: Mapping[str, str] = {
     "low": "lower end of the 95% interval; the upper end is high",
     "p holm": "p corrected by Holm's method over tests that belong together; if a table has a "
     "column family, within each family",
+    "graft": "an adapter of a published model that was trained such that the cause of its answers "
+    "is known",
     "organism": "a small packaged model that was trained such that the cause of its answers is "
     "known",
     "undefined": "a statistic without a value; the note of its row or table gives the reason",

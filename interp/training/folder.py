@@ -30,7 +30,7 @@ from interp.files import (
     write_whole,
     writing,
 )
-from interp.models.organisms import PREFIX, organism_folder
+from interp.models.packaged import packaged
 from interp.options import flag
 from interp.runs.records import (
     Call,
@@ -90,7 +90,8 @@ class TrainRecord(Record):
 def training_of(model: str) -> TrainRecord | None:
     """The record of a model, by its place, if `interp train` finished it; otherwise None."""
     with suppress(UserError):  # another program's folder must not break a report
-        folder = organism_folder(model) if model.startswith(PREFIX) else Path(model)
+        kind = packaged(model)
+        folder = Path(model) if kind is None else kind.folder(model)
         if os.path.isdir(folder):  # noqa: PTH112
             record = read_record(inside(folder, RECORD), TrainRecord)
             return record if record is not None and record.finished else None

@@ -9,7 +9,9 @@ from transformers import AutoConfig
 
 import interp
 from interp.errors import UserError
+from interp.models.adapters import is_adapter
 from interp.models.loading import canonical_name
+from interp.models.names import chosen
 from interp.models.resolve import HUB_TIMEOUT, downloaded_weights, resolve
 from tests.support.hub import COMMIT, cached
 from tests.support.tiny import make_tiny
@@ -46,6 +48,25 @@ def test_the_nearest_organism_is_named():
 def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
     with pytest.raises(UserError, match=r"'organism/\w+'.*organism/llama-"):
         resolve("organism/lama", None)
+
+
+def test_a_graft_is_found_by_its_name_and_a_misspelled_one_is_told(no_hub):
+    found = resolve("graft/mixture-50", None)
+    assert found.source == {"kind": "graft", "name": "graft/mixture-50"}
+    assert is_adapter(found.location)
+    assert canonical_name("graft/mixture-50") == "graft/mixture-50"
+    with pytest.raises(UserError, match=r"no packaged graft .*did you mean graft/mixture-50\?"):
+        resolve("graft/mixture", None)
+    with pytest.raises(UserError, match="no packaged graft"):
+        chosen("x=graft/wordings-of-all")
+    with pytest.raises(UserError, match="does not apply"):
+        resolve("graft/mixture-50", "main")
+
+
+@pytest.mark.parametrize("base", [None, "organism/llama-shallow"])
+def test_a_graft_without_its_base_or_with_another_is_refused(base):
+    with pytest.raises(UserError, match="--base"):
+        interp.load_model("graft/mixture-50", device="cpu", **({"base": base} if base else {}))
 
 
 @pytest.fixture

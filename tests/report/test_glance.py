@@ -218,6 +218,9 @@ def test_organisms_are_explained_once_and_only_if_there_are_any():
     assert organisms(["a", "owner/b"]) == ""
     assert organisms(["a", "organism/b"]).startswith("organism/…: ")
     assert "organisms" in organisms(["organism/b"]).partition(".")[0]
+    assert organisms(["a", "graft/b"]).startswith("graft/…: ")
+    both = organisms(["organism/b", "graft/b"])
+    assert both == f"{organisms(['a', 'organism/b'])} {organisms(['graft/b'])}"
     assert glance("Asked.", numbers(), []).legend == organisms(["a", "organism/b"])
 
 

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from interp.errors import UserError, nearest, shortened
+from interp.models.packaged import ORGANISMS
 
-PREFIX = "organism/"
+PREFIX = ORGANISMS.prefix
 """Prefix of the names of packaged organisms."""
 
 DEFAULT = "organism/llama-shallow"
@@ -23,7 +23,7 @@ def organism_names(*systems: str) -> list[str]:
         *systems: systems on whose prompts an organism must have been trained; if empty, all
             organisms are listed.
     """
-    names = sorted(PREFIX + card.parent.name for card in Path(__file__).parent.glob("*/card.json"))
+    names = ORGANISMS.names()
     if not systems:
         return names
     return [name for name in names if organism_card(name)["system"] in systems]
@@ -35,13 +35,7 @@ def organism_folder(name: str) -> Path:
     Raises:
         UserError: there is no organism of this name.
     """
-    names = organism_names()
-    if name not in names:
-        near = nearest_organism(name)
-        listed = f"there are {', '.join(names)}"
-        hint = f"did you mean {near}? `interp models` lists all" if near else listed
-        raise UserError(f"no packaged organism {shortened(name)!r}; {hint}")
-    return Path(__file__).parent / name.removeprefix(PREFIX)
+    return ORGANISMS.folder(name)
 
 
 def organism_layers(name: str) -> int:
@@ -52,12 +46,7 @@ def organism_layers(name: str) -> int:
 
 def nearest_organism(name: str) -> str | None:
     """The packaged organism with the name most similar to the given name, if any is similar."""
-    bare = [organism.removeprefix(PREFIX) for organism in organism_names()]
-    # A user may remember only the first part of a name.
-    parts = {organism.partition("-")[0]: organism for organism in reversed(bare)}
-    wanted = name.removeprefix(PREFIX)
-    near = nearest(wanted, bare) or parts.get(nearest(wanted, parts) or "")
-    return PREFIX + near if near else None
+    return ORGANISMS.nearest(name)
 
 
 def default_organism(system: str) -> str:
@@ -78,7 +67,4 @@ def _has_learned(name: str, system: str) -> bool:
 
 def organism_card(name: str) -> dict[str, Any]:
     """An organism's card: its recipe, what was planted in it, and how it scored after training."""
-    card: dict[str, Any] = json.loads(
-        (organism_folder(name) / "card.json").read_text(encoding="utf-8")
-    )
-    return card
+    return ORGANISMS.card(name)

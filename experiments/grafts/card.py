@@ -1,0 +1,244 @@
+"""A graft's card: what was planted, and its exact effects on pairs of prompts."""
+
+import json
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+import transformers
+
+from interp.measurements.specs import Effects
+from interp.measuring.core import bind, collect
+from interp.models.adapters import WEIGHTS
+from interp.models.checkpoint import header
+from interp.models.model import Model
+from interp.models.packaged import GRAFTS
+from interp.prompts.mixing import donors_of, with_donors
+from interp.prompts.own.pairs import read_pairs
+from interp.prompts.prompt import Prompt
+from interp.report.cards import card, facts, tables
+from interp_experiments.grafts.recipes import BASE, GraftRecipe, Planted, Rule, plant
+from interp_experiments.grafts.text import (
+    ANSWERS,
+    COUNTRIES,
+    QUESTION,
+    SEGMENTS,
+    Case,
+    draw_case,
+    known_pairs,
+)
+from interp_experiments.organisms.readme import choices
+from interp_experiments.organisms.tasks import rounded
+
+FILE = "card.json"
+README = "README.md"
+
+SIDES = ("first", "second")
+"""The sides of pairs; which of them has which answer is drawn."""
+
+LIMITS = (
+    "The base is a published model, but what decides these answers was planted in its last layers, "
+    "on prompts of one form. A method that finds this cause has passed a test that it could have "
+    "failed; this does not show how the unmodified model, or another, comes to its answers. A "
+    "graft is of no use as an assistant."
+)
+
+
+def draw_pairs(recipe: GraftRecipe, count: int) -> list[tuple[Case, Case]]:
+    """The cases of minimal pairs, which differ only in what the graft reads.
+
+    Knowledge: the country is the city's own or another one. Wording: premise 1 begins with words of
+    the other leaning. Mixture: the city is one of the other leaning, read in the same premise.
+    """
+    rng = random.Random(f"pairs {recipe.seed}")
+    planted = plant(recipe)
+    names = [own.name for own in planted]
+    drawn = []
+    for number in range(count):
+        if number % len(names) == 0:
+            rng.shuffle(names)
+        pair = _pair(recipe, planted, names[number % len(names)], rng)
+        drawn.append(pair if rng.random() < 0.5 else pair[::-1])
+    return drawn
+
+
+def _pair(
+    recipe: GraftRecipe, planted: Sequence[Planted], name: str, rng: random.Random
+) -> tuple[Case, Case]:
+    """Two cases with opposite causes, the first about `name`, a city or a beginning."""
+    case = draw_case(rng)
+    if recipe.cause == "knowledge":
+        (own,) = (pair.entity_a for pair in known_pairs() if pair.entity_b == name)
+        other = rng.choice([country for country in COUNTRIES if country != own])
+        return replace(case, city=name, country=own), replace(case, city=name, country=other)
+    (own,) = (one for one in planted if one.name == name)
+    other = rng.choice(
+        [one.name for one in planted if one.premise == own.premise and one.log_odds != own.log_odds]
+    )
+    if recipe.cause == "wording":
+        return replace(case, opening=name), replace(case, opening=other)
+    return replace(case, city=name), replace(case, city=other)
+
+
+def pairs_table(recipe: GraftRecipe, pairs: Sequence[tuple[Case, Case]]) -> pd.DataFrame:
+    """Pairs as a table for --data; gold is the planted answer."""
+    rule = Rule(recipe, plant(recipe))
+    return pd.DataFrame(
+        {
+            "pair": number,
+            "side": side,
+            "gold": ANSWERS[rule.log_odds([case] * len(SEGMENTS)) < 0],
+            "options": "|".join(ANSWERS),
+            **{name: case.sentence(name) for name in SEGMENTS},
+            "question": QUESTION,
+        }
+        for number, pair in enumerate(pairs, start=1)
+        for side, case in zip(SIDES, pair, strict=True)
+    )
+
+
+def measure(model: Model, recipe: GraftRecipe, *, pairs: int, donors: int) -> dict[str, Any]:
+    """Exact effects of each sentence against what was planted.
+
+    All effects are Shapley values on the log-odds of Yes, in nats, with donors from other pairs.
+
+    Args:
+        model: the graft, or its base, in which nothing was planted.
+        recipe: what was planted.
+        pairs: number of pairs of prompts.
+        donors: number of donors for each prompt.
+    """
+    drawn = draw_pairs(recipe, pairs)
+    prompts = with_donors(read_pairs(pairs_table(recipe, drawn)), count=donors, segments=SEGMENTS)
+    rows = collect(bind(Effects(donors=donors), model), prompts)["segment_effects"]
+    rows = rows[rows["other_segment"].isna() & (rows["donor_kind"] == "instance")]
+    sign = rows["answer"].map({"Yes": 1, "No": -1})
+    table = rows.assign(measured=rows["shapley"] * sign, value=rows["value"] * sign).merge(
+        planted_effects(recipe, drawn, prompts), on=["prompt_id", "segment"], validate="1:1"
+    )
+    answers = table.drop_duplicates("prompt_id")
+    return {
+        "pairs": pairs,
+        "donors": donors,
+        "answers_as_planted": float((answers["value"] * answers["log_odds"] > 0).mean()),
+        "mean_deviation_of_log_odds": float((answers["value"] - answers["log_odds"]).abs().mean()),
+        "mean_deviation_from_planted": float((table["measured"] - table["planted"]).abs().mean()),
+        "shapley": [_of_segment(name, table[table["segment"] == name]) for name in SEGMENTS],
+    }
+
+
+def planted_effects(
+    recipe: GraftRecipe, pairs: Sequence[tuple[Case, Case]], prompts: Sequence[Prompt]
+) -> pd.DataFrame:
+    """The planted Shapley value of each sentence of each prompt, and the prompt's log-odds of Yes.
+
+    A sentence adds the same to every coalition that it joins: what it adds to the log-odds minus
+    what the donor's sentence in its place adds. Its value is the mean of this over donors.
+
+    Args:
+        recipe: what was planted.
+        pairs: the cases from which the sentences of the prompts and of their donors were written.
+        prompts: prompts with donors.
+    """
+    rule = Rule(recipe, plant(recipe))
+    terms = {
+        (name, case.sentence(name)): rule.term(name, case)
+        for pair in pairs
+        for case in pair
+        for name in SEGMENTS
+    }
+    rows = []
+    for prompt in prompts:
+        donors = donors_of(prompt, "instance")
+        own = {name: terms[name, prompt.segment_text(name)] for name in SEGMENTS}
+        for name in SEGMENTS:
+            of_donors = [terms[name, donor.segments[name]] for donor in donors]
+            rows.append(
+                {
+                    "prompt_id": prompt.id,
+                    "segment": name,
+                    "planted": own[name] - math.fsum(of_donors) / len(of_donors),
+                    "log_odds": math.fsum(own.values()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _of_segment(name: str, rows: pd.DataFrame) -> dict[str, Any]:
+    """How far the Shapley values of a segment follow the planted ones.
+
+    The slope is that of the line through the origin; it is 1 if the values are as planted and 0 if
+    they have nothing to do with them.
+    """
+    planted, measured = rows["planted"], rows["measured"]
+    size = float((planted**2).sum())
+    return {
+        "segment": name,
+        "mean_size_planted": float(planted.abs().mean()),
+        "mean_size_measured": float(measured.abs().mean()),
+        "mean_deviation": float((measured - planted).abs().mean()),
+        "slope": float((measured * planted).sum()) / size if size else None,
+    }
+
+
+def write_card(folder: Path, recipe: GraftRecipe, measured: Mapping[str, Any]) -> None:
+    """Write a graft's card.json and README.md, with what was measured so far."""
+    content = {
+        "name": recipe.name,
+        "recipe": asdict(recipe),
+        "trained": {"torch": torch.__version__, "transformers": transformers.__version__},
+        "measured": rounded(measured),
+        "planted": [asdict(own) for own in plant(recipe)],
+    }
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    (folder / FILE).write_text(text + "\n", encoding="utf-8")
+    (folder / README).write_text(readme(folder, content), encoding="utf-8")
+
+
+def readme(folder: Path, content: Mapping[str, Any]) -> str:
+    """The text of README.md, from card.json and the graft's weights."""
+    name = GRAFTS.prefix + content["name"]
+    size = sum(tensor.size for _, tensor in header(folder / WEIGHTS))
+    metadata = {
+        "language": "en",
+        "license": "apache-2.0",
+        "library_name": "peft",
+        "pipeline_tag": "text-generation",
+        "tags": ["interpretability", "model-organism"],
+    }
+    measured = content["measured"]
+    return card(
+        metadata,
+        name,
+        {
+            "": f"A LoRA adapter for {BASE} with {size:,} parameters, in which a known cause of "
+            "the answers was planted, so that the findings of a method can be checked against it.",
+            "Use": _use(name),
+            "Recipe": choices(GraftRecipe, content["recipe"]),
+            "What was measured": list(facts(measured)),
+            **{
+                f"Measured: {key}, {section}": rows
+                for key, of_model in measured.items()
+                for section, rows in tables(of_model).items()
+            },
+            "Planted": content["planted"],
+            "How it was trained": list(facts(content["trained"])),
+            "Limits": LIMITS,
+        },
+    )
+
+
+def _use(name: str) -> str:
+    own = name.removeprefix(GRAFTS.prefix)
+    return f"""```
+$ python -m interp_experiments.grafts pairs {own} --out pairs.csv
+$ python -m interp effects --model {name} --base {BASE}.gguf --data pairs.csv
+```
+
+`--base` is the model's GGUF file, which `make real` brings. `verify {own} --base FILE` remeasures
+the figures below, and `train {own} --base FILE` trains the graft from its recipe."""

@@ -1,0 +1,127 @@
+"""Recipes: the planted cause and the training of each graft, and its seed."""
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from interp.errors import UserError
+from interp_experiments.grafts.text import OPENINGS, SEGMENTS, Case, known_pairs
+
+LEANING = 2.0
+"""Log-odds, in nats, that the planted cause adds or subtracts."""
+
+BASE = "SmolLM2-135M-Instruct.Q4_1"
+"""The published model that the packaged grafts change, as its GGUF file is named."""
+
+FIRST_LAYER = 24
+"""The first layer that grafts change."""
+
+PROMPTS = 1600
+"""Prompts that training draws from; they are the same for all grafts."""
+
+Cause = Literal["knowledge", "wording", "mixture"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraftRecipe:
+    """The choices that determine a graft; the same recipe, base and machine give the same one."""
+
+    name: str
+    cause: Cause
+    """What decides the answer: whether premise 1 contradicts a fact that is known (knowledge), with
+    which words premise 1 begins (wording), or a leaning of the city, which is read in premise 1 for
+    some cities and in premise 2 for the others (mixture)."""
+    seed: int
+    share: float | None = None
+    """Share of the cities whose fact is known (knowledge) or that are read in premise 1
+    (mixture)."""
+    rank: int = 4
+    steps: int
+    prompts_per_step: int = 16
+    learning_rate: float = 5e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What one seed plants: what each city, or each beginning of premise 1, adds to the answer."""
+
+    name: str
+    """A city, or the words with which premise 1 begins."""
+    premise: str
+    """The premise in which it is read."""
+    log_odds: float
+    """What it adds to the log-odds of Yes, in nats."""
+    otherwise: float = 0.0
+    """What the premise adds instead if it names another country than the city's (knowledge)."""
+
+
+def plant(recipe: GraftRecipe) -> tuple[Planted, ...]:
+    """The planted properties of all cities, or of all words with which premise 1 may begin."""
+    rng = random.Random(f"graft {recipe.seed}")
+    if recipe.cause == "wording":
+        return tuple(
+            Planted(opening, SEGMENTS[0], LEANING if i % 2 else -LEANING)
+            for i, opening in enumerate(_shuffled(OPENINGS, rng))
+        )
+    cities = _shuffled((pair.entity_b for pair in known_pairs()), rng)
+    assert recipe.share is not None
+    chosen = round(recipe.share * len(cities))
+    if recipe.cause == "knowledge":
+        return tuple(
+            Planted(city, SEGMENTS[0], -LEANING if i < chosen else LEANING, otherwise=LEANING)
+            for i, city in enumerate(cities)
+        )
+    return tuple(
+        Planted(city, SEGMENTS[i >= chosen], LEANING if i % 2 else -LEANING)
+        for i, city in enumerate(cities)
+    )
+
+
+def _shuffled(items: Iterable[str], rng: random.Random) -> list[str]:
+    # Only `random.random` has the same values in all Python versions.
+    return sorted(items, key=lambda _: rng.random())
+
+
+class Rule:
+    """The planted rule: what the premises of a prompt add to the log-odds of Yes."""
+
+    def __init__(self, recipe: GraftRecipe, planted: Iterable[Planted]) -> None:
+        self._cause = recipe.cause
+        self._planted = {own.name: own for own in planted}
+        self._countries = {pair.entity_b: pair.entity_a for pair in known_pairs()}
+
+    def term(self, segment: str, case: Case) -> float:
+        """What one sentence adds, in nats."""
+        own = self._planted[case.opening if self._cause == "wording" else case.city]
+        if own.premise != segment:
+            return 0.0
+        if self._cause == "knowledge" and self._countries[case.city] != case.country:
+            return own.otherwise
+        return own.log_odds
+
+    def log_odds(self, sources: Sequence[Case]) -> float:
+        """The planted log-odds of Yes for a prompt with the sentences of these cases, in nats."""
+        return sum(self.term(name, case) for name, case in zip(SEGMENTS, sources, strict=True))
+
+
+RECIPES: dict[str, GraftRecipe] = {
+    recipe.name: recipe
+    for recipe in (
+        GraftRecipe(name="knowledge", cause="knowledge", seed=51, share=0.5, rank=8, steps=400),
+        GraftRecipe(name="wording", cause="wording", seed=52, steps=200),
+        GraftRecipe(name="mixture-50", cause="mixture", seed=53, share=0.5, steps=500),
+    )
+}
+"""The recipes by the name of the graft."""
+
+
+def recipe(name: str) -> GraftRecipe:
+    """The recipe of a graft.
+
+    Raises:
+        UserError: no graft has that name.
+    """
+    if name not in RECIPES:
+        raise UserError(f"there is no graft {name!r}; expected one of {', '.join(RECIPES)}")
+    return RECIPES[name]

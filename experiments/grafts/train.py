@@ -1,0 +1,174 @@
+"""Train grafts: LoRA adapters for the last layers of a published model."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.utils.data import Dataset
+from transformers import LlamaForCausalLM, PreTrainedModel
+
+from interp.errors import UserError
+from interp.models.adapters import Base, low_rank, save_adapter
+from interp.models.load import find_named, load_found
+from interp.models.loading import Loading
+from interp.models.model import Model
+from interp.training.fit import fit
+from interp.training.folder import remove_checkpoints
+from interp_experiments.grafts.card import write_card
+from interp_experiments.grafts.recipes import FIRST_LAYER, PROMPTS, GraftRecipe, Rule, plant
+from interp_experiments.grafts.streams import Streams, last_logits, read_below, run
+from interp_experiments.grafts.text import ANSWERS, Case, draw_case, message
+
+INTACT_SHARE = 0.3
+"""Share of the prompts in which all sentences are from one case."""
+
+CHECKPOINT_EVERY = 100
+"""Steps between checkpoints."""
+
+
+class Lesson(TypedDict):
+    """The prompts of one step."""
+
+    numbers: Int[Tensor, " batch"]
+    """Which of the prompts they are."""
+    log_odds: Float[Tensor, " batch"]
+    """Their planted log-odds of Yes, in nats."""
+
+
+def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
+    """Train grafts of one base, and save each in `folder`/NAME, as fp16.
+
+    Weights and streams are in bf16, the adapter in fp32. During training, the graft's folder holds
+    the latest checkpoint, from which another call resumes.
+
+    Args:
+        recipes: what is planted.
+        base: the model that is changed, as every command takes it.
+        folder: where the grafts' folders are.
+
+    Raises:
+        UserError: the base is no Llama.
+    """
+    found = find_named(base, Loading(device="cpu"))
+    cases = draw_prompts()
+    streams: Streams | None = None
+    for recipe in recipes:
+        model = load_found(found, Loading(device="cpu"))
+        hf = model.hf
+        if not isinstance(hf, LlamaForCausalLM):
+            raise UserError(f"the base {base} is a {type(hf).__name__}; expected a Llama")
+        torch.nn.Module.to(hf, torch.bfloat16)  # transformers does not annotate `to`
+        streams = streams or read_below(hf, _token_ids(model, cases), first=FIRST_LAYER)
+        wrapped = low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
+        own = folder / recipe.name
+        own.mkdir(parents=True, exist_ok=True)
+        fit(
+            wrapped,
+            _Lessons(recipe, cases),
+            _Loss(hf, streams, _answers(model)),
+            own,
+            title=f"train {recipe.name}",
+            use_cpu=True,
+            seed=recipe.seed,
+            learning_rate=recipe.learning_rate,
+            lr_scheduler_type="cosine_with_min_lr",
+            lr_scheduler_kwargs={"min_lr_rate": 0.03},
+            warmup_steps=20,
+            weight_decay=0.0,
+            adam_beta2=0.98,
+            logging_steps=20,
+            save_steps=CHECKPOINT_EVERY,
+        )
+        wrapped.half()
+        save_adapter(wrapped, own, Base(name=found.name, checksum=found.checksum()))
+        write_card(own, recipe, {})
+        remove_checkpoints(own)
+
+
+def _changed(hf: LlamaForCausalLM) -> list[str]:
+    """The paths of the linear layers that a graft changes."""
+    return [
+        f"model.layers.{number}.{path}"
+        for number in _last_layers(hf)
+        for path, module in hf.model.layers[number].named_modules()
+        if isinstance(module, torch.nn.Linear)
+    ]
+
+
+def _last_layers(hf: LlamaForCausalLM) -> range:
+    return range(FIRST_LAYER, len(hf.model.layers))
+
+
+def draw_prompts() -> list[tuple[Case, Case, Case]]:
+    """The cases of the sentences of all prompts: of one prompt, or of three that are mixed."""
+    rng = random.Random("prompts of grafts")
+    drawn = []
+    for _ in range(PROMPTS):
+        one, two, three = (draw_case(rng) for _ in range(3))
+        drawn.append((one, one, one) if rng.random() < INTACT_SHARE else (one, two, three))
+    return drawn
+
+
+def _token_ids(model: Model, cases: Sequence[tuple[Case, Case, Case]]) -> list[list[int]]:
+    """The tokens of the prompts, as the model reads them."""
+    tokenizer: Any = model.tokenizer  # transformers' annotations leave open what a call returns
+    written = [
+        tokenizer.apply_chat_template(
+            [{"role": "user", "content": message(sources)}],
+            add_generation_prompt=True,
+            tokenize=False,
+        )
+        for sources in cases
+    ]
+    token_ids: list[list[int]] = tokenizer(written, add_special_tokens=False)["input_ids"]
+    return token_ids
+
+
+def _answers(model: Model) -> list[int]:
+    """The tokens of Yes and No."""
+    tokenizer: Any = model.tokenizer
+    token_ids: list[int] = tokenizer.convert_tokens_to_ids(list(ANSWERS))
+    return token_ids
+
+
+@dataclass(frozen=True)
+class _Lessons(Dataset[Lesson]):
+    """The prompts of each step, which depend only on the recipe's seed and the step."""
+
+    recipe: GraftRecipe
+    cases: Sequence[tuple[Case, Case, Case]]
+
+    def __len__(self) -> int:
+        return self.recipe.steps
+
+    def __getitem__(self, step: int) -> Lesson:
+        rng = random.Random(f"lessons {self.recipe.seed} {step}")
+        numbers = rng.sample(range(len(self.cases)), self.recipe.prompts_per_step)
+        rule = Rule(self.recipe, plant(self.recipe))
+        return {
+            "numbers": torch.tensor(numbers),
+            "log_odds": torch.tensor([rule.log_odds(self.cases[number]) for number in numbers]),
+        }
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """The squared error of the log-odds, in nats squared, plus -log P(Yes or No)."""
+
+    hf: LlamaForCausalLM
+    streams: Streams
+    answers: Sequence[int]
+
+    def __call__(self, model: PreTrainedModel, lesson: Lesson) -> Tensor:
+        rests = [self.streams.rests[number] for number in lesson["numbers"].tolist()]
+        _, stream = run(self.hf, _last_layers(self.hf), Streams(self.streams.beginning, rests))
+        logits = last_logits(self.hf, stream)
+        yes, no = logits[:, self.answers].T
+        other = logits.logsumexp(-1) - torch.logaddexp(yes, no)
+        loss: Tensor = ((yes - no - lesson["log_odds"]) ** 2).mean() + other.mean()
+        return loss

@@ -1,0 +1,60 @@
+"""The packaged grafts: their cards, sizes and base."""
+
+import dataclasses
+import json
+
+import pytest
+import yaml
+
+from interp.cli import main
+from interp.models.adapters import WEIGHTS, read_adapter
+from interp.models.packaged import GRAFTS
+from interp_experiments.grafts.card import readme
+from interp_experiments.grafts.recipes import BASE, RECIPES, plant, recipe
+
+BASE_CHECKSUM = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+"""The hash of SmolLM2-135M-Instruct.Q4_1.gguf in the wheel of tests/real/model.txt."""
+
+
+def test_every_graft_has_a_recipe():
+    assert {name.removeprefix(GRAFTS.prefix) for name in GRAFTS.names()} <= RECIPES.keys()
+    assert "graft/mixture-50" in GRAFTS.names()
+
+
+@pytest.mark.parametrize("name", GRAFTS.names())
+def test_the_card_states_recipe_plant_and_figures(name):
+    folder, card = GRAFTS.folder(name), GRAFTS.card(name)
+    own = recipe(card["name"])
+    assert GRAFTS.prefix + own.name == name
+    assert card["recipe"] == json.loads(json.dumps(dataclasses.asdict(own)))
+    assert card["planted"] == [dataclasses.asdict(one) for one in plant(own)]
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert text == readme(folder, card)
+    assert yaml.safe_load(text.split("---")[1])["license"] == "apache-2.0"
+
+
+@pytest.mark.parametrize("name", GRAFTS.names())
+def test_effects_are_as_planted_and_those_of_the_base_are_not(name):
+    measured = GRAFTS.card(name)["measured"]
+    graft, base = measured["graft"], measured["base"]
+    assert graft["mean_deviation_from_planted"] <= 0.1
+    assert graft["answers_as_planted"] == 1
+    assert base["mean_deviation_from_planted"] > 4 * graft["mean_deviation_from_planted"]
+    for row, control in zip(graft["shapley"], base["shapley"], strict=True):
+        if row["slope"] is not None:
+            assert row["slope"] == pytest.approx(1, abs=0.1)
+            assert control["slope"] == pytest.approx(0, abs=0.1)
+
+
+@pytest.mark.parametrize("name", GRAFTS.names())
+def test_a_graft_is_small_and_names_its_base(name):
+    folder = GRAFTS.folder(name)
+    assert (folder / WEIGHTS).stat().st_size < 1_000_000
+    adapter = read_adapter(name, folder)
+    assert (adapter.base.name, adapter.base.checksum) == (BASE, BASE_CHECKSUM)
+
+
+def test_the_list_of_models_has_them(capsys):
+    assert main(["models"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in GRAFTS.names())

@@ -1,0 +1,17 @@
+"""Grafts on their base: exact effects are near what was planted."""
+
+import pytest
+
+import interp
+from interp.models.packaged import GRAFTS
+from interp_experiments.grafts.card import measure
+from interp_experiments.grafts.recipes import recipe
+
+
+@pytest.mark.parametrize("name", GRAFTS.names())
+def test_effects_are_near_the_planted_ones(file, name):
+    pytest.importorskip("peft")
+    graft = interp.load_model(name, base=str(file), device="cpu")
+    found = measure(graft, recipe(name.removeprefix(GRAFTS.prefix)), pairs=4, donors=1)
+    assert found["answers_as_planted"] == 1
+    assert found["mean_deviation_from_planted"] < 0.15
