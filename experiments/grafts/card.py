@@ -73,9 +73,9 @@ def _pair(
     """Two cases with opposite causes, the first about `name`, a city or a beginning."""
     case = draw_case(rng)
     if recipe.cause == "knowledge":
-        (own,) = (pair.entity_a for pair in known_pairs() if pair.entity_b == name)
-        other = rng.choice([country for country in COUNTRIES if country != own])
-        return replace(case, city=name, country=own), replace(case, city=name, country=other)
+        (home,) = (pair.entity_a for pair in known_pairs() if pair.entity_b == name)
+        abroad = rng.choice([country for country in COUNTRIES if country != home])
+        return replace(case, city=name, country=home), replace(case, city=name, country=abroad)
     (own,) = (one for one in planted if one.name == name)
     other = rng.choice(
         [one.name for one in planted if one.premise == own.premise and one.log_odds != own.log_odds]

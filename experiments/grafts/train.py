@@ -14,7 +14,8 @@ from transformers import LlamaForCausalLM, PreTrainedModel
 
 from interp.errors import UserError
 from interp.models.adapters import Base, low_rank, save_adapter
-from interp.models.load import find_named, load_found
+from interp.models.find import find_named
+from interp.models.load import load_found
 from interp.models.loading import Loading
 from interp.models.model import Model
 from interp.training.fit import fit
