@@ -131,7 +131,7 @@ def run(
     study = StudyFolder.read(plan.folder)
     report = what.report(study)
     write_report(report, plan.folder)
-    study.note_report(files_of(report))
+    study.note_report(files_of(report, plan.folder))
     return StudyFolder.read(plan.folder)
 
 

@@ -39,7 +39,8 @@ from interp.report.page import (
     Section,
     TableItem,
 )
-from interp.results.given import cautions_about
+from interp.report.pairs import Browser, Number, Panel
+from interp.results.given import cautions_about, judged_answers
 from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
 from interp.runs.merge import merging
@@ -47,6 +48,8 @@ from interp.runs.merge import merging
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from interp.report.html import Display
 
 
 ERRORS_SHOWN = 3
@@ -188,6 +191,7 @@ class Result:
             record=self.measured.record(),
             problems=self.measured.problems(),
             glance=first,
+            browser=self.browser(),
         )
 
     def glance(self) -> Glance:
@@ -238,6 +242,62 @@ class Result:
     def main_picture(self) -> PictureItem | None:
         """The picture that the measurement is known for, if no figure is; none by default."""
         return None
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """What the browser of pairs shows for pairs, besides prompts and answers; none by default.
+
+        Args:
+            prompts: rows of the prompts table, of whole pairs; a large run passes some at a time.
+
+        Yields:
+            a pair_id, and a panel as plain data (`interp.report.pairs`).
+        """
+        yield from ()
+
+    def numbers(self) -> Iterator[Number]:
+        """Numbers of each pair, by which the browser sorts them; none by default.
+
+        Tables of the page lead to the pairs sorted by them (`Number.of`).
+        """
+        yield from ()
+
+    def browser(self) -> Browser:
+        """All pairs with what was measured on them, for the browser beside the page."""
+        return Browser(
+            self.prompts,
+            judged_answers(self.measured),
+            self.panels,
+            tuple(self.numbers()),
+            self.cluster,
+        )
+
+    def browse(self, pairs: int | Sequence[str] = 20) -> "Display":
+        """The browser of pairs as a display of a notebook, with its own list of pairs.
+
+        Args:
+            pairs: the pair_ids to show, or the number of pairs, evenly spread over all. All that is
+                shown becomes part of the notebook.
+
+        Raises:
+            UserError: there is no such pair, or no pair is asked for.
+        """
+        from interp.report.browse import in_frame, standalone
+        from interp.report.html import Display
+
+        browser = self.browser()
+        known = browser.prompts["pair_id"].unique()
+        if isinstance(pairs, int):
+            if pairs < 1:
+                raise UserError(f"got {pairs} pairs; expected at least 1")
+            ids = list(known[:: max(1, -(-len(known) // pairs))])
+        else:
+            ids = list(pairs)
+            for name in set(ids) - set(known):
+                raise UserError(unknown("pair", str(name), list(map(str, known))))
+        shown = browser.prompts[browser.prompts["pair_id"].isin(ids)]
+        about = self.measured.about
+        page = standalone(replace(browser, prompts=shown), f"{about.measurement} {about.system}")
+        return Display(in_frame(page, height=720))
 
     def sections(self) -> Iterator[Section]:
         """The sections of the page."""
