@@ -5,7 +5,8 @@ plain data: the page draws each kind of panel itself (templates/panels.js) and s
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -109,6 +110,14 @@ class Browser:
     numbers: Sequence[Number] = ()
     cluster: str | None = None
     """The factor whose values group dependent prompts, if any."""
+
+    def beside(self, other: "Browser") -> "Browser":
+        """These pairs, with the panels and numbers of another measurement of them as well."""
+        return replace(
+            self,
+            panels=lambda prompts: chain(self.panels(prompts), other.panels(prompts)),
+            numbers=(*self.numbers, *other.numbers),
+        )
 
 
 _KINDS: Mapping[type[Panel], str] = {Shaded: "shaded", Bars: "bars", Grid: "grid", Table: "table"}

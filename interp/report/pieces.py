@@ -3,7 +3,7 @@
 A page that is opened from disk may load scripts but no data, so each piece is a script with one
 call, `interpPairs(NAME, DATA)`. There are four kinds:
 
-- index: the sides, the models, the columns, and where the other pieces begin.
+- index: the sides, the models, the columns, and how many pairs each of the other pieces holds.
 - c0, c1, ...: a column of the list, such as a model's outcomes or a factor; its values are codes of
   a fixed number of letters, pair by pair, so that a column of 25,600 pairs takes at most 77 kB.
 - r0, r1, ...: the ids of some pairs and the first words that distinguish their prompts.
@@ -79,14 +79,12 @@ def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
     for place, (description, data) in enumerate(made):
         columns.append({**description, "piece": f"c{place}"})
         yield f"c{place}", data
-    rows = list(_rows(prompts, by_pair))
-    starts = []
-    for place, (start, own) in enumerate(_packed(rows, ROWS)):
-        starts.append(start)
+    rows, details = [], []
+    for place, own in enumerate(_packed(_rows(prompts, by_pair), ROWS)):
+        rows.append(len(own))
         yield f"r{place}", own
-    details = []
-    for place, (start, own) in enumerate(_packed(_details(browser, by_pair), DETAIL)):
-        details.append(start)
+    for place, own in enumerate(_packed(_details(browser, by_pair), DETAIL)):
+        details.append(len(own))
         yield f"d{place}", own
     yield (
         "index",
@@ -98,7 +96,7 @@ def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
             "models": models,
             "cluster": browser.cluster or "",
             "columns": columns,
-            "rows": starts,
+            "rows": rows,
             "details": details,
         },
     )
@@ -284,19 +282,19 @@ def _excerpt(text: str, other: str) -> str:
     return said if len(said) <= _WORDS else f"{said[: _WORDS - 1].rstrip()}…"
 
 
-def _packed(items: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
-    """Items in groups whose JSON has about `size` bytes, each with the number of its first item."""
+def _packed(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Items in groups whose JSON has at most `size` bytes, or that have a single item."""
     held: list[Any] = []
-    start, length = 0, 0
-    for place, item in enumerate(items):
+    length = 0
+    for item in items:
         own = len(plain_json(item).encode("utf-8", "surrogatepass"))
         if held and length + own > size:
-            yield start, held
-            held, start, length = [], place, 0
+            yield held
+            held, length = [], 0
         held.append(item)
         length += own + 1
     if held:
-        yield start, held
+        yield held
 
 
 def _details(browser: Browser, by_pair: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:

@@ -66,7 +66,7 @@ def test_the_files_of_the_report_are_served_as_they_are(folder, port, name, kind
     "path",
     [
         "/", "/pairs/", "/pairs", "/tables/", "/run.json", "/answers.parquet", "/prompts.parquet",
-        "/../run.json", "/%2e%2e/run/report.html", "/pairs/../report.html", "//report.html",
+        "/../run.json", "/%2e%2e/run/report.html", "/pairs/../report.html",
         "/report.html/", "/report.html%00", "/etc/passwd", "/tables/none.csv",
     ],
 )  # fmt: skip

@@ -33,7 +33,7 @@ def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
     rows = measured.table("completions", ["model", "prompt_id", "completion"], prompts=ids)
     for key, own in grouped(with_sides(rows, prompts), ["pair_id", "model"]):
         texts = [
-            Text(str(side), [text or ""], [float("nan")])
+            Text(str(side), [text if isinstance(text, str) else ""], [float("nan")])
             for side, text in zip(own["side"], own["completion"], strict=True)
         ]
         yield str(key["pair_id"]), Shaded("Generated text", {"model": str(key["model"])}, texts)

@@ -1,12 +1,12 @@
 """What the browser of pairs shows about attributions: shaded tokens, shares of segments, ratios."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from interp.choices import TEMPLATE
+from interp.measurements.attribution.ratios import column_name
 from interp.measurements.attribution.segments import token_shares
 from interp.report.formatting import ratio_title, readable, segment_label
 from interp.report.pairs import (
@@ -18,10 +18,8 @@ from interp.report.pairs import (
     mean_by_pair,
     with_sides,
 )
+from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
-
-if TYPE_CHECKING:
-    from interp.measurements.attribution.show import Attributions
 
 _TOKENS = "Each token's share of the sizes of all scores in its prompt."
 
@@ -31,10 +29,10 @@ _SCORES = ["model", "method", "prompt_id", "segment", "share"]
 
 
 def attribution_panels(
-    result: "Attributions", prompts: pd.DataFrame
+    measured: ResultTables, prompts: pd.DataFrame
 ) -> Iterator[tuple[str, Panel]]:
     """Shaded tokens, if they were kept, and the shares of segments, by model and method."""
-    measured, ids = result.measured, prompts["prompt_id"]
+    ids = prompts["prompt_id"]
     key = ["pair_id", "model", "method"]
     if "token_scores" in measured.names():
         scores, tokens = (measured.table(name, prompts=ids) for name in ("token_scores", "tokens"))
@@ -61,20 +59,28 @@ def _text(side: str, rows: pd.DataFrame) -> Text:
     return Text(side, readable(rows["token"].tolist()), rows["share"].tolist(), labels)
 
 
-def attribution_numbers(result: "Attributions") -> Iterator[Number]:
-    """Each pair's mean share of each segment and, if two are compared, its geometric mean ratio."""
-    prompts = result.table("prompts", ["prompt_id", "pair_id"])
-    if result.ratio is not None:
-        title = ratio_title(result.ratio)
-        for of, own in grouped(result.ratios(), ["model", "method"]):
+def attribution_numbers(measured: ResultTables, ratios: pd.DataFrame | None) -> Iterator[Number]:
+    """Each pair's mean share of each segment and, if two are compared, its geometric mean ratio.
+
+    Args:
+        measured: the measured attributions.
+        ratios: the ratios of compared segments; None if the prompts' system compares none.
+    """
+    prompts = measured.table("prompts", ["prompt_id", "pair_id"])
+    compared = measured.about.ratio
+    if ratios is not None and compared is not None:
+        title = ratio_title(compared)
+        for of, own in grouped(ratios, ["model", "method"]):
             positive = own[own["ratio"] > 0]
             logs = positive.assign(log=np.log(positive["ratio"].astype(float)))
             means = mean_by_pair(logs, prompts, "log")
             values = {pair: float(np.exp(mean)) for pair, mean in means.items()}
             labels = {name: str(value) for name, value in of.items()}
-            headline = f"{title} ({of['method']}, geometric mean)"
+            headline = f"{title} ({column_name(labels['method'])}, geometric mean)"
             yield Number(title, labels, values, headline=headline)
-    for of, own in grouped(result.table("segment_scores", _SCORES), ["model", "method", "segment"]):
+    for of, own in grouped(
+        measured.table("segment_scores", _SCORES), ["model", "method", "segment"]
+    ):
         labels = {name: str(value) for name, value in of.items()}
         headline = f"share of {segment_label(labels['segment'])} by {labels['method']}"
         yield Number("share", labels, mean_by_pair(own, prompts, "share"), headline=headline)

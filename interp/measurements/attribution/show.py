@@ -340,12 +340,12 @@ class Attributions(Answered):
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """Shaded tokens, shares of segments and probabilities of options."""
-        yield from attribution_panels(self, prompts)
+        yield from attribution_panels(self.measured, prompts)
         yield from option_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
         """Ratios and shares of segments."""
-        yield from attribution_numbers(self)
+        yield from attribution_numbers(self.measured, None if self.ratio is None else self._ratios)
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and errors in its answers and scores."""

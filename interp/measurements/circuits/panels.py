@@ -1,26 +1,23 @@
 """What the browser of pairs shows about circuits: the answer that each circuit leaves."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.report.pairs import Grid, Number, Panel
+from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
-
-if TYPE_CHECKING:
-    from interp.measurements.circuits.show import CircuitAnswers
 
 _NOTE = """The logit of {positive} minus that of {negative} on the clean prompt, with only the edges
 of a circuit; random: the mean of its draws. The whole model: {whole:.3g}."""
 
 
-def circuit_panels(result: "CircuitAnswers", prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+def circuit_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """The metric of the clean prompt, by ranking of the edges and share of them that is kept."""
     chosen = [("pair_id", "in", prompts["pair_id"].unique().tolist())]
-    pairs = pd.concat(result.measured.parts("pairs", filters=chosen))
+    pairs = pd.concat(measured.parts("pairs", filters=chosen))
     about = {(str(row["model"]), str(row["pair_id"])): row for row in pairs.to_dict("records")}
-    for part in result.measured.parts("circuits", filters=chosen):
+    for part in measured.parts("circuits", filters=chosen):
         rows = part.assign(ranking=part["method"] + " " + part["choice"])
         for of, own in grouped(rows, ["pair_id", "model"]):
             model, pair = str(of["model"]), str(of["pair_id"])
@@ -44,10 +41,10 @@ def circuit_panels(result: "CircuitAnswers", prompts: pd.DataFrame) -> Iterator[
             )
 
 
-def circuit_numbers(result: "CircuitAnswers") -> Iterator[Number]:
+def circuit_numbers(measured: ResultTables) -> Iterator[Number]:
     """How far circuits are from the whole model: the mean over sizes of the distance in logits."""
-    whole = result.table("pairs", ["model", "pair_id", "base_metric"])
-    rows = result.circuits.merge(whole, on=["model", "pair_id"])
+    whole = measured.table("pairs", ["model", "pair_id", "base_metric"])
+    rows = measured.table("circuits").merge(whole, on=["model", "pair_id"])
     rows = rows.assign(distance=(rows["metric"] - rows["base_metric"]).abs())
     for of, own in grouped(rows, ["model", "method", "choice"]):
         means = own.groupby("pair_id", sort=False)["distance"].mean()

@@ -126,11 +126,11 @@ class CircuitAnswers(PairResult):
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The answers that circuits leave."""
-        yield from circuit_panels(self, prompts)
+        yield from circuit_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
         """How far circuits are from the whole model."""
-        yield from circuit_numbers(self)
+        yield from circuit_numbers(self.measured)
 
     def effects(self, model: str) -> pd.DataFrame:
         """The effects that circuits were chosen by: pair_id, method, writer, reader, effect.

@@ -1,15 +1,12 @@
 """What the browser of pairs shows about edges: the largest of each pair."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.report.pairs import Bars, Number, Panel
+from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
-
-if TYPE_CHECKING:
-    from interp.measurements.edges.show import EdgeEffects
 
 _MOST = 20
 """Number of edges shown for a pair."""
@@ -19,11 +16,19 @@ _EDGE = ["model", "direction", "method", "writer", "reader"]
 _NOTE = f"The {_MOST} edges with the largest effects on this pair, in logits. "
 
 
-def edge_panels(result: "EdgeEffects", prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-    """The largest edges of each pair, by model, direction and method."""
+def edge_panels(
+    measured: ResultTables, prompts: pd.DataFrame, meaning: str
+) -> Iterator[tuple[str, Panel]]:
+    """The largest edges of each pair, by model, direction and method.
+
+    Args:
+        measured: the measured edges.
+        prompts: rows of the prompts table, of whole pairs.
+        meaning: what an effect is.
+    """
     chosen = [("pair_id", "in", prompts["pair_id"].unique().tolist())]
-    note = _NOTE + result.meaning()
-    for part in result.measured.parts("edges", filters=chosen):
+    note = _NOTE + meaning
+    for part in measured.parts("edges", filters=chosen):
         for of, own in grouped(part, ["pair_id", *_EDGE[:3]]):
             order = own["effect"].abs().sort_values(ascending=False, kind="stable").index
             rows = own.loc[order[:_MOST]]
@@ -33,14 +38,14 @@ def edge_panels(result: "EdgeEffects", prompts: pd.DataFrame) -> Iterator[tuple[
             yield str(of["pair_id"]), Bars("Largest edges", labels, groups, note=note)
 
 
-def edge_numbers(result: "EdgeEffects", largest: pd.DataFrame) -> Iterator[Number]:
+def edge_numbers(measured: ResultTables, largest: pd.DataFrame) -> Iterator[Number]:
     """The effect of each of the given edges in each pair.
 
     Args:
-        result: the measured edges.
+        measured: the measured edges.
         largest: rows with model, direction, method, writer and reader.
     """
-    rows = result.edges.merge(largest[_EDGE].drop_duplicates(), on=_EDGE)
+    rows = measured.table("edges").merge(largest[_EDGE].drop_duplicates(), on=_EDGE)
     for of, own in grouped(rows, _EDGE):
         values = {
             str(pair): float(effect)

@@ -124,11 +124,11 @@ class EdgeEffects(PairResult):
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The pair's largest edges."""
-        yield from edge_panels(self, prompts)
+        yield from edge_panels(self.measured, prompts, self.meaning())
 
     def numbers(self) -> Iterator[Number]:
         """The effects of the edges that the page shows."""
-        yield from edge_numbers(self, self._effects[self._effects["rank"] <= _SHOWN])
+        yield from edge_numbers(self.measured, self._effects[self._effects["rank"] <= _SHOWN])
 
     @cached_property
     def _effects(self) -> pd.DataFrame:

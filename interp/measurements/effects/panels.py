@@ -1,16 +1,13 @@
 """What the browser of pairs shows about the effects of segments: bars by segment."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interp.report.formatting import segment_label
 from interp.report.pairs import Bars, Number, Panel, mean_by_pair, with_sides
+from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
-
-if TYPE_CHECKING:
-    from interp.measurements.effects.show import SegmentEffects
 
 MEASURES = ("shapley", "leave_one_out", "interaction")
 
@@ -21,9 +18,9 @@ _COLUMNS = [*_KEY, "prompt_id", "answer", "other_answer", *MEASURES, "error"]
 _NOTE = "In logits of {contrasts}. Positive: the segment supports the answer."
 
 
-def effect_panels(result: "SegmentEffects", prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+def effect_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """The effects of a pair's segments, as bars for each side, by model, donors and measure."""
-    rows = result.measured.table("segment_effects", _COLUMNS, prompts=prompts["prompt_id"])
+    rows = measured.table("segment_effects", _COLUMNS, prompts=prompts["prompt_id"])
     rows = with_sides(rows[rows["error"] == ""], prompts)
     for of, own in grouped(rows, ["pair_id", "model", "donor_kind"]):
         contrasts = (own["answer"] + " minus " + own["other_answer"]).drop_duplicates()
@@ -51,10 +48,10 @@ def _segments(segment: object, other: object) -> str:
     return " × ".join(map(segment_label, names))
 
 
-def effect_numbers(result: "SegmentEffects") -> Iterator[Number]:
+def effect_numbers(measured: ResultTables) -> Iterator[Number]:
     """The mean Shapley value of each segment over a pair's prompts."""
-    prompts = result.table("prompts", ["prompt_id", "pair_id"])
-    rows = result.table(
+    prompts = measured.table("prompts", ["prompt_id", "pair_id"])
+    rows = measured.table(
         "segment_effects", ["model", "donor_kind", "segment", "prompt_id", "shapley"]
     )
     key = ["model", "donor_kind", "segment"]

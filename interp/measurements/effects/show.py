@@ -151,11 +151,11 @@ class SegmentEffects(Result):
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The effects of the segments."""
-        yield from effect_panels(self, prompts)
+        yield from effect_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
         """The mean effect of each segment."""
-        yield from effect_numbers(self)
+        yield from effect_numbers(self.measured)
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model; prints a line about each mean in which effects cancel."""

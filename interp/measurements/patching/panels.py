@@ -1,17 +1,16 @@
 """What the browser of pairs shows about patches: effects by layer and role or token."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 
+from interp.choices import COUNTERPART
 from interp.measurements.patching.tables import CELL
 from interp.report.formatting import readable
 from interp.report.pairs import Grid, Number, Panel, Table
+from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
-
-if TYPE_CHECKING:
-    from interp.measurements.patching.show import Patches
 
 _GRID = ("model", "direction", "method", "source", "site", "head")
 """The columns of `patches` that have a single value in a grid."""
@@ -19,10 +18,10 @@ _GRID = ("model", "direction", "method", "source", "site", "head")
 _LARGEST = "largest effect"
 
 
-def patch_panels(result: "Patches", prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+def patch_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """The metrics of each pair, and grids of its effects."""
     chosen = [("pair_id", "in", prompts["pair_id"].unique().tolist())]
-    pairs = pd.concat(result.measured.parts("pairs", filters=chosen), ignore_index=True)
+    pairs = pd.concat(measured.parts("pairs", filters=chosen), ignore_index=True)
     contrasts = {}
     for row in pairs.to_dict("records"):
         pair = str(row["pair_id"])
@@ -32,9 +31,11 @@ def patch_panels(result: "Patches", prompts: pd.DataFrame) -> Iterator[tuple[str
         if row["error"]:
             yield pair, Table("Metrics", of, ["error"], [[str(row["error"])]])
             continue
-        cells = [[_NAMES[name], float(row[name])] for name in _NAMES if pd.notna(row[name])]
+        cells: list[list[str | float]] = [
+            [_NAMES[name], float(row[name])] for name in _NAMES if pd.notna(row[name])
+        ]
         yield pair, Table("Metrics", of, ["prompt", "metric"], cells, note=f"The metric is {said}.")
-    for part in result.measured.parts("patches", filters=chosen):
+    for part in measured.parts("patches", filters=chosen):
         for key, rows in grouped(part, ["pair_id", *_GRID]):
             pair = str(key["pair_id"])
             note = f"Change in {contrasts.get(pair, 'the metric')} when a cell is patched."
@@ -67,26 +68,31 @@ def _grid(rows: pd.DataFrame, of: Mapping[str, str], note: str) -> Grid:
     return Grid("Effects by layer and role", of, roles, layers, values, note=note)
 
 
-def patch_numbers(result: "Patches") -> Iterator[Number]:
-    """Each pair's largest effect at a site, and its effect in each cell of the table of effects."""
-    cells: dict[tuple[Any, ...], dict[str, float]] = {}
+def patch_numbers(patches: Iterable[pd.DataFrame]) -> Iterator[Number]:
+    """Each pair's largest effect at a site, and its effect in each cell of the table of effects.
+
+    Args:
+        patches: the parts of the patches table, as `Patches.requested`.
+    """
+    cells: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
     largest: dict[tuple[str, str], dict[str, float]] = {}
     columns = [*CELL, "pair_id"]
-    for part in result.requested():
+    for part in patches:
         effects = part.dropna(subset="effect").groupby(columns, dropna=False, sort=False)
-        for (*cell, pair), effect in effects["effect"].mean().items():
-            cells.setdefault(tuple(cell), {})[str(pair)] = float(effect)
-            place = dict(zip(CELL, cell, strict=True))
-            if place["source"] != "counterpart":
+        means = effects["effect"].mean().reset_index()
+        for *cell, pair, effect in means.itertuples(index=False, name=None):
+            place = _named(dict(zip(CELL, cell, strict=True)))
+            cells.setdefault(tuple(place.items()), {})[str(pair)] = float(effect)
+            if place["source"] != COUNTERPART:
                 continue
-            found = largest.setdefault((str(place["model"]), str(place["site"])), {})
+            found = largest.setdefault((place["model"], place["site"]), {})
             if abs(effect) >= abs(found.get(str(pair), 0.0)):
                 found[str(pair)] = float(effect)
     for (model, site), values in largest.items():
         headline = f"largest effect at {site} in logits"
         yield Number(_LARGEST, {"model": model, "site": site}, values, headline=headline)
-    for cell_key, values in cells.items():
-        yield Number("effect", _named(dict(zip(CELL, cell_key, strict=True))), values)
+    for cell_of, values in cells.items():
+        yield Number("effect", dict(cell_of), values)
 
 
 def _named(key: Mapping[str, Any]) -> dict[str, str]:

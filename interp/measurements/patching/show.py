@@ -162,11 +162,11 @@ class Patches(PairResult):
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The pair's metrics, and grids of effects."""
-        yield from patch_panels(self, prompts)
+        yield from patch_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
         """The largest effects, and the effect in each cell."""
-        yield from patch_numbers(self)
+        yield from patch_numbers(self.requested())
 
     def noted(self) -> Mapping[str, Mapping[str, object]]:
         """Numbers of pairs, of recognized pairs and of errors."""

@@ -1,17 +1,14 @@
 """What the browser of pairs shows about thoughts: sentences with their effects, and answers."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from interp.measurements.thoughts.tables import EFFECTS, PLACES, READINGS
 from interp.report.pairs import Grid, Number, Panel, Shaded, Table, Text, mean_by_pair, with_sides
+from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
-
-if TYPE_CHECKING:
-    from interp.measurements.thoughts.show import ThoughtEffects
 
 _SENTENCES = """The first thought that ended. Change in the logit of the correct answer minus that
 of the other answer: positive where the sentence supports the correct answer. left_out: the sentence
@@ -26,10 +23,10 @@ the correct answer, in logits."""
 _TOTAL, _THROUGH = "total effect", "effect through the thought"
 
 
-def thought_panels(result: "ThoughtEffects", prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+def thought_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """Thoughts by sentence, early answers, and answers after replacements of the thought."""
     ids = prompts["prompt_id"]
-    sentences = with_sides(result.measured.table("sentence_effects", prompts=ids), prompts)
+    sentences = with_sides(measured.table("sentence_effects", prompts=ids), prompts)
     for of, own in grouped(sentences, ["pair_id", "model"]):
         for measure in EFFECTS:
             texts = [
@@ -42,7 +39,7 @@ def thought_panels(result: "ThoughtEffects", prompts: pd.DataFrame) -> Iterator[
             ]
             labels = {"model": str(of["model"]), "measure": measure}
             yield str(of["pair_id"]), Shaded("Thought by sentence", labels, texts, note=_SENTENCES)
-    answers = with_sides(result.measured.table("thought_answers", prompts=ids), prompts)
+    answers = with_sides(measured.table("thought_answers", prompts=ids), prompts)
     answers = answers[answers["error"] == ""]
     early = answers[answers["reading"].isin(["empty", "first", "whole"])]
     for of, own in grouped(early, ["pair_id", "model", "side"]):
@@ -50,7 +47,7 @@ def thought_panels(result: "ThoughtEffects", prompts: pd.DataFrame) -> Iterator[
         yield str(of["pair_id"]), _early(own, labels)
     readings = answers[answers["reading"].isin(READINGS)]
     for of, own in grouped(readings, ["pair_id", "model"]):
-        cells = [
+        cells: list[list[str | float]] = [
             [
                 str(row["side"]),
                 str(row["reading"]),
@@ -81,10 +78,10 @@ def _early(rows: pd.DataFrame, labels: dict[str, str]) -> Grid:
     )
 
 
-def thought_numbers(result: "ThoughtEffects") -> Iterator[Number]:
+def thought_numbers(measured: ResultTables) -> Iterator[Number]:
     """Means over a pair: effects, total and through the thought; answers by reading; sentences."""
-    prompts = result.table("prompts", ["prompt_id", "pair_id"])
-    effects = result.effects
+    prompts = measured.table("prompts", ["prompt_id", "pair_id"])
+    effects = measured.table("thought_effects")
     names = ("own", "changed_under_other", "own_under_other")
     own, changed, other = (effects[name].map(_mean).astype(float) for name in names)
     effects = effects.assign(**{_TOTAL: own - changed, _THROUGH: own - other})
@@ -93,11 +90,11 @@ def thought_numbers(result: "ThoughtEffects") -> Iterator[Number]:
         for name in (_TOTAL, _THROUGH):
             headline = "mediated share" if labels["segment"] == "all" and name == _TOTAL else ""
             yield Number(name, labels, mean_by_pair(rows, prompts, name), headline=headline)
-    answers = result.table("thought_answers", ["model", "reading", "prompt_id", "value"])
+    answers = measured.table("thought_answers", ["model", "reading", "prompt_id", "value"])
     for of, rows in grouped(answers[answers["reading"].isin(READINGS)], ["model", "reading"]):
         labels = {name: str(value) for name, value in of.items()}
         yield Number("log-odds", labels, mean_by_pair(rows, prompts, "value"))
-    sentences = result.table("sentence_effects")
+    sentences = measured.table("sentence_effects")
     sentences = sentences[sentences["sentences"] > 1]
     first, last = sentences["sentence"] == 1, sentences["sentence"] == sentences["sentences"]
     place = np.select([first, last], [PLACES[0], PLACES[2]], PLACES[1])

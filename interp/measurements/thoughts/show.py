@@ -147,11 +147,11 @@ class ThoughtEffects(Result):
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """Thoughts by sentence, and answers after parts and replacements of thoughts."""
-        yield from thought_panels(self, prompts)
+        yield from thought_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
         """Effects, answers by reading, and effects of sentences."""
-        yield from thought_numbers(self)
+        yield from thought_numbers(self.measured)
 
     def noted(self) -> Mapping[str, object]:
         """Errors, and numbers of thoughts that never ended."""

@@ -4,6 +4,7 @@
 "use strict";
 
 const A_PAGE = 20;
+const MOST_SORTED = 10000;
 const CODES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !#$%'()*+,-./:;=?@[]^_`{|}~";
 const CODE = new Map([...CODES].map((letter, place) => [letter, place]));
 const RIGHT = 1, WRONG = 2;
@@ -83,6 +84,12 @@ function addressOf(state, changes) {
 
 async function browse(root) {
   const index = await piece("index");
+  // The number of the first pair of each piece.
+  const starts = {};
+  for (const kind of ["rows", "details"]) {
+    let pairs = 0;
+    starts[kind] = index[kind].map((size) => { pairs += size; return pairs - size; });
+  }
   const state = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   const factors = index.columns.filter((column) => column.kind === "factor");
   const numbers = index.columns.filter((column) => column.kind === "number");
@@ -192,9 +199,9 @@ async function browse(root) {
 
   // The piece of a kind that holds a pair, and where the pair stands in it.
   async function at(kind, letter, pair) {
-    let place = index[kind].length - 1;
-    while (index[kind][place] > pair) place -= 1;
-    return (await piece(`${letter}${place}`))[pair - index[kind][place]];
+    let place = starts[kind].length - 1;
+    while (starts[kind][place] > pair) place -= 1;
+    return (await piece(`${letter}${place}`))[pair - starts[kind][place]];
   }
 
   // The number of the pair with this id; an address may also name its place, which is tried first.
@@ -202,7 +209,7 @@ async function browse(root) {
     if (hint >= 0 && hint < index.pairs && (await at("rows", "r", hint))[0] === id) return hint;
     for (let place = 0; place < index.rows.length; place += 1) {
       const found = (await piece(`r${place}`)).findIndex(([own]) => own === id);
-      if (found >= 0) return index.rows[place] + found;
+      if (found >= 0) return starts.rows[place] + found;
     }
     return -1;
   }
@@ -236,7 +243,9 @@ async function browse(root) {
     const rows = await Promise.all(page.map((pair) => at("rows", "r", pair)));
     const outcome = outcomes.get(now.get("model"));
     const marks = outcome ? (await piece(outcome.piece)).codes : "";
-    const id = now.get("pair") ?? rows[0]?.[0];
+    // The first pair is shown unless a large list is sorted: no click shall read over 200 kB.
+    const shows = index.pairs <= MOST_SORTED || !now.get("sort");
+    const id = now.get("pair") ?? (shows ? rows[0]?.[0] : undefined);
     const pair = id === undefined ? -1 : await placeOf(id, Number(now.get("at") ?? page[0] ?? -1));
     const detail = pair < 0 ? null : await at("details", "d", pair);
     const place = pair < 0 ? -1 : fits.indexOf(pair);
@@ -264,7 +273,7 @@ async function browse(root) {
         return row ? link(text, [text], to(fits[number], row, Math.floor(number / A_PAGE))) : element("span", "", text);
       }));
       if (detail) showPair(shown, detail, { steps, now, change: (changes) => go(addressOf(state(), changes)), cite: `#${new URLSearchParams({ pair: detail.id, at: pair })}` });
-      else shown.replaceChildren(element("p", "note", id === undefined ? "No pair fits." : `There is no pair ${id}.`));
+      else shown.replaceChildren(element("p", "note", id === undefined ? (page.length ? "Choose a pair of the list." : "No pair fits.") : `There is no pair ${id}.`));
     });
   }
 
