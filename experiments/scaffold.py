@@ -8,6 +8,7 @@ import pandas as pd
 
 from interp.measurements.answers.readings import reading_items
 from interp.report.page import Glance, Report, Section, TableItem, prompts_item
+from interp.report.pairs import Browser
 from interp.studies.folder import StudyFolder
 
 
@@ -46,6 +47,7 @@ def paper_report(
         text=text,
         sections=(*sections, prompt_section),
         glance=glance,
+        browser=Browser(prompts, answers, lambda _: ()),
         names=names,
         paper=paper,
         record=folder.provenance(),

@@ -43,9 +43,10 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
+from interp.results.files import finish
 from interp.results.given import facts_of
 from interp.results.measured import InMemory
-from interp.results.result import Result, finish, result_class
+from interp.results.result import Result, result_class
 from interp.runs.edge_effects import EdgesRun
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.plan import load_for_run
@@ -131,7 +132,7 @@ def run(
     study = StudyFolder.read(plan.folder)
     report = what.report(study)
     write_report(report, plan.folder)
-    study.note_report(files_of(report))
+    study.note_report(files_of(report, plan.folder))
     return StudyFolder.read(plan.folder)
 
 

@@ -171,7 +171,7 @@ def with_options_of(options: type[Options]) -> Callable[[Callable[P, R]], Callab
 
 def _of_text(field: FieldInfo, value: Any) -> Any:
     """A value as pydantic expects it: YAML and JSON have only lists, and flags only strings."""
-    if isinstance(value, list):
+    if isinstance(value, list | range):
         value = tuple(value)
     reads = any(isinstance(mark, FromText) for mark in marks(field))
     if is_tuple(field.annotation):

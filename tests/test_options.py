@@ -51,6 +51,7 @@ def test_what_cannot_be_is_refused_in_one_line(kind, values, message):
 
 def test_lists_of_yaml_and_texts_of_the_command_line_are_values():
     assert Patch(layers=[0, 2]) == Patch(layers="0,2") == Patch(layers=(0, 2))
+    assert Patch(layers=range(0, 6, 2)) == Patch(layers=(0, 2, 4))
     assert Attribute(methods="attention").methods == ("attention",)
     assert Loading(dtype="bf16").dtype == "bfloat16"
     assert ExecutionOptions(slurm_options=["gpus-per-node=1"]).slurm_options == ("gpus_per_node=1",)

@@ -60,7 +60,7 @@ def report(folder):
     study = StudyFolder.read(folder)
     page = TwoStages().report(study)
     write_report(page, folder)
-    study.note_report(files_of(page))
+    study.note_report(files_of(page, folder))
 
 
 def measure(folder, **chosen):

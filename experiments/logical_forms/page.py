@@ -2,7 +2,7 @@
 
 from interp.analysis.accuracy import whole_pairs
 from interp.report.page import Report, Section
-from interp.results.result import model_parameters
+from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effect_sections import (

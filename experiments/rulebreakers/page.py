@@ -1,7 +1,7 @@
 """The page of the study of RULEBREAKERS: its sections, tables and figures."""
 
 from interp.report.page import Report
-from interp.results.result import model_parameters
+from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.answer_sections import (
     accuracy_section,

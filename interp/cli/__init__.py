@@ -36,6 +36,7 @@ COMMANDS = {
     "run": "interp.cli.study:RunCommand",
     "train": "interp.cli.train",
     "report": "interp.cli.study:ReportCommand",
+    "view": "interp.cli.view:ViewCommand",
     "compare": "interp.cli.compare:CompareCommand",
     "plan": "interp.cli.plan:PlanCommand",
     "status": "interp.cli.folders:StatusCommand",

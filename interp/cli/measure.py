@@ -68,7 +68,7 @@ def finished(folder: Path, spec: type[Spec]) -> "Result":
     """The result in a run folder whose small tables are written and printed, after cautions."""
     from interp.analysis.cautions import UNTESTED  # the job has already said this
     from interp.report.console import print_cautions
-    from interp.results.result import finish
+    from interp.results.files import finish
 
     result = finish(folder, spec)
     print_cautions(own.said for own in result.cautions if own.kind != UNTESTED)
@@ -117,7 +117,7 @@ class PatchCommand(MeasureCommand):
             return
         from interp.measurements.attribution.show import Attributions
         from interp.measurements.patching.show import Patches, agreement_items
-        from interp.results.result import write_items
+        from interp.results.files import write_items
         from interp.runs.folder import RunFolder
         from interp.runs.merge import merging
 
@@ -139,7 +139,7 @@ class CircuitsCommand(MeasureCommand):
     ) -> None:
         """Measure the edges, if no run is given, and then the circuits with the same model."""
         from interp.console import echo
-        from interp.results.result import finish
+        from interp.results.files import finish
         from interp.runs.plan import keeping_model
 
         spec = job.what

@@ -134,7 +134,7 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
     file = write_report(report, page.parent, page=page.name, embed=embed)
     place = page.parent.resolve()
     if place.is_relative_to(folder.resolve()):  # so that `validate` notices when these change
-        written = files_of(report, page=page.name, embed=embed)
+        written = files_of(report, page.parent, page=page.name, embed=embed)
         within = place.relative_to(folder.resolve())
         holder(folder).note_report([str(within / name) for name in written])
     echo(f"report written to {file}")

@@ -16,6 +16,8 @@ from interp.faithfulness.metrics import METRICS
 from interp.faithfulness.results import ModelResults, read_results, segments_of, shares_of
 from interp.faithfulness.trials import CONTROL
 from interp.faithfulness.verdicts import ADVISING, at_worst, labels
+from interp.measurements.attribution.show import Attributions
+from interp.measurements.effects.show import SegmentEffects
 from interp.report.formatting import segment_label
 from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem
@@ -65,6 +67,9 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         record=folder.provenance(),
         problems=tuple(folder.problems()),
+        browser=SegmentEffects.of(folder.runs[EFFECTS])
+        .browser()
+        .beside(Attributions.of(folder.runs[SCORES]).browser()),
     )
 
 

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from interp.analysis.cautions import Caution
 from interp.console import counted
+from interp.report.pairs import Browser
 from interp.tables import factors_of
 
 if TYPE_CHECKING:
@@ -104,13 +105,11 @@ class PictureItem:
 
 @dataclass(frozen=True)
 class PromptsItem:
-    """The prompts of a report; readers can filter them, and accuracies on the page link to them."""
+    """The prompts of a report, for readers without scripts or on paper."""
 
     title: str
     frame: pd.DataFrame
-    """One row per prompt: its text, each model's answer, and the columns for filters."""
-    filters: tuple[str, ...]
-    """Columns whose values select prompts."""
+    """One row per prompt: its text, each model's answer, its side and its factors."""
     models: tuple[str, ...]
     """Columns with answers."""
     note: str = ""
@@ -167,6 +166,8 @@ class Report:
     """The first screen."""
     paper: str = ""
     """Works to cite along with interp if the report repeats the study of a paper."""
+    browser: Browser | None = None
+    """The pairs behind the numbers."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Terms used in this report, with their meanings and other names."""
 
@@ -184,15 +185,15 @@ MOST_CHARACTERS = 2_000_000
 """Largest total number of characters in the prompts on a page."""
 
 MOST_VALUES = 300
-"""Largest number of values that a factor may have for the page to filter prompts by it."""
+"""Largest number of values that a factor may have for readers to choose one from a list."""
 
 RIGHT, WRONG = "✓", "✗"
 """Suffixes added to answers."""
 
 
 def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
-    """A table of prompts that the page can filter, from the prompts and answers tables."""
-    shown = _spread(prompts)
+    """A table of prompts with all answers, from the prompts and answers tables."""
+    shown = spread(prompts)
     factors = [name for name in factors_of(prompts) if 1 < prompts[name].nunique() <= MOST_VALUES]
     models = answers["model"].unique().tolist()
     table = shown[["text", "gold"]].rename(columns={"text": "prompt"})
@@ -204,15 +205,13 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
     return PromptsItem(
         "Prompts and answers",
         table.reset_index(drop=True),
-        filters=("side", *factors),
         models=tuple(models),
         note=f"{len(shown):,} prompts{of_all}. {RIGHT} marks a correct answer, and {WRONG} marks a "
-        "wrong or missing one. An underlined accuracy elsewhere on this page links to its prompts; "
-        "prompts with larger weights count more.",
+        "wrong or missing one. Prompts with larger weights count more in accuracies.",
     )
 
 
-def _spread(prompts: pd.DataFrame) -> pd.DataFrame:
+def spread(prompts: pd.DataFrame) -> pd.DataFrame:
     """Whole pairs, evenly spread, with about as many prompts as a page may show."""
     pairs = prompts["pair_id"].unique()
     characters = int(prompts["text"].str.len().sum())

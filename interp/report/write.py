@@ -24,8 +24,16 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from interp.analysis.cautions import void_models
+from interp.console import counted
 from interp.errors import UserError
 from interp.files import make_folder, reason_of, write_whole
+from interp.report.browse import (
+    BROWSER,
+    app,
+    embedded,
+    piece_names,
+    write_browser,
+)
 from interp.report.figures.style import house_style, with_caption
 from interp.report.formatting import heading
 from interp.report.glance import ACCURACY
@@ -39,7 +47,10 @@ from interp.report.page import (
     PromptsItem,
     Report,
     TableItem,
+    spread,
 )
+from interp.report.pairs import Browser
+from interp.report.pieces import PIECES, links, plain_json
 
 PAGE = "report.html"
 
@@ -73,9 +84,18 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         files[f"tables/{table.name}.tex"] = latex(table).encode("utf-8")
     if not embed:
         _write_files(files, folder)
+        if report.browser is not None:
+            write_browser(report.browser, folder, title=report.title, page=page)
+    linked = report.browser if not embed else _few_pairs(report.browser)
+    inline = embedded(linked, report.title) if linked and embed else ""
     html = render(
         "page.html.jinja",
         report=report,
+        browser="" if embed else BROWSER,
+        pairs="" if linked is None else plain_json(links(linked, "" if embed else BROWSER)),
+        counts=_count_pairs(report.browser, linked),
+        inline=inline,
+        app=app() if inline else "",
         svgs=svgs,
         links={file: _data_uri(file, files[file]) if embed else file for file in files},
         record=json.dumps(report.record, indent=2, ensure_ascii=False, default=str),
@@ -108,9 +128,23 @@ def _with_void_models(report: Report) -> Report:
     return replace(report, sections=tuple(sections))
 
 
-def files_of(report: Report, *, page: str = PAGE, embed: bool = False) -> list[str]:
-    """The files that `write_report` writes, by path within the page's folder."""
+def _few_pairs(browser: Browser | None) -> Browser | None:
+    """The pairs that a single file holds: of many, some that are evenly spread."""
+    return None if browser is None else replace(browser, prompts=spread(browser.prompts))
+
+
+def _count_pairs(browser: Browser | None, shown: Browser | None) -> str:
+    if browser is None or shown is None:
+        return ""
+    every, some = (own.prompts["pair_id"].nunique() for own in (browser, shown))
+    return counted(every, "pair") + (f", of which this file holds {some:,}" * (some < every))
+
+
+def files_of(report: Report, folder: Path, *, page: str = PAGE, embed: bool = False) -> list[str]:
+    """The files that `write_report` has written, by path within the page's folder."""
     names = [page]
+    if report.browser is not None and not embed:
+        names += [BROWSER, *(f"{PIECES}/{name}" for name in piece_names(folder))]
     for item in () if embed else report.items:
         if isinstance(item, TableItem):
             names += [f"tables/{item.name}.csv", f"tables/{item.name}.tex"]

@@ -115,6 +115,30 @@ def _options(measured: ResultTables) -> pd.DataFrame | None:
     return measured.table(name, columns) if name in measured.names() else None
 
 
+JUDGED = ["model", "prompt_id", "answer", "correct", "error"]
+"""Columns of `judged_answers`."""
+
+
+def judged_answers(measured: ResultTables) -> pd.DataFrame:
+    """Each model's answer to each prompt and whether it is correct, with `JUDGED` as columns.
+
+    `correct` is missing if an answer was not judged, or if a prompt has an error. The answers are
+    those of `given_answers`; a measurement without answers has no rows.
+    """
+    if not _are_own(measured):
+        return pd.DataFrame(columns=JUDGED)
+    for name in ("answers", "completions"):
+        if name in measured.names():
+            return measured.table(name, JUDGED)
+    given = given_answers(measured)
+    if given is None:
+        return pd.DataFrame(columns=JUDGED)
+    gold = measured.table("prompts", ["prompt_id", "gold"]).set_index("prompt_id")["gold"]
+    known = given["answer"].notna() & (given["error"].fillna("") == "")
+    correct = (given["answer"] == given["prompt_id"].map(gold)).astype("boolean").where(known)
+    return given.assign(correct=correct)[JUDGED].reset_index(drop=True)
+
+
 def given_answers(measured: ResultTables) -> pd.DataFrame | None:
     """Each model's answers: model, prompt_id, answer, error and, if known, predicted_token.
 

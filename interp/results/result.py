@@ -7,7 +7,7 @@ shown on pages and in notebooks.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -18,7 +18,6 @@ from interp.analysis.accuracy import notes_without_answer, without_answer
 from interp.analysis.cautions import Caution, as_json, said_outside
 from interp.console import counted, echo
 from interp.errors import UserError, unknown
-from interp.files import inside, make_folder, write_whole
 from interp.measuring.spec import Spec
 from interp.plugins import named
 from interp.report.glance import (
@@ -29,7 +28,6 @@ from interp.report.glance import (
     named_numbers,
     quotable,
 )
-from interp.report.latex import latex
 from interp.report.page import (
     MOST_SENTENCES,
     FigureItem,
@@ -39,14 +37,16 @@ from interp.report.page import (
     Section,
     TableItem,
 )
-from interp.results.given import cautions_about
+from interp.report.pairs import Browser, Number, Panel
+from interp.results.given import cautions_about, judged_answers
 from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
-from interp.runs.merge import merging
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from interp.report.html import Display
 
 
 ERRORS_SHOWN = 3
@@ -188,6 +188,7 @@ class Result:
             record=self.measured.record(),
             problems=self.measured.problems(),
             glance=first,
+            browser=self.browser(),
         )
 
     def glance(self) -> Glance:
@@ -239,6 +240,62 @@ class Result:
         """The picture that the measurement is known for, if no figure is; none by default."""
         return None
 
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """What the browser of pairs shows for pairs, besides prompts and answers; none by default.
+
+        Args:
+            prompts: rows of the prompts table, of whole pairs; a large run passes some at a time.
+
+        Yields:
+            a pair_id, and a panel as plain data (`interp.report.pairs`).
+        """
+        yield from ()
+
+    def numbers(self) -> Iterator[Number]:
+        """Numbers of each pair, by which the browser sorts them; none by default.
+
+        Tables of the page lead to the pairs sorted by them (`Number.of`).
+        """
+        yield from ()
+
+    def browser(self) -> Browser:
+        """All pairs with what was measured on them, for the browser beside the page."""
+        return Browser(
+            self.prompts,
+            judged_answers(self.measured),
+            self.panels,
+            tuple(self.numbers()),
+            self.cluster,
+        )
+
+    def browse(self, pairs: int | Sequence[str] = 20) -> "Display":
+        """The browser of pairs as a display of a notebook, with its own list of pairs.
+
+        Args:
+            pairs: the pair_ids to show, or the number of pairs, evenly spread over all. All that is
+                shown becomes part of the notebook.
+
+        Raises:
+            UserError: there is no such pair, or no pair is asked for.
+        """
+        from interp.report.browse import in_frame, standalone
+        from interp.report.html import Display
+
+        browser = self.browser()
+        known = browser.prompts["pair_id"].unique()
+        if isinstance(pairs, int):
+            if pairs < 1:
+                raise UserError(f"got {pairs} pairs; expected at least 1")
+            ids = list(known[:: max(1, -(-len(known) // pairs))])
+        else:
+            ids = list(pairs)
+            for name in set(ids) - set(known):
+                raise UserError(unknown("pair", str(name), list(map(str, known))))
+        shown = browser.prompts[browser.prompts["pair_id"].isin(ids)]
+        about = self.measured.about
+        page = standalone(replace(browser, prompts=shown), f"{about.measurement} {about.system}")
+        return Display(in_frame(page, height=720))
+
     def sections(self) -> Iterator[Section]:
         """The sections of the page."""
         yield Section("Results", items=self.shown)
@@ -271,66 +328,6 @@ def result_class(spec: type[Spec]) -> type[Result]:
     """The result class of a spec."""
     found: type[Result] = named(spec.result)
     return found
-
-
-def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[str]:
-    """Write small tables as CSV and LaTeX into a folder, and figures as PNG into its figures/.
-
-    Returns:
-        The paths of the figures within the folder.
-    """
-    figures = []
-    for item in items:
-        if isinstance(item, TableItem):
-            write_whole(folder / f"{item.name}.csv", partial(item.frame.to_csv, index=False))
-            tex = partial(Path.write_text, data=latex(item), encoding="utf-8")
-            write_whole(folder / f"{item.name}.tex", tex)
-        else:
-            file = make_folder(folder, "figures") / f"{item.name}.png"
-            write_whole(file, partial(figure_of(item.draw()).savefig, format="png"))
-            figures.append(f"figures/{item.name}.png")
-    return figures
-
-
-def write_files(run: RunFolder, result: Result) -> list[str]:
-    """Write a result's files into its run folder; additional files only if there are new shards.
-
-    Returns:
-        The paths of the figures within the folder.
-    """
-    figures = write_items(run.folder, result.shown)
-    changed = run.mergeable() != run.record.merged
-    for name, write in result.files().items():
-        if changed or run.file_problem(name):
-            write_whole(inside(run.folder, name), write)
-    return figures
-
-
-def finish(folder: Path, spec: type[Spec]) -> Result:
-    """Merge the tables of a run and write its small tables and figures into its folder."""
-    with merging(folder) as merged:
-        result = result_class(spec).of(merged.run)
-        merged.summary = result.summarized()
-        merged.figures = write_files(merged.run, result)
-    return result
-
-
-def model_parameters(run: RunFolder) -> TableItem:
-    """The loaded models, with one row each: size, precision and revision."""
-    rows = [
-        {
-            "model": name,
-            "parameters": record.parameters,
-            "architecture": record.architecture,
-            "vocabulary": record.vocabulary,
-            "dtype": record.dtype,
-            "quantization": record.quantization or "",
-            "chat_template": bool(record.chat.get("templated")),
-            "commit": record.source.get("commit", ""),
-        }
-        for name, record in run.models().items()
-    ]
-    return TableItem("parameters", "Parameters of the models", pd.DataFrame(rows))
 
 
 def chosen(table: pd.DataFrame, name: str, value: str | int) -> pd.DataFrame:

@@ -22,7 +22,12 @@ from interp.runs.records import (
     read_record,
 )
 
-PAGES = {"": r".*\.html", "tables": r".*\.(csv|tex)", "figures": r".*\.(svg|png)"}
+PAGES = {
+    "": r".*\.html",
+    "tables": r".*\.(csv|tex)",
+    "figures": r".*\.(svg|png)",
+    "pairs": r"(index|[crd][0-9]+)\.js",
+}
 """Names of the files that a report writes, by folder."""
 
 WORKERS = "workers"

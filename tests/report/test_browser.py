@@ -1,6 +1,5 @@
 """A written report in a real browser: sorting, tooltips, errors, requests, width."""
 
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.text import Text
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 from interp.measurements.circuits.picture import circuit_picture
 from interp.report.figures.bars import grouped_bars
@@ -29,11 +28,6 @@ from tests.measurements.circuits.test_picture import EDGES, PAIR
 from tests.report.conftest import HOSTILE
 from tests.report.test_page import ANSWERS, PROMPTS
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
-
 TABLE = pd.DataFrame(
     {
         "model": ["b", "model-10", HOSTILE, "model-9", "a"],
@@ -46,25 +40,6 @@ TABLE = pd.DataFrame(
 FIRST = pd.DataFrame(
     {"model": ["owner/a-long-name-of-a-model"], "share": 0.5, "low": 0.4, "high": 0.6, "n": 24}
 )
-
-BY_CITY = pd.DataFrame(
-    {
-        "model": ["m", "m", "n", "m", "published", "m"],
-        "city": ["Rome", "Paris", "Rome", "Oslo", "Rome", "all"],
-        "measure": ["paired", "b", "paired", "paired", "paired", "b"],
-        "accuracy": [0.5, 0.0, np.nan, 0.5, 0.5, 0.5],
-        "a_accuracy": [1.0, 1.0, 1.0, 1.0, 1.0, np.nan],
-    }
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-component-update"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags.split())
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +60,6 @@ def file(attributions, pair, tmp_path_factory) -> Path:
         TableItem("single", "Single", TABLE[["model", "n"]].head(1)),
         FigureItem("bars", "Bars", draw),
         HeatMapItem("A pair", html),
-        TableItem("by_city", "By city", BY_CITY),
         TableItem("long", "Long", pd.DataFrame({"model": "m", "n": range(LONG + 1)})),
         prompts_item(PROMPTS, ANSWERS),
     )
@@ -327,46 +301,6 @@ def test_without_scripts_everything_is_there(browser, file):
     context.close()
 
 
-def texts(page: Page) -> list[str]:
-    """The prompts on show."""
-    return page.locator("#prompts tbody tr:visible td:first-child").all_inner_texts()
-
-
-def test_prompts_are_chosen_by_factor_answer_and_text(page):
-    assert texts(page) == ["One?", "Two?", "Three?", "Four?"]
-    page.locator("#prompts form").get_by_label("city").select_option("Paris")
-    assert texts(page) == ["Three?", "Four?"]
-    page.locator("#prompts form").get_by_label("answers").select_option("wrong")
-    assert texts(page) == ["Three?", "Four?"]
-    page.get_by_role("button", name="Clear").click()
-    page.locator("#prompts form").get_by_label("model").select_option("n")
-    assert texts(page) == ["One?", "Two?", "Three?", "Four?"]
-    assert page.locator("#prompts th[data-name=n]").is_visible()
-    assert not page.locator("#prompts th[data-name=m]").is_visible()
-    page.locator("#prompts form").get_by_label("answers").select_option("wrong")
-    assert texts(page) == ["Two?"]
-    page.get_by_role("button", name="Clear").click()
-    page.locator("#prompts form").get_by_label("text").fill("FOUR")
-    assert texts(page) == ["Four?"]
-    assert page.locator("#prompts output").inner_text() == "1 of 4 prompts"
-
-
-def test_an_accuracy_leads_to_its_prompts(page):
-    rows = page.locator("#table-by_city tbody tr")
-    rows.nth(0).get_by_role("button").nth(0).press("Enter")
-    assert texts(page) == ["One?", "Two?"]
-    assert page.locator("#prompts form").get_by_label("model").input_value() == "m"
-    rows.nth(1).get_by_role("button").nth(0).click()  # the measure is a side
-    assert texts(page) == ["Four?"]
-    rows.nth(1).get_by_role("button").nth(1).click()  # the column is one
-    assert texts(page) == ["Three?"]
-    assert rows.nth(2).get_by_role("button").count() == 1  # what is undefined leads nowhere
-    assert rows.nth(3).get_by_role("button").count() == 0  # nor does what was not asked here
-    assert rows.nth(4).get_by_role("button").count() == 0
-    rows.nth(5).get_by_role("button").click()
-    assert texts(page) == ["Two?", "Four?"]
-
-
 def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
     html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit")
     report = Report("Study", "", (Section("All", "", (PictureItem("c", "Circuit", html),)),))
@@ -390,10 +324,3 @@ def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
     page.locator('[data-node="m0"]').click()
     assert shown() == len(EDGES)
     page.close()
-
-
-@pytest.mark.parametrize("selector", [".filter select", ".drill"])
-def test_controls_are_readable_in_the_dark(page, selector):
-    page.emulate_media(color_scheme="dark")
-    light = "element => Math.max(...getComputedStyle(element).color.match(/\\d+/g).map(Number))"
-    assert page.locator(selector).first.evaluate(light) > 200

@@ -11,9 +11,9 @@ from interp.api import _noted
 from interp.measurements.answers.show import Scores
 from interp.measurements.specs import Evaluate, Patch
 from interp.measuring.core import bind
+from interp.results.files import finish
 from interp.results.given import given_answers
 from interp.results.measured import InMemory
-from interp.results.result import finish
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from tests.support.prompts import some_prompts

@@ -18,9 +18,11 @@ from interp.analysis.cautions import HALF, said_outside
 from interp.console import echo
 from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
+from interp.measurements.answers.panels import option_panels, text_panels
 from interp.measurements.answers.readings import CHANGED, OPTION_COLUMNS, reading_items
 from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
+from interp.report.pairs import Panel
 from interp.results.result import Result, chosen, errors_by_model, summarize
 from interp.statistics.summaries import effective_number
 
@@ -198,6 +200,10 @@ class Scores(Answered):
         yield self._accuracy_item()
         yield from self._reading_items()
 
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """The probabilities of the options."""
+        yield from option_panels(self.measured, prompts)
+
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
         for note in notes_unjudged(self._own_answers):
@@ -222,6 +228,10 @@ class Completions(Answered):
         if "thoughts" in self.measured.names():
             thoughts = thought_table(self.table("thoughts"))
             yield TableItem("thought_table", "Thoughts before the answer", thoughts)
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """The generated texts, with thoughts if there are any."""
+        yield from text_panels(self.measured, prompts)
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model."""

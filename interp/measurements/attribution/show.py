@@ -9,9 +9,11 @@ import pandas as pd
 
 from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
+from interp.measurements.answers.panels import option_panels
 from interp.measurements.answers.show import Answered
 from interp.measurements.attribution import largest
 from interp.measurements.attribution.example import typical_pair
+from interp.measurements.attribution.panels import attribution_numbers, attribution_panels
 from interp.measurements.attribution.ratios import attribution_table, ratio_table
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
@@ -36,6 +38,7 @@ from interp.report.page import (
     TableItem,
     Titled,
 )
+from interp.report.pairs import Number, Panel
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.clusters import cluster_mean
 from interp.statistics.proportions import proportions
@@ -334,6 +337,15 @@ class Attributions(Answered):
         maps = self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS) if kept else []
         yield Section(results.title, items=(*results.items, *maps))
         yield from others
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """Shaded tokens, shares of segments and probabilities of options."""
+        yield from attribution_panels(self.measured, prompts)
+        yield from option_panels(self.measured, prompts)
+
+    def numbers(self) -> Iterator[Number]:
+        """Ratios and shares of segments."""
+        yield from attribution_numbers(self.measured, None if self.ratio is None else self._ratios)
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and errors in its answers and scores."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interp.errors import UserError
+from interp.measurements.circuits.panels import circuit_numbers, circuit_panels
 from interp.measurements.circuits.tables import (
     circuit_area_table,
     circuit_table,
@@ -17,6 +18,7 @@ from interp.measurements.circuits.tables import (
 )
 from interp.report.glance import headline
 from interp.report.page import FigureItem, PictureItem, Section, TableItem
+from interp.report.pairs import Number, Panel
 from interp.results.measured import ResultTables
 from interp.results.pairs import PairResult
 from interp.results.result import chosen
@@ -121,6 +123,14 @@ class CircuitAnswers(PairResult):
         results, *others = super().sections()
         yield Section(results.title, items=(*results.items, *self._pictures))
         yield from others
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """The answers that circuits leave."""
+        yield from circuit_panels(self.measured, prompts)
+
+    def numbers(self) -> Iterator[Number]:
+        """How far circuits are from the whole model."""
+        yield from circuit_numbers(self.measured)
 
     def effects(self, model: str) -> pd.DataFrame:
         """The effects that circuits were chosen by: pair_id, method, writer, reader, effect.

@@ -6,12 +6,14 @@ from functools import cached_property
 import pandas as pd
 
 from interp.errors import UserError, unknown
+from interp.measurements.edges.panels import edge_numbers, edge_panels
 from interp.measurements.edges.phrasings import component_table
 from interp.measurements.edges.tables import edge_agreement_table, edge_table, edges_as_cells
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.prompts.own.layout import PHRASING
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
+from interp.report.pairs import Number, Panel
 from interp.results.pairs import PairResult
 from interp.statistics.summaries import grouped
 
@@ -119,6 +121,14 @@ class EdgeEffects(PairResult):
                 )
             )
         return pd.concat(parts, ignore_index=True)
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """The pair's largest edges."""
+        yield from edge_panels(self.measured, prompts, self.meaning())
+
+    def numbers(self) -> Iterator[Number]:
+        """The effects of the edges that the page shows."""
+        yield from edge_numbers(self.measured, self._effects[self._effects["rank"] <= _SHOWN])
 
     @cached_property
     def _effects(self) -> pd.DataFrame:

@@ -16,9 +16,11 @@ from interp.measurements.attribution.segments import (
     same_answers,
     segment_effect_table,
 )
+from interp.measurements.effects.panels import effect_numbers, effect_panels
 from interp.report.formatting import mean_with_sd, segment_label
 from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
+from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model, figure_of
 from interp.statistics.clusters import cluster_mean_table
 
@@ -146,6 +148,14 @@ class SegmentEffects(Result):
                 f"{counted(row['pairs'], 'pair')}, where the effects of counterparts on both sides "
                 "cancel in the mean; shapley_size is their mean size."
             )
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """The effects of the segments."""
+        yield from effect_panels(self.measured, prompts)
+
+    def numbers(self) -> Iterator[Number]:
+        """The mean effect of each segment."""
+        yield from effect_numbers(self.measured)
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model; prints a line about each mean in which effects cancel."""

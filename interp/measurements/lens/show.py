@@ -8,6 +8,7 @@ import pandas as pd
 
 from interp.analysis.cautions import EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
+from interp.measurements.lens.panels import lens_numbers, lens_panels
 from interp.measurements.lens.retrieval import retrieval_table, retrieved
 from interp.measurements.lens.tables import (
     COLUMNS,
@@ -19,6 +20,7 @@ from interp.measurements.lens.tables import (
 )
 from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
+from interp.report.pairs import Number, Panel
 from interp.results.result import Result, summarize
 from interp.statistics.proportions import proportions
 
@@ -117,6 +119,14 @@ class LensReadings(Result):
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The first curve."""
         return next((item for item in self.shown if isinstance(item, FigureItem)), None)
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """The first word by layer and token."""
+        yield from lens_panels(self.measured, prompts)
+
+    def numbers(self) -> Iterator[Number]:
+        """The log-odds of the right word at each token and layer."""
+        yield from lens_numbers(self.measured)
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""

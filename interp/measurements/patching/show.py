@@ -14,6 +14,7 @@ from interp.errors import UserError, unknown
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.measurements.patching.node_sets import node_set_curves, node_set_table
+from interp.measurements.patching.panels import patch_numbers, patch_panels
 from interp.measurements.patching.tables import (
     SHARED,
     agreement_table,
@@ -24,6 +25,7 @@ from interp.measurements.patching.tables import (
 from interp.report.formatting import segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem, Titled
+from interp.report.pairs import Number, Panel
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
 from interp.statistics.proportions import proportions
@@ -157,6 +159,14 @@ class Patches(PairResult):
             yield TableItem("absent_table", "Sites that some layers lack", absent)
         yield from self._estimates()
         yield from self._sets()
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """The pair's metrics, and grids of effects."""
+        yield from patch_panels(self.measured, prompts)
+
+    def numbers(self) -> Iterator[Number]:
+        """The largest effects, and the effect in each cell."""
+        yield from patch_numbers(self.requested())
 
     def noted(self) -> Mapping[str, Mapping[str, object]]:
         """Numbers of pairs, of recognized pairs and of errors."""

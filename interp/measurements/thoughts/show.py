@@ -9,10 +9,12 @@ import pandas as pd
 from interp.choices import ALL
 from interp.console import counted
 from interp.measurements.thoughts.mediation import CELL, SHARES, effect_products, mediation_table
+from interp.measurements.thoughts.panels import thought_numbers, thought_panels
 from interp.measurements.thoughts.tables import curve_table, reading_table, sentence_table
 from interp.report.formatting import heading, segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
+from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model
 from interp.tables import factors_of
 
@@ -142,6 +144,14 @@ class ThoughtEffects(Result):
     def in_words(self) -> str:
         """A paragraph about each model."""
         return "\n\n".join(map(self._told, self.measured.models()))
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """Thoughts by sentence, and answers after parts and replacements of thoughts."""
+        yield from thought_panels(self.measured, prompts)
+
+    def numbers(self) -> Iterator[Number]:
+        """Effects, answers by reading, and effects of sentences."""
+        yield from thought_numbers(self.measured)
 
     def noted(self) -> Mapping[str, object]:
         """Errors, and numbers of thoughts that never ended."""

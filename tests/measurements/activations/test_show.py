@@ -21,8 +21,8 @@ from interp.measurements.activations import show as activations
 from interp.measurements.activations.show import ActivationVectors, fill_tensors
 from interp.measurements.specs import Activations
 from interp.measuring.core import bind, collect
+from interp.results.files import finish
 from interp.results.measured import InMemory
-from interp.results.result import finish
 from interp.runs.folder import RunFolder, problems
 from interp.runs.run import Run
 from interp.tables import note

@@ -1,0 +1,129 @@
+"""`python -m interp view DIR`: a report in a browser, also of a machine reached by ssh."""
+
+import http.server
+import socket
+import sys
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field
+
+from interp.cli.fields import Folder, OptionsCommand
+from interp.errors import UserError
+from interp.files import inside, read_bytes, reason_of
+
+LOOPBACK = "127.0.0.1"
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".csv": "text/csv; charset=utf-8",
+    ".tex": "text/plain; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+}
+"""The types of the files that a report consists of."""
+
+
+class ViewCommand(OptionsCommand):
+    """Show the report in a folder in a browser, on this machine alone or through ssh."""
+
+    EXAMPLES = ("view runs/study", "view runs/study --port 8080")
+
+    folder: Folder
+    """folder of a run or a study, whose report has been written"""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """port on the loopback address; 0 is any free port"""
+
+    def _execute(self) -> None:
+        from interp.console import echo
+
+        page, files = report_files(self.folder)
+        with server(self.folder, files, self.port) as serving:
+            port = serving.server_address[1]
+            echo(f"http://{LOOPBACK}:{port}/{page}")
+            echo(f"from another machine: ssh -L {port}:{LOOPBACK}:{port} {socket.gethostname()}")
+            echo("only this machine can read it; Ctrl-C ends it")
+            sys.stderr.flush()
+            serving.serve_forever()
+
+
+def report_files(folder: Path) -> tuple[str, frozenset[str]]:
+    """The page of a folder's report, and all its files, by path within the folder.
+
+    Raises:
+        UserError: the folder holds neither a run nor a study, or its report was never written.
+    """
+    from interp.cli.folders import holder
+    from interp.report.write import PAGE
+
+    listed = holder(folder).record.report
+    pages = [name for name in (PAGE, *sorted(listed)) if name in listed and "/" not in name]
+    pages = [name for name in pages if name.endswith(".html") and name != "pairs.html"]
+    if not pages:
+        raise UserError(f"the report has not been written; run interp report {folder} first")
+    return pages[0], frozenset(name for name in listed if Path(name).suffix in _TYPES)
+
+
+def server(folder: Path, files: frozenset[str], port: int) -> http.server.ThreadingHTTPServer:
+    """A server of a report's files, and of nothing else, on the loopback address.
+
+    Args:
+        folder: the folder of the report.
+        files: the files to serve, by path within the folder.
+        port: the port; 0 is any free one.
+
+    Raises:
+        UserError: the port cannot be used.
+    """
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        """Answers requests for the files; what else is asked for is not found."""
+
+        def do_GET(self) -> None:
+            """Send a file."""
+            self._answer(body=True)
+
+        def do_HEAD(self) -> None:
+            """Send the headers of a file."""
+            self._answer(body=False)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Print nothing."""
+
+        def _answer(self, *, body: bool) -> None:
+            # A page of another site may let its own name lead to this address.
+            host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
+            if host not in (LOOPBACK, "localhost"):
+                self.send_error(HTTPStatus.FORBIDDEN)
+                return
+            name = unquote(urlsplit(self.path).path).removeprefix("/")
+            content = _content(folder, name) if name in files else None
+            if content is None:
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", _TYPES[Path(name).suffix])
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            if body:
+                self.wfile.write(content)
+
+    try:
+        return http.server.ThreadingHTTPServer((LOOPBACK, port), Handler)
+    except OSError as error:
+        raise UserError(
+            f"port {port} cannot be used: {reason_of(error)}; pass another one as --port, or none"
+        ) from error
+
+
+def _content(folder: Path, name: str) -> bytes | None:
+    """A file of the folder; None if it is missing, or is a link."""
+    try:
+        return read_bytes(inside(folder, *name.split("/")))
+    except (UserError, FileNotFoundError):
+        return None

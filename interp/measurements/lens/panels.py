@@ -1,0 +1,63 @@
+"""What the browser of pairs shows about readings of lenses: the first word by layer and token."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from interp.report.formatting import readable
+from interp.report.pairs import Grid, Number, Panel, mean_by_pair, with_sides
+from interp.results.measured import ResultTables
+from interp.statistics.summaries import grouped
+
+_KEY = ["model", "group", "method", "layer"]
+
+_NOTE = """Each cell names the word with the highest score, which is not centred, and is shaded by
+the log-odds of the right word{right} against the others."""
+
+
+def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The word that each layer disposes the model to say, by token, for each side and lens."""
+    columns = [*_KEY, "prompt_id", "position", "token", "words", "scores", "right", "log_odds"]
+    rows = measured.table("lens_readings", columns, prompts=prompts["prompt_id"])
+    first = [
+        words[int(np.argmax(scores))] for words, scores in rows[["words", "scores"]].to_numpy()
+    ]
+    rows = with_sides(rows.assign(first=first), prompts)
+    for of, own in grouped(rows, ["pair_id", "model", "method", "side"]):
+        values, words = (
+            own.pivot_table(
+                index="layer",
+                columns=["position", "group", "token"],
+                values=name,
+                aggfunc="first",
+                sort=True,
+            )
+            for name in ("log_odds", "first")
+        )
+        values = values.reindex(index=words.index, columns=words.columns)
+        places = words.columns.to_frame(index=False)
+        tokens = readable(places["token"].astype(str).tolist())
+        right = own["right"].dropna().unique()
+        note = _NOTE.format(right=f" ({right[0]})" if len(right) == 1 else "")
+        yield (
+            str(of["pair_id"]),
+            Grid(
+                "Readings of a lens",
+                {name: str(of[name]) for name in ("model", "method", "side")},
+                ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index],
+                [f"{group} {token}" for group, token in zip(places["group"], tokens, strict=True)],
+                values.to_numpy(dtype=float).tolist(),
+                words.fillna("").to_numpy().tolist(),
+                note=note,
+            ),
+        )
+
+
+def lens_numbers(measured: ResultTables) -> Iterator[Number]:
+    """The log-odds of the right word at each token, layer and lens, as the mean over a pair."""
+    prompts = measured.table("prompts", ["prompt_id", "pair_id"])
+    rows = measured.table("lens_readings", [*_KEY, "prompt_id", "log_odds"])
+    for of, own in grouped(rows.dropna(subset="log_odds"), _KEY):
+        labels = {name: str(value) for name, value in of.items()}
+        yield Number("log-odds of the right word", labels, mean_by_pair(own, prompts, "log_odds"))

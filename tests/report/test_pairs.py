@@ -1,0 +1,304 @@
+"""The browser of pairs in a real browser: filters, addresses, links from numbers, hostile texts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Page
+
+from interp.report.browse import in_frame, standalone
+from interp.report.page import Report, Section, TableItem, prompts_item
+from interp.report.pairs import Number
+from interp.report.write import write_report
+from tests.report.conftest import HOSTILE
+from tests.report.test_page import ANSWERS, PROMPTS
+from tests.report.test_pieces import many, plain
+
+BY_CITY = pd.DataFrame(
+    {
+        "model": ["m", "m", "n", "m", "published", "m"],
+        "city": ["Rome", "Paris", "Rome", "Oslo", "Rome", "all"],
+        "measure": ["paired", "b", "paired", "paired", "paired", "b"],
+        "accuracy": [0.5, 0.0, np.nan, 0.5, 0.5, 0.5],
+        "a_accuracy": [1.0, 1.0, 1.0, 1.0, 1.0, np.nan],
+    }
+)
+CELLS = pd.DataFrame({"model": "m", "layer": [0, 1], "recognized": ["all", "yes"], "effect": 0.5})
+
+SIZES = {"1": -3.0, "2": 1.5}
+
+
+def report(prompts=PROMPTS) -> Report:
+    numbers = [Number("effect", {"model": "m", "layer": "1"}, SIZES)]
+    items = (
+        TableItem("by_city", "By city", BY_CITY),
+        TableItem("cells", "Cells", CELLS),
+        prompts_item(prompts, ANSWERS),
+    )
+    browser = plain(prompts, numbers=numbers, cluster="city")
+    return Report(HOSTILE, "", (Section("All", "", items),), browser=browser)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    texts = ["One at Ünïcode 𝔸 place?", f"One {HOSTILE} place?", "Three?", "Four?"]
+    hostile = PROMPTS.assign(text=texts, gold=HOSTILE, premise1_start=4, premise1_end=7)
+    path = tmp_path_factory.mktemp("report")
+    write_report(report(hostile), path)
+    return path
+
+
+@pytest.fixture
+def page(browser, folder) -> Iterator[Page]:
+    """A page of the folder; whatever goes wrong on it, or leaves the folder, fails the test."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.set_default_timeout(5000)
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: wrong.append(request.url))
+    page.goto((folder / "pairs.html").as_uri())
+    page.wait_for_selector("[data-ready]")
+    yield page
+    page.close()
+    assert [one for one in wrong if not one.startswith(f"{folder.as_uri()}/")] == []
+
+
+def listed(page: Page) -> list[str]:
+    """The ids of the pairs in the list."""
+    return page.locator(".pair-list b").all_inner_texts()
+
+
+def choose(page: Page, label: str, value: str) -> None:
+    page.locator(".pair-chooser").get_by_label(label, exact=True).select_option(value)
+    settled(page)
+
+
+def settled(page: Page) -> None:
+    page.wait_for_selector("#pairs-browser[data-ready]")
+
+
+def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
+    assert listed(page) == ["1", "2"]
+    choose(page, "city (cluster)", "Paris")
+    assert listed(page) == ["2"]
+    page.get_by_role("button", name="Clear").click()
+    settled(page)
+    choose(page, "answers", "right")
+    assert listed(page) == ["2"] * 0  # no model answers both sides of a pair correctly
+    choose(page, "side", "a")
+    assert listed(page) == ["1"]
+    choose(page, "answers", "wrong")
+    assert listed(page) == ["2"]
+    choose(page, "side", "b")
+    assert listed(page) == ["1", "2"]
+    choose(page, "model", "n")
+    assert listed(page) == ["1"]
+    assert page.locator(".pair-list .pair-marks").inner_text() == "✓✗"
+    page.get_by_role("button", name="Clear").click()
+    page.get_by_label("id or words").fill("three")
+    page.get_by_label("id or words").press("Enter")
+    settled(page)
+    assert listed(page) == ["2"]
+    assert page.locator(".pair-chooser output").inner_text() == "1 of 2 pairs"
+
+
+def test_pairs_are_sorted_by_a_number_of_each(page):
+    choose(page, "sort by", "effect: m, 1")
+    assert listed(page) == ["1", "2"]
+    assert page.locator(".pair-number").all_inner_texts() == ["−3", "1.5"]
+    choose(page, "order", "high")
+    assert listed(page) == ["2", "1"]
+    choose(page, "order", "low")
+    assert listed(page) == ["1", "2"]
+
+
+def test_a_pair_and_a_list_are_cited_by_their_address(page, browser):
+    choose(page, "answers", "wrong")
+    page.locator(".pair-list a").last.click()
+    settled(page)
+    assert page.locator(".pair-shown h2").inner_text() == "2"
+    other = browser.new_page()
+    other.goto(page.url)
+    other.wait_for_selector("[data-ready]")
+    assert other.locator(".pair-shown h2").inner_text() == "2"
+    assert other.get_by_label("answers", exact=True).input_value() == "wrong"
+    short = page.get_by_role("link", name="Address of this pair").get_attribute("href")
+    for address in (short, "#pair=2", "#pair=2&at=0", "#pair=2&at=99"):
+        other.goto("about:blank")
+        other.goto(page.url.partition("#")[0] + address)
+        other.wait_for_selector("[data-ready]")
+        assert other.locator(".pair-shown h2").inner_text() == "2"
+    other.goto(page.url.partition("#")[0] + "#pair=<b>")
+    settled(other)
+    assert other.locator(".pair-shown").inner_text() == "There is no pair <b>."
+    other.close()
+    page.go_back()
+    settled(page)
+    assert page.locator(".pair-shown h2").inner_text() == "1"
+
+
+def test_prompts_stand_side_by_side_with_differences_marked_and_answers_judged(page):
+    cards = page.locator(".pair-prompt")
+    assert cards.count() == 2
+    marked = [cards.nth(side).locator("mark").all_inner_texts() for side in range(2)]
+    assert marked[0] == ["at", "Ünïcode", "𝔸"]
+    assert "script" in marked[1]
+    # Segments begin where Python counts, although letters outside the BMP take two units.
+    assert cards.first.locator(".segment-name").all_inner_texts() == ["premise1"]
+    assert cards.first.locator(".pair-text").inner_text().startswith("One premise1at")
+    assert cards.first.locator("li").all_inner_texts() == ["m: Yes ✓", "n: Yes ✓"]
+    boxes = [cards.nth(side).bounding_box() for side in range(2)]
+    assert boxes[0]["y"] == boxes[1]["y"]
+
+
+def test_hostile_texts_stay_texts(page, folder):
+    assert "taken over" not in page.title().replace(HOSTILE, "")
+    assert HOSTILE in page.locator(".pair-prompt").nth(1).inner_text()
+    assert HOSTILE in page.locator(".pair-panel").last.inner_text()
+    # Only our script, and scripts of pieces from the folder.
+    sources = page.evaluate("[...document.scripts].map(script => script.getAttribute('src'))")
+    assert all(source is None or source.startswith("pairs/") for source in sources)
+    assert sources.count(None) == 1
+
+
+def test_the_policy_of_the_page_refuses_other_scripts_and_servers(browser, folder):
+    page = browser.new_page()
+    page.goto((folder / "pairs.html").as_uri())
+    page.wait_for_selector("[data-ready]")
+    page.evaluate("window.ran = false")
+    page.evaluate(
+        "() => { const own = document.createElement('script'); own.textContent = 'ran = true';"
+        " document.head.append(own); }"
+    )
+    assert page.evaluate("window.ran") is False
+    refused = page.evaluate("fetch('http://127.0.0.1:9/').then(() => false, () => true)")
+    assert refused
+    page.close()
+
+
+def test_the_keyboard_alone_finds_a_pair(page):
+    page.get_by_label("answers", exact=True).focus()
+    page.keyboard.press("w")  # wrong
+    settled(page)
+    page.locator(".pair-list a").first.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    settled(page)
+    assert page.locator(".pair-shown h2").inner_text() == "2"
+    # What was drawn again keeps the focus.
+    assert page.evaluate("document.activeElement.getAttribute('aria-current')") == "true"
+    page.get_by_role("link", name="← previous", exact=True).press("Enter")
+    settled(page)
+    assert page.locator(".pair-shown h2").inner_text() == "1"
+    text = page.locator(".pair-panel .pair-text").first
+    text.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".pair-readout").first.inner_text() == "e?: −1, premise1"
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("name", ["pairs.html", "report.html"])
+def test_no_page_is_wider_than_its_window(page, folder, width, name):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto((folder / name).as_uri())
+    if name == "pairs.html":
+        settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize(
+    "selector", [".filter select", ".pair-prompt", ".pair-list a", ".pair-panel"]
+)
+def test_the_browser_is_readable_in_the_dark(page, selector):
+    page.emulate_media(color_scheme="dark")
+    light = "element => Math.max(...getComputedStyle(element).color.match(/\\d+/g).map(Number))"
+    assert page.locator(selector).first.evaluate(light) > 200
+
+
+def test_a_printed_pair_has_no_list(page):
+    page.emulate_media(media="print")
+    assert not page.locator(".pair-chooser").is_visible()
+    assert page.locator(".pair-prompt").first.is_visible()
+
+
+def test_each_number_leads_to_its_pairs_and_back(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    rows = page.locator("#table-by_city tbody tr")
+    assert rows.nth(2).locator("a").count() == 1  # what is undefined leads nowhere
+    assert rows.nth(3).locator("a").count() == 0  # nor does what was not asked here
+    assert rows.nth(4).locator("a").count() == 0
+    rows.nth(1).locator("a").nth(0).press("Enter")  # the measure is a side
+    page.wait_for_selector("[data-ready]")
+    assert listed(page) == ["2"]
+    chosen = {name: page.get_by_label(name, exact=True).input_value() for name in ("model", "side")}
+    assert chosen == {"model": "m", "side": "b"}
+    page.get_by_role("link", name="Back to the report").click()
+    page.wait_for_url("**/report.html#table-by_city")
+    rows.nth(0).locator("a").nth(1).click()  # the column is a side
+    page.wait_for_selector("[data-ready]")
+    assert listed(page) == ["1"]
+    assert page.get_by_label("side", exact=True).input_value() == "a"
+
+
+def test_a_row_leads_to_the_pairs_by_its_own_number(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    cells = page.locator("#table-cells tbody tr")
+    # A layer's number is no result, and names the cell.
+    assert cells.nth(1).locator("a").count() == 1
+    assert "sort" not in cells.nth(0).locator("a").get_attribute("href")
+    cells.nth(1).locator("a").click()
+    page.wait_for_selector("[data-ready]")
+    assert page.get_by_label("sort by").input_value() == "effect: m, 1"
+    assert page.get_by_label("answers", exact=True).input_value() == "right"
+
+
+def test_a_piece_that_is_missing_is_said(browser, tmp_path):
+    write_report(report(), tmp_path)
+    (tmp_path / "pairs" / "d0.js").unlink()
+    page = browser.new_page()
+    page.goto((tmp_path / "pairs.html").as_uri())
+    page.wait_for_selector("[data-ready]")
+    assert "pairs/d0.js cannot be read" in page.locator(".pair-shown").inner_text()
+    page.close()
+
+
+def test_a_page_in_one_file_has_its_pairs_within(browser, tmp_path):
+    file = write_report(report(), tmp_path, embed=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(file.as_uri())
+    page.wait_for_selector("[data-ready]")
+    page.locator("#table-by_city a").nth(1).click()
+    settled(page)
+    assert listed(page) == ["1"]
+    assert page.locator(".pair-shown h2").is_visible()
+    assert asked == [file.as_uri()]
+    page.close()
+
+
+def test_a_notebook_shows_pairs_in_a_frame(browser):
+    page = browser.new_page()
+    page.set_content(in_frame(standalone(many(30), HOSTILE), height=700))
+    frame = page.frame_locator("iframe")
+    frame.locator("[data-ready]").wait_for()
+    assert frame.locator(".pair-list a").count() == 20
+    frame.get_by_role("link", name="next 20 →").click()
+    frame.locator("[data-ready]").wait_for()
+    assert frame.locator(".pair-list a").count() == 10
+    page.close()
+
+
+def test_without_scripts_the_report_is_whole(browser, folder):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((folder / "report.html").as_uri())
+    assert page.locator("#table-by_city tbody tr").count() == len(BY_CITY)
+    assert page.locator("#prompts tbody tr").count() == len(PROMPTS)
+    assert page.locator(".drill").count() == 0
+    context.close()
