@@ -164,16 +164,17 @@ class LensReadings(Result):
         return in_middle(self._judged.dropna(subset="right_first"))
 
     def _left_out(self) -> Iterator[Caution]:
-        columns = ["model", "prompt_id", "right", "left_out"]
+        columns = ["model", "prompt_id", "right", "left_out", "words"]
         rows = self.table("lens_readings", columns).drop_duplicates(columns[:2])
         for model, own in rows.groupby("model", sort=False):
             most = int(own["left_out"].max())
             if most:
                 lost = 0 if self._has_own_words else int(own["right"].isna().sum())
                 prompts = f", among them the right word of {counted(lost, 'prompt')}" * bool(lost)
+                total = int((own["left_out"] + own["words"].map(len)).max())
                 text = (
-                    f"{counted(most, 'word')} begin with the same token as another and are left "
-                    f"out{prompts}."
+                    f"{most:,} of {counted(total, 'word')} begin with the same token as another "
+                    f"and are left out{prompts}."
                 )
                 yield Caution(LEFT_OUT, str(model), text, numbers={"words": most, "prompts": lost})
 
