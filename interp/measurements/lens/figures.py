@@ -27,8 +27,8 @@ def over_layers(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             ax.fill_between(layers, *ends, color=color, alpha=0.15, linewidth=0)
             for column, label, line, width in (
                 ("accuracy", f"{method}", "-", 1.8),
-                ("embedding", f"{method}, from the embedding alone", "--", 1.2),
-                ("shuffled", f"{method}, shuffled words", ":", 1.0),
+                ("embedding", f"{method}, embedding alone", "--", 1.2),
+                ("shuffled", f"{method}, shuffled", ":", 1.0),
             ):
                 values = rows[column].to_numpy(float)
                 ax.plot(layers, values, color=color, linestyle=line, linewidth=width, label=label)
@@ -36,7 +36,9 @@ def over_layers(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"layer; −1: embeddings ({n_of(table['readings'])} readings)")
         ax.set_ylabel("share of readings in which\nthe right word comes first")
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=index + 1)
+        ax.legend(
+            loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=index + 1, fontsize=8
+        )
         return ax
 
 
