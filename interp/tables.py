@@ -592,6 +592,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("method", TEXT, "the lens: `jacobian`, `own` or `logit`"),
         column("words", pa.list_(TEXT), "the words among which is read"),
         column("left_out", INTEGER, "words left out, as they share their first token", "words"),
+        column("fact", TEXT, "id of the fact that the prompt is about; null without facts"),
         column("right", TEXT, "the right word; null if none, or if it is left out"),
         column(
             "scores",

@@ -8,8 +8,8 @@ from matplotlib.ticker import MaxNLocator
 from interp.report.figures.style import PALE, house_style, look, n_of, new_axes
 from interp.report.formatting import segment_label
 
-_NUMBERS = 150
-"""Largest number of cells for which each cell shows its number."""
+_COLUMNS = 16
+"""Largest number of layers for which each cell shows its number."""
 
 
 def over_layers(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
@@ -27,8 +27,8 @@ def over_layers(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             ax.fill_between(layers, *ends, color=color, alpha=0.15, linewidth=0)
             for column, label, line, width in (
                 ("accuracy", f"{method}", "-", 1.8),
-                ("embedding", f"{method}, from the embedding alone", "--", 1.2),
-                ("shuffled", f"{method}, shuffled words", ":", 1.0),
+                ("embedding", f"{method}, embedding alone", "--", 1.2),
+                ("shuffled", f"{method}, shuffled", ":", 1.0),
             ):
                 values = rows[column].to_numpy(float)
                 ax.plot(layers, values, color=color, linestyle=line, linewidth=width, label=label)
@@ -36,7 +36,9 @@ def over_layers(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"layer; −1: embeddings ({n_of(table['readings'])} readings)")
         ax.set_ylabel("share of readings in which\nthe right word comes first")
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=2)
+        ax.legend(
+            loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0, ncols=index + 1, fontsize=8
+        )
         return ax
 
 
@@ -66,13 +68,13 @@ def layers_by_groups(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             np.ma.masked_invalid(values), cmap="cividis", vmin=0, vmax=1, aspect="auto"
         )
         ax.figure.colorbar(image, ax=ax, label="right word first", shrink=0.9, pad=0.02)
-        if values.size <= _NUMBERS:
+        if len(layers) <= _COLUMNS:
             for (down, across), value in np.ndenumerate(values):
                 ink = "white" if value < 0.55 else "black"
                 text = f"{value:.2f}" if np.isfinite(value) else ""
                 ax.text(across, down, text, ha="center", va="center", fontsize=7, color=ink)
         ax.set_yticks(range(len(labels)), labels)
-        step = max(1, len(layers) // 16)
+        step = 1 + len(layers) // (_COLUMNS + 1)
         ax.set_xticks(
             range(0, len(layers), step), [str(layer).replace("-", "−") for layer in layers[::step]]
         )

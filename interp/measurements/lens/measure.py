@@ -153,6 +153,7 @@ class _Reader:
                 "group": place.group,
                 "words": list(words),
                 "left_out": question.words.left_out,
+                "fact": question.fact,
                 "right": question.right,
             }
             for method in self._spec.methods:

@@ -30,7 +30,7 @@ def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
         readings: rows of lens_readings.
         clusters: the cluster of each prompt, by prompt id.
 
-    Returns: The columns `PLACE`, prompt_id, cluster and
+    Returns: The columns `PLACE`, prompt_id, cluster, fact and
 
         strength: of the right word, in logits.
         threshold: `LEVEL` quantile of the strengths of wrong words in prompts of other clusters.
@@ -40,7 +40,7 @@ def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     """
     known = with_words(in_middle(readings), clusters)
     parts = [_verdicts(rows) for _, rows in grouped(known, [*PLACE, "among"])]
-    columns = [*PLACE, "prompt_id", "cluster", *FOUND]
+    columns = [*PLACE, "prompt_id", "cluster", "fact", *FOUND]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
@@ -50,7 +50,7 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     first = rows.drop_duplicates("prompt_id").reset_index(drop=True)
     codes = pd.factorize(first["cluster"])[0]
     right = np.eye(len(words), dtype=bool)[first["right"].map(words.index)]
-    found = first[[*PLACE, "prompt_id", "cluster"]]
+    found = first[[*PLACE, "prompt_id", "cluster", "fact"]]
     if codes.max() == 0:
         return found.assign(
             strength=np.nan, threshold=np.nan, retrieved=None, error=np.nan, embedding=None

@@ -8,6 +8,7 @@ import pandas as pd
 
 from interp.analysis.cautions import EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
+from interp.measurements.lens.ledger import ledger, ledger_table
 from interp.measurements.lens.panels import lens_numbers, lens_panels
 from interp.measurements.lens.retrieval import retrieval_table, retrieved
 from interp.measurements.lens.tables import (
@@ -138,6 +139,32 @@ class LensReadings(Result):
         """Whether each prompt retrieves its right word at each group of tokens (`retrieval`)."""
         return retrieved(self.table("lens_readings", COLUMNS), self._clusters)
 
+    def ledger(self, known: Result, steered: Result) -> pd.DataFrame:
+        """For each prompt: is its fact known, retrieved in the prompt, and used for the answer?
+
+        One row per model and prompt (`ledger.ledger`). These readings are of facts (`facts`), at
+        one group of tokens and by one method.
+
+        Args:
+            known: the facts that the same models know, from `probe_knowledge`.
+            steered: the effects of one change, such as a swap, on the same prompts, from
+                `interp.steer`.
+
+        Raises:
+            UserError: there are several groups of tokens, methods or changes, or the three have no
+                prompt in common.
+        """
+        return ledger(
+            known.table("knowledge"),
+            self.retrieved,
+            steered.table("steering_effects"),
+            self.table("answers", ["model", "prompt_id", "correct"]),
+        )
+
+    def ledger_shares(self, known: Result, steered: Result) -> pd.DataFrame:
+        """The share of each entry of `ledger` among wrong and right answers, with intervals."""
+        return ledger_table(self.ledger(known, steered))
+
     @property
     def _clusters(self) -> pd.Series:
         return self.prompts.set_index("prompt_id")[self.cluster or "pair_id"]
@@ -164,16 +191,17 @@ class LensReadings(Result):
         return in_middle(self._judged.dropna(subset="right_first"))
 
     def _left_out(self) -> Iterator[Caution]:
-        columns = ["model", "prompt_id", "right", "left_out"]
+        columns = ["model", "prompt_id", "right", "left_out", "words"]
         rows = self.table("lens_readings", columns).drop_duplicates(columns[:2])
         for model, own in rows.groupby("model", sort=False):
             most = int(own["left_out"].max())
             if most:
                 lost = 0 if self._has_own_words else int(own["right"].isna().sum())
                 prompts = f", among them the right word of {counted(lost, 'prompt')}" * bool(lost)
+                total = int((own["left_out"] + own["words"].map(len)).max())
                 text = (
-                    f"{counted(most, 'word')} begin with the same token as another and are left "
-                    f"out{prompts}."
+                    f"{most:,} of {counted(total, 'word')} begin with the same token as another "
+                    f"and are left out{prompts}."
                 )
                 yield Caution(LEFT_OUT, str(model), text, numbers={"words": most, "prompts": lost})
 

@@ -17,8 +17,8 @@ from interp.statistics.summaries import UPPER, grouped
 PLACE = ["model", "group", "method", "layer"]
 """The columns that name a row of `reading_table`."""
 
-COLUMNS = [*PLACE, "prompt_id", "words", "right", "scores", "from_embedding", "rank"]
-"""The columns of lens_readings that `judged` reads."""
+COLUMNS = [*PLACE, "prompt_id", "words", "fact", "right", "scores", "from_embedding"]
+"""The columns of lens_readings that results read."""
 
 _HITS = {"right_first": "accuracy", "embedding_first": "embedding"}
 

@@ -7,7 +7,7 @@ token cannot be told apart, so all of them are left out and counted.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from interp.errors import UserError, shortened
@@ -41,8 +41,10 @@ class Question:
     """What is read in a prompt: among which words, and which of them is right."""
 
     words: Words
-    right: str | None
+    right: str | None = None
     """The right word; None if there is none, or it was left out."""
+    fact: str | None = None
+    """Id of the fact that the prompt is about, if facts are asked."""
 
 
 class Questions:
@@ -63,13 +65,14 @@ class Questions:
             UserError: no fact is about the prompt, or several are.
         """
         if self._spec.words is not None:
-            return Question(self._own, None)
+            return Question(self._own)
         if self._facts is None:
             found = self._answer_tokens(tokenized).of
             words = _distinct({name: tokens[0] for name, tokens in found.items()})
             return _question(words, tokenized.prompt.answer.gold)
         fact = self._facts.about(tokenized.prompt)
-        return _question(self._facts.words[fact.factors.get(GROUP, "")], fact.answer.gold)
+        words = self._facts.words[fact.factors.get(GROUP, "")]
+        return replace(_question(words, fact.answer.gold), fact=fact.id)
 
     @cached_property
     def _own(self) -> Words:

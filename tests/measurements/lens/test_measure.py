@@ -119,6 +119,7 @@ def test_the_right_word_is_the_answer_of_the_fact(facts):
         "Rome is in": "Italy",
         "Lima lies somewhere in": "Peru",
     }
+    assert by_prompt["fact"].tolist() == ["Oslo", "Rome", "Lima"]
     for row in readings.itertuples():
         assert list(row.words) == ["Norway", "Italy", "Peru", "Germany"]
         right = row.scores[list(row.words).index(row.right)]

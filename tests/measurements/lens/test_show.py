@@ -50,7 +50,7 @@ def test_the_curves_are_the_table(result):
     rows = rows[(rows["group"] == rows["group"].iloc[0]) & (rows["method"] == "jacobian")]
     drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     assert drawn["jacobian"].tolist() == rows["accuracy"].tolist()
-    assert drawn["jacobian, from the embedding alone"].tolist() == rows["embedding"].tolist()
+    assert drawn["jacobian, embedding alone"].tolist() == rows["embedding"].tolist()
 
 
 def test_the_first_screen(result):

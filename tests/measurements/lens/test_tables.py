@@ -22,6 +22,7 @@ def readings(scores, right, *, embedding=None, words=WORDS, **others):
             "layer": 0,
             "prompt_id": [f"p{n}" for n in range(len(scores))],
             "words": [list(words)] * len(scores),
+            "fact": "f",
             "right": [None if own is None else words[own] for own in right],
             "scores": [*np.asarray(scores, dtype=float)],
             "from_embedding": [*np.asarray(alone, dtype=float)],

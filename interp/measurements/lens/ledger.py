@@ -1,0 +1,175 @@
+"""The ledger of a fact: is it known, retrieved in the prompt, and used for the answer?
+
+Three measurements of the same model are joined, prompt by prompt.
+
+1. known: the greedy completion of the fact, outside the prompt, names its answer (knowledge probe).
+2. retrieved: the right word is read at the chosen tokens of the prompt (`retrieval`).
+3. used: exchanging the word there moves the answer more than a random direction of the same norm
+   does. A prompt's strength is the effect, averaged over its roles and layers, minus that of its
+   random directions; its threshold is the `LEVEL` quantile, over prompts of other clusters, of what
+   each random direction does beyond the prompt's others.
+"""
+
+import numpy as np
+import pandas as pd
+
+from interp.errors import UserError, shortened
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import LEVEL, grouped
+
+NOT_KNOWN, NOT_RETRIEVED, NOT_USED, USED = ENTRIES = (
+    "not known",
+    "known, not retrieved",
+    "retrieved, not used",
+    "used",
+)
+"""The entries of a ledger: the first step that is missing, or none."""
+
+_KINDS = ["direction", "change", "dose"]
+
+
+def used(effects: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
+    """One row per model and prompt: strength, threshold, used, error.
+
+    error: share of the prompt's own random directions that pass its threshold.
+
+    Args:
+        effects: rows of steering_effects, of a single direction, change and dose.
+        clusters: the cluster of each prompt, by prompt id.
+
+    Raises:
+        UserError: there are several directions, changes or doses, or fewer than two random ones.
+    """
+    if len(effects[_KINDS].drop_duplicates()) > 1:
+        kinds = [f"{name} {', '.join(map(str, effects[name].unique()))}" for name in _KINDS]
+        raise UserError(
+            f"the effects are those of several changes ({shortened('; '.join(kinds), 120)}); "
+            "expected one direction, one change and one dose"
+        )
+    known = effects.dropna(subset="effect")
+    keys = ["model", "prompt_id"]
+    own = known[known["source"] == "direction"].groupby(keys, sort=False)["effect"].mean()
+    random = known[known["source"] == "placebo"]
+    drawn = random.groupby([*keys, "draw"], sort=False)["effect"].mean().unstack("draw")
+    if drawn.shape[1] < 2:
+        raise UserError("the effects have fewer than two random directions; expected draws >= 2")
+    parts = [
+        _verdicts(own[rows.index], rows, clusters) for _, rows in drawn.groupby("model", sort=False)
+    ]
+    return pd.concat(parts).reset_index()
+
+
+def _verdicts(own: pd.Series, drawn: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
+    """The verdicts of one model; `drawn` has a row for each prompt and a column for each draw."""
+    prompts = drawn.index.get_level_values("prompt_id").to_series()
+    codes = pd.factorize(prompts.map(clusters))[0]
+    values = drawn.to_numpy(float)
+    mean, count = values.mean(1, keepdims=True), values.shape[1]
+    beyond = (values - mean) * count / (count - 1)  # minus the mean of the other draws
+    limits = np.full(codes.max() + 1, np.nan)
+    for code in range(len(limits)) if len(limits) > 1 else ():
+        limits[code] = np.quantile(beyond[codes != code], LEVEL, method="higher")
+    threshold = limits[codes]
+    strength = own.to_numpy(float) - mean[:, 0]
+    verdict = pd.array(strength > threshold, dtype="boolean")
+    verdict[np.isnan(threshold)] = pd.NA
+    return pd.DataFrame(
+        {
+            "strength": strength,
+            "threshold": threshold,
+            "used": verdict,
+            "error": (beyond > threshold[:, None]).mean(1),
+        },
+        index=drawn.index,
+    )
+
+
+def ledger(
+    known: pd.DataFrame, retrieved: pd.DataFrame, effects: pd.DataFrame, answers: pd.DataFrame
+) -> pd.DataFrame:
+    """One row per model and prompt of which all three are measured, with its entry.
+
+    Args:
+        known: rows of the knowledge table: model, prompt_id (the fact's), known.
+        retrieved: `LensReadings.retrieved` of a single group of tokens and method: model,
+            prompt_id, cluster, fact, retrieved, error.
+        effects: rows of steering_effects, as for `used`.
+        answers: rows of the answers table: model, prompt_id, correct.
+
+    Returns: model, prompt_id, cluster, fact, correct, known, retrieved, used, retrieved_error,
+        used_error and entry, one of `ENTRIES`: the first step that is missing; later steps do not
+        count. A prompt whose entry depends on a verdict that is missing has none.
+
+    Raises:
+        UserError: there are several groups of tokens, methods, directions, changes or doses, or no
+            prompt has all three.
+    """
+    if len(retrieved[["group", "method"]].drop_duplicates()) > 1:
+        raise UserError(
+            "the readings are those of several groups of tokens or methods; expected one of each"
+        )
+    clusters = retrieved.drop_duplicates("prompt_id").set_index("prompt_id")["cluster"]
+    facts = known.rename(columns={"prompt_id": "fact"})[["model", "fact", "known"]]
+    verdicts = used(effects[effects["prompt_id"].isin(clusters.index)], clusters)
+    keys = ["model", "prompt_id"]
+    found = (
+        retrieved.rename(columns={"error": "retrieved_error"})
+        .merge(verdicts.rename(columns={"error": "used_error"})[[*keys, "used", "used_error"]])
+        .merge(facts)
+        .merge(answers[[*keys, "correct"]])
+    )
+    if found.empty:
+        raise UserError(
+            "no prompt has a fact that was probed, a reading and an effect; expected the three "
+            "measurements of the same models and prompts"
+        )
+    steps = found[["known", "retrieved", "used"]].astype("boolean")
+    entry = np.select(
+        [~steps[name].fillna(True).to_numpy(bool) for name in steps], ENTRIES[:3], ENTRIES[3]
+    )
+    missing = [steps[name].isna() & np.isin(entry, ENTRIES[n:]) for n, name in enumerate(steps)]
+    found = found.assign(**steps, entry=pd.Series(entry, found.index).mask(np.any(missing, axis=0)))
+    columns = ["cluster", "fact", "correct", *steps, "retrieved_error", "used_error", "entry"]
+    return found[[*keys, *columns]]
+
+
+def ledger_table(found: pd.DataFrame) -> pd.DataFrame:
+    """The share of each entry among the prompts that each model answers wrong and right.
+
+    Columns: model, answered (wrong or right), entry, share with its clustered 95% interval (low,
+    high), n (prompts of this model and kind), clusters, and the mean errors of both verdicts. Used
+    and still wrong is an entry of wrong answers like any other.
+
+    Args:
+        found: the rows of `ledger`.
+    """
+    judged = found.dropna(subset=["correct", "entry"])
+    rows = []
+    for place, own in grouped(
+        judged.assign(answered=judged["correct"].map({True: "right", False: "wrong"})),
+        ["model", "answered"],
+    ):
+        for entry in ENTRIES:
+            share = proportions(
+                own.assign(share=own["entry"] == entry),
+                values=["share"],
+                by=["model"],
+                cluster="cluster",
+            ).iloc[0]
+            rows.append(
+                {
+                    **place,
+                    "entry": entry,
+                    **{name: share[name] for name in ("share", "low", "high", "n", "clusters")},
+                    "retrieved_error": own["retrieved_error"].mean(),
+                    "used_error": own["used_error"].mean(),
+                }
+            )
+    return pd.DataFrame(rows, columns=TABLE)
+
+
+TABLE = [
+    *("model", "answered", "entry", "share", "low", "high", "n", "clusters"),
+    *("retrieved_error", "used_error"),
+]
+"""The columns of `ledger_table`."""

@@ -1,0 +1,167 @@
+"""The ledger of a fact: entries by hand, planted shares, and what cannot be joined."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import interp
+from interp.errors import UserError
+from interp.measurements.lens.ledger import ENTRIES, TABLE, ledger, ledger_table, used
+from interp_probes.api import probe_knowledge
+from tests.support.prompts import some_prompts
+
+
+def effects_of(strengths, *, draws=4, noise=1.0, seed=0, layers=(0, 1), **others):
+    """Rows of steering_effects: a prompt's effect, and random directions of mean 0.5."""
+    chance = np.random.default_rng(seed)
+    rows = []
+    for number, strength in enumerate(strengths):
+        for layer in layers:
+            shared = {"model": "m", "prompt_id": f"p{number}", "role": "city", "layer": layer}
+            rows.append({**shared, "source": "direction", "draw": None, "effect": strength + 0.5})
+            rows += [
+                {**shared, "source": "placebo", "draw": draw, "effect": effect}
+                for draw, effect in enumerate(chance.normal(0.5, noise, draws))
+            ]
+            rows.append({**shared, "source": "third", "draw": None, "effect": 9.0})
+    kinds = {"direction": "jacobian", "change": "swap", "dose": 1.0, **others}
+    return pd.DataFrame(rows).assign(**kinds)
+
+
+def clusters_of(count, each=1):
+    return pd.Series({f"p{n}": f"c{n // each}" for n in range(count)})
+
+
+def measured(known, retrieved, strengths, correct):
+    """The tables that `ledger` joins; prompt n is about fact n."""
+    count = len(known)
+    ids = [f"p{n}" for n in range(count)]
+    facts = [f"f{n}" for n in range(count)]
+    return (
+        pd.DataFrame({"model": "m", "prompt_id": facts, "known": known}),
+        pd.DataFrame(
+            {
+                "model": "m",
+                "group": "city",
+                "method": "jacobian",
+                "prompt_id": ids,
+                "cluster": facts,
+                "fact": facts,
+                "retrieved": retrieved,
+                "error": 0.05,
+            }
+        ),
+        effects_of(strengths),
+        pd.DataFrame({"model": "m", "prompt_id": ids, "correct": correct}),
+    )
+
+
+def test_verdicts_on_use_equal_loops():
+    effects, clusters = effects_of([0.0, 3.0, 0.2, 5.0, 1.0, 0.0]), clusters_of(6, each=2)
+    found = used(effects, clusters).set_index("prompt_id")
+    beyond = {}
+    for one, rows in effects[effects["source"] == "placebo"].groupby("prompt_id"):
+        means = rows.groupby("draw")["effect"].mean().to_numpy()
+        beyond[one] = [m - np.mean(np.delete(means, n)) for n, m in enumerate(means)]
+        own = effects[(effects["prompt_id"] == one) & (effects["source"] == "direction")]
+        assert found.loc[one, "strength"] == pytest.approx(own["effect"].mean() - means.mean())
+    for one, own in beyond.items():
+        others = np.sort([b for p in beyond if clusters[p] != clusters[one] for b in beyond[p]])
+        threshold = others[int(np.ceil(0.95 * (len(others) - 1)))]
+        assert found.loc[one, "threshold"] == pytest.approx(threshold)
+        assert found.loc[one, "used"] == (found.loc[one, "strength"] > threshold)
+        assert found.loc[one, "error"] == np.mean(np.array(own) > threshold)
+
+
+def test_random_directions_are_used_at_the_stated_rate():
+    chance = np.random.default_rng(1)
+    found = used(effects_of(chance.normal(0, 0.5, 600), layers=(0,)), clusters_of(600))
+    assert found["error"].mean() == pytest.approx(0.05, abs=0.01)
+    assert found["used"].mean() < 0.05
+
+
+def test_an_entry_is_the_first_step_that_is_missing():
+    known = [False, False, True, True, True, True]
+    retrieved = [False, True, False, False, True, True]
+    strengths = [9.0, 9.0, 9.0, -9.0, -9.0, 9.0]
+    found = ledger(*measured(known, retrieved, strengths, [False] * 6))
+    assert found["entry"].tolist() == [
+        ENTRIES[0],
+        ENTRIES[0],
+        ENTRIES[1],
+        ENTRIES[1],
+        ENTRIES[2],
+        ENTRIES[3],
+    ]
+
+
+def test_a_missing_verdict_matters_only_if_the_entry_depends_on_it():
+    known, retrieved = [False, True, True], pd.array([pd.NA, pd.NA, False], dtype="boolean")
+    found = ledger(*measured(known, retrieved, [9.0, 9.0, 9.0], [False] * 3))
+    assert found["entry"].fillna("none").tolist() == [ENTRIES[0], "none", ENTRIES[1]]
+
+
+def test_planted_shares_are_found():
+    chance = np.random.default_rng(2)
+    count, shares = 400, np.array([0.2, 0.3, 0.1, 0.4])
+    planted = chance.choice(4, size=count, p=shares)
+    tables = measured(
+        planted > 0, planted > 1, np.where(planted > 2, 8.0, -8.0), np.arange(count) % 2 == 0
+    )
+    table = ledger_table(ledger(*tables))
+    assert table.columns.tolist() == TABLE
+    assert table["n"].tolist() == [200] * 8
+    for answered, rows in table.groupby("answered"):
+        own = planted[np.arange(count) % 2 == (0 if answered == "right" else 1)]
+        by_hand = np.bincount(own, minlength=4) / len(own)
+        assert rows["share"].tolist() == pytest.approx(by_hand.tolist())
+        assert rows["share"].sum() == pytest.approx(1)
+
+
+def test_intervals_cover_planted_shares_at_the_stated_rate():
+    chance = np.random.default_rng(3)
+    shares, covered = np.array([0.25, 0.25, 0.25, 0.25]), []
+    for _ in range(40):
+        planted = chance.choice(4, size=60, p=shares)
+        tables = measured(planted > 0, planted > 1, np.where(planted > 2, 8.0, -8.0), [False] * 60)
+        table = ledger_table(ledger(*tables))
+        covered += ((table["low"] <= shares) & (shares <= table["high"])).tolist()
+    assert np.mean(covered) >= 0.93
+
+
+def test_what_cannot_be_joined_is_refused():
+    known, retrieved, effects, answers = measured([True] * 3, [True] * 3, [1.0] * 3, [True] * 3)
+    two = pd.concat([retrieved, retrieved.assign(group="last")])
+    with pytest.raises(UserError, match="several groups"):
+        ledger(known, two, effects, answers)
+    with pytest.raises(UserError, match=r"dose 1\.0, 2\.0"):
+        ledger(known, retrieved, pd.concat([effects, effects.assign(dose=2.0)]), answers)
+    with pytest.raises(UserError, match="draws >= 2"):
+        ledger(known, retrieved, effects[effects["draw"].isna() | (effects["draw"] == 0)], answers)
+    with pytest.raises(UserError, match="no prompt has a fact"):
+        ledger(known.assign(prompt_id="other"), retrieved, effects, answers)
+
+
+def test_three_measurements_of_a_model_are_joined(organism):
+    prompts, at = some_prompts(6), {"roles": ("premise1_entity_b",)}
+    known = probe_knowledge(organism, interp.load_facts("rulebreakers"))
+    read = interp.lens(organism, prompts, facts="rulebreakers", methods=("logit",), **at)
+    steered = interp.steer(
+        organism, prompts, words="entity_a", directions=("logit",), layers=(0,), **at
+    )
+    found = read.ledger(known, steered)
+    readable = read.retrieved["prompt_id"]
+    assert set(found["prompt_id"]) == set(readable)
+    facts = known.table("knowledge").set_index("prompt_id")["known"]
+    assert found["known"].tolist() == facts[found["fact"]].tolist()
+    assert set(found["entry"].dropna()) <= set(ENTRIES)
+    for row in found.itertuples():
+        assert row.fact.endswith(f"/{row.cluster}")
+    shares = read.ledger_shares(known, steered)
+    totals = shares.groupby("answered")["share"].sum()
+    assert totals.tolist() == pytest.approx([1.0] * len(totals))
+
+
+def test_a_single_cluster_has_no_verdict_on_use():
+    found = used(effects_of([9.0, 9.0]), pd.Series({"p0": "c", "p1": "c"}))
+    assert found[["used", "threshold"]].isna().all(axis=None)
