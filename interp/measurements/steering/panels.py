@@ -1,5 +1,6 @@
 """What the browser of pairs shows about steering: effects by layer and role."""
 
+import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -43,12 +44,16 @@ def steering_numbers(measured: ResultTables) -> Iterator[Number]:
     rows = measured.table("steering_effects")
     rows = rows[rows["source"] == "direction"].merge(prompts, on="prompt_id")
     for of, own in grouped(rows, ["model", "side", *_CHANGE, "role", "layer"]):
-        labels = {name: _text(value) for name, value in of.items() if pd.notna(value)}
+        labels = {name: _text(value) for name, value in of.items() if not _is_nan(value)}
         yield Number("effect", labels, mean_by_pair(own, prompts, "effect"))
 
 
 def _layer(layer: float) -> str:
     return "band" if pd.isna(layer) else f"layer {layer:.0f}"
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _text(value: object) -> str:
