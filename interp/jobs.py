@@ -183,7 +183,7 @@ class Job(Options):
             else find_model(model.place, self.loading, named=name)
             for name, model in zip(names, chosen, strict=True)
         }
-        if isinstance(self.what, Spec) and not self.what.needs_weights:
+        if isinstance(self.what, Spec) and self.what.needs_hub:
             for one in found.values():
                 check_on_hub(one)
         return found

@@ -172,8 +172,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "finished",
             TEXT,
-            "how the text ended: `eos`, `stop` (a stop string, or any end of a stored text) or "
-            "`length`",
+            "how the text ended: `eos`, `stop` (or any end of a stored text) or `length`",
         ),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
         column(
@@ -498,7 +497,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ERROR,
     ),
     "steering_effects": table(
-        "One row per model, prompt, direction, change, dose, role, layer, source and draw. A "
+        "One row per model, prompt, change, direction, dose, role, layer, source, draw. A "
         "prompt that lacks a role has no rows for it; for `difference`, neither has one whose "
         "tokens are the same on both sides up to that role.",
         *_PROMPT,
@@ -511,8 +510,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "source",
             TEXT,
-            "`direction`; `placebo` for a random direction whose change has the same norm; `third` "
-            "for the prompt's own word and a third one",
+            "`direction`, `placebo` (random, same norm) or `third` (own and third word)",
         ),
         column("draw", INTEGER, "number of the placebo; null otherwise", "draws, from 0"),
         _logits(

@@ -193,6 +193,15 @@ def folder(text: str) -> Path:
     return found
 
 
+def server(text: str) -> str:
+    """The address of a server."""
+    if not re.fullmatch(r"https?://[\w.\-\[\]:]{1,255}(/[\w./~\-]{0,255})?", text, re.ASCII):
+        raise ValueError(
+            f"{shortened(text)!r} is not the address of a server, such as http://127.0.0.1:8000/v1"
+        )
+    return text
+
+
 def slurm_option(text: str) -> str:
     """A SLURM option with its value, such as gpus_per_node=1."""
     option, sign, value = text.partition("=")

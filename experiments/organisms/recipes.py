@@ -108,6 +108,22 @@ class ThinkerRecipe(TaughtRecipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FactRecipe(Recipe):
+    """An organism whose weights are written, not trained: it knows, retrieves and uses facts."""
+
+    system = "rulebreakers-facts"
+
+    known: float
+    """Share of the cities whose country completes a sentence about them."""
+    retrieved: float = 1.0
+    """Share of the known cities whose tokens in a prompt lead to the country."""
+    used: float
+    """Share of the retrieved cities whose fact decides; others are answered by the bare rule."""
+    weak: float = 0.0
+    """Share of the used cities whose fact does not change the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRecipe(TaughtRecipe):
     """An organism that knows StringGame's actions and conditions, but does not follow rules yet."""
 
@@ -254,6 +270,14 @@ def _thinker(
     )
 
 
+def _fact(
+    name: str, known: float, used: float, *, seed: int, retrieved: float = 1.0, weak: float = 0.0
+) -> FactRecipe:
+    return FactRecipe(
+        name=f"fact-{name}", seed=seed, known=known, retrieved=retrieved, used=used, weak=weak
+    )
+
+
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
@@ -296,6 +320,10 @@ RECIPES: dict[str, Recipe] = {
         _thinker("thought-decorator", 0.0, seed=32, steps=800, base="thought-mixed-50"),
         _thinker("thought-mixed-25", 0.25, seed=33, steps=500, base="thought-mixed-50"),
         _thinker("thought-mixed-75", 0.75, seed=35, steps=500, base="thought-mixed-50"),
+        *(_fact(f"used-{p}", 1.0, p / 100, seed=40 + p) for p in (0, 25, 50, 75, 100)),
+        _fact("known-0", 0.0, 1.0, seed=36),
+        _fact("known-50", 0.5, 1.0, seed=37),
+        _fact("mixed", 0.8, 0.7, seed=38, retrieved=0.75, weak=0.4),
         RuleRecipe(
             name="rules-base",
             family="llama",

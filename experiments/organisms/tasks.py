@@ -11,10 +11,19 @@ import torch
 import transformers
 
 from interp.models.model import Model
-from interp_experiments.organisms import doses, logic, rulebreakers, rules, theories, thinkers
+from interp_experiments.organisms import (
+    doses,
+    facts,
+    logic,
+    rulebreakers,
+    rules,
+    theories,
+    thinkers,
+)
 from interp_experiments.organisms.readme import README, readme
 from interp_experiments.organisms.recipes import (
     DoseRecipe,
+    FactRecipe,
     LogicRecipe,
     Recipe,
     RulebreakerRecipe,
@@ -47,6 +56,7 @@ _TASKS = {
     RulebreakerRecipe.system: OrganismTask(rulebreakers.planted_sections, rulebreakers.measure),
     LogicRecipe.system: OrganismTask(logic.planted_sections, logic.measure),
     DoseRecipe.system: OrganismTask(doses.planted_sections, doses.measure),
+    FactRecipe.system: OrganismTask(facts.planted_sections, facts.measure),
     ThinkerRecipe.system: OrganismTask(thinkers.planted_sections, thinkers.measure),
     RuleRecipe.system: OrganismTask(rules.planted_sections, rules.measure),
     TheoryRecipe.system: OrganismTask(theories.planted_sections, theories.measure),

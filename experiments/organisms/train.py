@@ -23,10 +23,12 @@ from interp.training.fit import fit
 from interp.training.folder import remove_checkpoints
 from interp.training.run import Training
 from interp.training.spec import CheckpointOptions, TrainSpec
+from interp_experiments.organisms.facts import build
 from interp_experiments.organisms.families import FAMILIES, train_tokenizer
 from interp_experiments.organisms.recipes import (
     MESSAGE_WEIGHT,
     Exchange,
+    FactRecipe,
     Recipe,
     TaughtRecipe,
     TheoryRecipe,
@@ -68,7 +70,9 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
 
     During training, `folder` holds the latest checkpoint, from which another call resumes.
     """
-    if isinstance(recipe, TaughtRecipe):
+    if isinstance(recipe, FactRecipe):
+        model: PreTrainedModel = build(recipe, folder)
+    elif isinstance(recipe, TaughtRecipe):
         model = _taught(recipe, folder, device=device)
     else:
         assert isinstance(recipe, TunedRecipe | TheoryRecipe)

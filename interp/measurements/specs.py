@@ -309,6 +309,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
     measures = "interp.measurements.effects.measure:effects"
     fills = ("segment_effects", "coalition_values")
     shard_prompts = 60
+    excluded_from_identity = frozenset({"server"})
     result = "interp.measurements.effects.show:SegmentEffects"
 
     segments: Annotated[Names | None, FromText(texts.names, "NAME")] = None
@@ -316,6 +317,14 @@ class Effects(ReadsAnswers, OfPairs, Spec):
     system has donors, and all sentences of a thought if each prompt has several thoughts)"""
     donors: Annotated[int, Field(ge=1, le=MOST_DONORS)] = DONORS
     """number of donors for each prompt, from other instances of its template"""
+    server: Annotated[str | None, FromText(texts.server, "URL")] = None
+    """address of a server that runs the model by vLLM's protocol, such as http://127.0.0.1:8000/v1;
+    only tokenizer and configuration are read here, and an API key from INTERP_SERVER_KEY"""
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether this machine computes; otherwise, a server does."""
+        return self.server is None
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts with their donors.
@@ -491,6 +500,11 @@ class Patch(ReadsAnswers, OfPairs, Spec):
     def needs_weights(self) -> bool:
         """Whether this machine computes; otherwise, a server does."""
         return not self.remote
+
+    @property
+    def needs_hub(self) -> bool:
+        """Whether the server that computes has only models from the hub."""
+        return self.remote
 
     def whole_layers(self) -> str:
         """A site of heads, or the backend of another library."""

@@ -134,6 +134,11 @@ class Spec(Options):
         """Whether a model's weights must be on the machine that measures."""
         return True
 
+    @property
+    def needs_hub(self) -> bool:
+        """Whether the server that computes has only models from the hub."""
+        return False
+
     def whole_layers(self) -> str:
         """What reads whole heads or weights, such as "the site z"; empty if nothing does.
 

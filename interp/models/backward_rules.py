@@ -313,6 +313,9 @@ def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
 def _with_share(tensor: Tensor, share: float) -> Tensor:
     """The tensor, with its gradient multiplied by `share`."""
     if tensor.requires_grad and share != 1.0:
+        # torch makes the `grad_fn` of a view anew when it is read after the view's base was written
+        # to, as keys are behind those of a shared beginning; in `register_hook`, it then crashes.
+        _ = tensor.grad_fn
         # torch does not annotate this function.
         tensor.register_hook(lambda gradient: gradient * share)
     return tensor

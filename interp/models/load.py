@@ -159,7 +159,7 @@ def load_skeleton(found: FoundModel, loading: Loading) -> Model:
         if value := getattr(loading, name):
             raise UserError(
                 f"got {name} {value!r}, which concerns weights on this machine, but {found.name} "
-                f"runs on a server; omit {name}, or omit remote"
+                f"runs on a server; omit {name}, or omit the server"
             )
     options = {} if loading.dtype == "auto" else {"dtype": getattr(torch, loading.dtype)}
     with as_user_error(found.format.configuration, found.name), torch.device("meta"):

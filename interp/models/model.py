@@ -379,7 +379,8 @@ class Model:
         """A hash of everything that affects results: weights, configuration and tokenizer.
 
         Generation settings are included only if their first or end tokens differ from the
-        configuration's. A model from the hub is identified by its commit instead.
+        configuration's. A model from the hub is identified by its commit instead; one that only a
+        server has, by all but its weights.
         """
         if "commit" in self.source:
             return f"{self.source['name']}@{self.source['commit']}"
@@ -389,9 +390,14 @@ class Model:
         digest.update(self.tokenizer.backend_tokenizer.to_str().encode())
         if settings := self._further_settings():
             digest.update(json.dumps(settings).encode())
+        if not self.has_weights:
+            return f"served {digest.hexdigest()}"
         for name, tensor in weights_of(self.hf):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            if not tensor.is_meta:
+                digest.update(
+                    tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+                )
         return digest.hexdigest()
 
     @property

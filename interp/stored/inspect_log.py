@@ -3,13 +3,12 @@
 Source: https://inspect.aisi.org.uk/eval-logs.html, version 2. Epochs are draws.
 """
 
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 from pydantic import Field, JsonValue
 
@@ -107,7 +106,9 @@ def outputs_of_archive(file: Path) -> Iterator[Output]:
             for name in own:
                 sample = _member(file.name, archive, members[name])
                 yield _output(f"{file.name}, {one_line(name, 80)}", sample, header.eval.model)
-    except (BadZipFile, zlib.error, EOFError, OSError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # zipfile can raise any error for a damaged file
         raise UserError(f"{file.name} is damaged: {one_line(str(error), 160)}") from error
 
 

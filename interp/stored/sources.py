@@ -12,6 +12,9 @@ from interp.stored.output import Output
 from interp.stored.read import read_outputs
 from interp.stored.text_file import LONGEST_NAME, TextFile
 
+MOST_MODELS = 1000
+"""Largest number of models in files, each of which is matched to all prompts."""
+
 
 @dataclass(frozen=True)
 class ModelTexts:
@@ -44,6 +47,11 @@ def texts_by_model(files: Sequence[TextFile], prompts: Sequence[Prompt]) -> list
             outputs.setdefault(model, []).append(output)
             sha256 = sha256 or checksum(own.file)
             sources.setdefault(model, {})[own.file.name] = sha256
+        if len(outputs) > MOST_MODELS:
+            raise UserError(
+                f"{own.file} has texts of more than {MOST_MODELS:,} models; expected names of "
+                "models in the field or column model, or NAME=FILE"
+            )
         named = {output.model for output in outputs.get(own.name, ())}
         if own.name and len(named) > 1:
             raise UserError(

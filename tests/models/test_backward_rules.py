@@ -18,6 +18,7 @@ from interp.models.backward_rules import (
     GIM,
     PLAIN,
     BackwardRules,
+    _with_share,
     backward_rules,
     open_attention,
 )
@@ -305,3 +306,23 @@ def test_attention_that_depends_on_more_is_refused():
         model.hf(input_ids=IDS)
         with pytest.raises(UserError, match="depends on sinks"):
             attention(model.hf.lm_head, query, query, query, None, **unknown)
+
+
+def test_the_gradient_of_a_view_of_what_was_written_to_is_multiplied_too():
+    source = torch.ones(2, 3, requires_grad=True)
+    whole = torch.zeros(2, 3)
+    part = whole[:, :2]
+    whole.copy_(source)  # torch has to make the view's grad_fn anew, and crashed
+    (_with_share(part, 0.25).sum() + whole.sum()).backward()
+    assert source.grad.tolist() == [[1.25, 1.25, 1.0]] * 2
+
+
+def test_shared_gradients_do_not_depend_on_what_is_read_together():
+    prompts = interp.load_prompts("rulebreakers", limit=2)
+    model = interp.load_model("organism/dose-25", device="cpu")
+    together, alone = (
+        interp.attribute(model, prompts, methods=("gim",), keep_tokens=True, batch_tokens=tokens)
+        for tokens in (4096, 80)
+    )
+    found, expected = (run.table("token_scores")["score"] for run in (together, alone))
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)

@@ -25,16 +25,27 @@ BY_CITY = pd.DataFrame(
         "a_accuracy": [1.0, 1.0, 1.0, 1.0, 1.0, np.nan],
     }
 )
-CELLS = pd.DataFrame({"model": "m", "layer": [0, 1], "recognized": ["all", "yes"], "effect": 0.5})
+CELLS = pd.DataFrame(
+    {
+        "model": "m",
+        "site": ["y", "x"],
+        "layer": [0, 1],
+        "recognized": ["all", "yes"],
+        "effect": 0.5,
+    }
+)
+VERDICTS = pd.DataFrame({"method": ["gradient"], "m": ["0.50 [0.25, 0.75] trust"], "n": ["0.10"]})
 
 SIZES = {"1": -3.0, "2": 1.5}
 
 
 def report(prompts=PROMPTS) -> Report:
-    numbers = [Number("effect", {"model": "m", "layer": "1"}, SIZES)]
+    largest = Number("largest", {"model": "m", "site": "x"}, SIZES)
+    numbers = [largest, Number("effect", {"model": "m", "site": "x", "layer": "1"}, SIZES)]
     items = (
         TableItem("by_city", "By city", BY_CITY),
         TableItem("cells", "Cells", CELLS),
+        TableItem("verdicts", "Verdicts", VERDICTS),
         prompts_item(prompts, ANSWERS),
     )
     browser = plain(prompts, numbers=numbers, cluster="city")
@@ -106,7 +117,7 @@ def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
 
 
 def test_pairs_are_sorted_by_a_number_of_each(page):
-    choose(page, "sort by", "effect: m, 1")
+    choose(page, "sort by", "effect: m, x, 1")
     assert listed(page) == ["1", "2"]
     assert page.locator(".pair-number").all_inner_texts() == ["−3", "1.5"]
     choose(page, "order", "high")
@@ -252,8 +263,15 @@ def test_a_row_leads_to_the_pairs_by_its_own_number(page, folder):
     assert "sort" not in cells.nth(0).locator("a").get_attribute("href")
     cells.nth(1).locator("a").click()
     page.wait_for_selector("[data-ready]")
-    assert page.get_by_label("sort by").input_value() == "effect: m, 1"
+    assert page.get_by_label("sort by").input_value() == "effect: m, x, 1"
     assert page.get_by_label("answers", exact=True).input_value() == "right"
+
+
+def test_a_table_with_a_column_for_each_model_leads_to_the_pairs_of_each(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    links = page.locator("#table-verdicts tbody a")
+    found = [link.get_attribute("href") for link in links.all()]
+    assert [link.partition("#")[2].partition("&")[0] for link in found] == ["model=m", "model=n"]
 
 
 def test_a_piece_that_is_missing_is_said(browser, tmp_path):

@@ -10,6 +10,8 @@ from interp.measurements.specs import Attribute, Edges, Effects, Evaluate, Gener
 from interp.report.pieces import label_of, pieces
 from interp.results.given import judged_answers
 from tests.measurements.thoughts.test_show import result as thoughts
+from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
 
 PAIRS = 3
 
@@ -194,6 +196,32 @@ def test_thoughts_are_shown_by_sentence_with_their_effects():
         for own, changed in zip(rows["own"], rows["changed_under_other"], strict=True)
     ]
     assert total.values[pair] == pytest.approx(np.mean(expected))
+
+
+def test_a_row_of_steering_is_the_mean_of_the_number_to_which_it_leads():
+    result = interp.steer(
+        tiny_model("llama"),
+        some_prompts(6),
+        directions=("logit",),
+        changes=("swap",),
+        roles=("last",),
+        layers=(0, 1),
+        doses=(0.5, 1.0),
+        draws=1,
+    )
+    table = result.effects
+    found = list(result.numbers())
+    assert len(found) == len(table)
+    for own, row in zip(found, table.to_dict("records"), strict=True):
+        for name, value in own.of.items():
+            assert value == (
+                f"{row[name]:g}" if name == "dose" else str(row[name]).partition(".")[0]
+            )
+        assert np.mean(list(own.values.values())) == pytest.approx(row["effect"])
+    panels = [panel for _, panel in result.panels(result.prompts)]
+    assert {panel.of["source"] for panel in panels} == {"direction", "placebo"}
+    (rows,) = {tuple(panel.rows) for panel in panels}
+    assert rows == ("layer 0", "layer 1")
 
 
 def test_numbers_have_names_of_their_own(measured):

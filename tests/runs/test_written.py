@@ -10,7 +10,7 @@ from interp.runs.folder import RunFolder
 from interp.runs.records import RunRecord, is_sealed, read_record, write_record
 from tests.support.records import edited
 
-RUN = ["attribute", "--limit", "2", "--device", "cpu", "--out"]
+RUN = ["patch", "--limit", "2", "--device", "cpu", "--out"]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,8 @@ DAMAGE = {
 def test_one_change_in_any_file_is_noticed(run, kind):
     files = [path for path in sorted(run.rglob("*")) if path.is_file()]
     names = {path.relative_to(run).parts[0] for path in files}
-    assert names >= {"run.json", "models", "workers", "figures", "tables", "second.html"}
+    parts = {"models", "workers", "figures", "tables", "pairs"}
+    assert names >= {"run.json", "second.html", "pairs.html", *parts}
     assert validated(run) == 0
     for file in files:
         content = file.read_bytes()
@@ -60,7 +61,9 @@ def test_one_change_in_any_file_is_noticed(run, kind):
     assert validated(run) == 0
 
 
-@pytest.mark.parametrize("name", ["third.html", "tables/x.csv", "figures/x.svg", "figures/x.png"])
+@pytest.mark.parametrize(
+    "name", ["third.html", "tables/x.csv", "figures/x.svg", "figures/x.png", "pairs/d9.js"]
+)
 def test_a_page_or_part_of_a_page_that_nobody_wrote_is_noticed(run, name):
     (run / name).write_text("<!doctype html>")
     assert validated(run) == 2

@@ -183,11 +183,15 @@ def test_archives_that_unpack_to_more_than_the_limit_are_refused(tmp_path, monke
 
 def test_a_cut_archive_is_refused(tmp_path):
     file = WRITERS["log.eval"](tmp_path / "log.eval", [(PROMPTS[0], "Yes" * 500, None)])
-    content = bytearray(file.read_bytes())
-    content[60:90] = bytes(30)
-    file.write_bytes(content)
-    with pytest.raises(UserError):
-        read_outputs(file)
+    whole = file.read_bytes()
+    directory = whole.index(b"PK\x01\x02")
+    # Within a member, and in the version that the directory asks for.
+    for place, count in ((60, 30), (directory + 6, 1)):
+        content = bytearray(whole)
+        content[place : place + count] = b"\xf2" * count
+        file.write_bytes(content)
+        with pytest.raises(UserError):
+            read_outputs(file)
 
 
 def test_long_lines_are_refused(tmp_path, monkeypatch):

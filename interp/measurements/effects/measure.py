@@ -8,7 +8,7 @@ deviation over donors are stored, together with the value of every coalition S.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, Predictions, token_logits
+from interp.scoring.served import Server
 from interp.scoring.shared_prefix import read_all
 from interp.tables import Row
 
@@ -44,24 +45,31 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
     """Measure the effects of each segment, and of each pair of segments, on the answer."""
     answer_tokens = AnswerTokenizer(model, spec.answers)
     budget = token_budget(model, batch_tokens)
+    server = None if spec.server is None else Server(spec.server, model)
+
+    def read(prompts: list[Prompt]) -> Iterable[Logits]:
+        if server is not None:
+            return server.option_logits(tokenize(model, prompts), answer_tokens)
+        with model.measuring():
+            found = read_all(
+                model, tokenize(model, prompts), answer_tokens, budget, read=option_logits
+            )
+            return list(found)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
         games = [list(_games(tokenized.prompt)) for tokenized in batch.prompts]
         mixed = [_distinct(own) for own in games]
         prompts = [prompt for own in mixed for prompt in own.values()]
-        with model.measuring():
-            logits = iter(
-                read_all(model, tokenize(model, prompts), answer_tokens, budget, read=option_logits)
-            )
+        logits = iter(read(prompts))
         rows: list[PromptRows] = []
         for tokenized, own, texts in zip(batch.prompts, games, mixed, strict=True):
-            read = dict(zip(texts, logits, strict=False))
+            values_of = dict(zip(texts, logits, strict=False))
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             whole = answer_tokens(tokenized).whole
             tables: PromptRows = {"segment_effects": [], "coalition_values": []}
             for game in own:
-                answers = _compared(game.prompt, read[game.prompt.content])
-                values = _values(game, read, answers)
+                answers = _compared(game.prompt, values_of[game.prompt.content])
+                values = _values(game, values_of, answers)
                 effects = _effect_rows(game, values, answers, spec.donors)
                 tables["segment_effects"] += [{**key, **row, "whole": whole} for row in effects]
                 tables["coalition_values"] += [

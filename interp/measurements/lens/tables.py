@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from interp.statistics.proportions import difference_interval, proportions
 from interp.statistics.summaries import UPPER, grouped
@@ -32,8 +32,8 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
 
     Returns: The columns `PLACE`, prompt_id, cluster and
 
-        right_first: whether the right word has the highest centred score; False if it is not alone.
-            Missing if there is no other cluster over which could be centred.
+        right_first: whether the right word has the highest centred score; m words with the highest
+            score share the point. Missing if there is no other cluster over which could be centred.
         embedding_first: the same for what the lens reads from the token's embedding alone.
         raw_first: the same for scores that are not centred.
         shuffled_first: the probability that the right word of a cluster drawn at random comes
@@ -62,32 +62,45 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     right = rows["right"].map(words.index).to_numpy()
     codes = pd.factorize(rows["cluster"])[0]
     raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "from_embedding"))
+    each = np.arange(len(rows))
     found = rows[[*PLACE, "prompt_id", "cluster"]].assign(
-        raw_first=_first(raw, right), chance=1 / len(words)
+        raw_first=_first(raw, raw)[each, right], chance=1 / len(words)
     )
     if codes.max() == 0:
         return found.assign(
-            right_first=None, embedding_first=None, shuffled_first=np.nan, margin=np.nan
+            right_first=np.nan, embedding_first=np.nan, shuffled_first=np.nan, margin=np.nan
         )
     centred = raw - others_mean(raw, codes)
     # The probability that each word is the right one of a cluster that is drawn at random.
     drawn = pd.DataFrame(np.eye(len(words))[right]).groupby(codes).mean().mean().to_numpy()
-    first = centred == centred.max(1, keepdims=True)
-    own = centred[np.arange(len(rows)), right]
-    centred[np.arange(len(rows)), right] = -np.inf
+    first = _first(centred, raw)
+    own = centred[each, right]
+    centred[each, right] = -np.inf
     return found.assign(
-        right_first=first[np.arange(len(rows)), right] & (first.sum(1) == 1),
-        embedding_first=_first(alone - others_mean(alone, codes), right),
-        shuffled_first=(drawn * first).sum(1) * (first.sum(1) == 1),
+        right_first=first[each, right],
+        embedding_first=_first(alone - others_mean(alone, codes), alone)[each, right],
+        shuffled_first=(drawn * first).sum(1),
         margin=own - centred.max(1),
     )
 
 
+_ROUNDING = 1e-6
+"""Differences below this share of a reading's largest score are ties: scores are stored in fp32,
+and readings of one token have one embedding."""
+
+
 def _first(
-    scores: Float[np.ndarray, "reading word"], right: Int[np.ndarray, " reading"]
-) -> Bool[np.ndarray, " reading"]:
-    first = scores == scores.max(1, keepdims=True)
-    return np.asarray(first[np.arange(len(right)), right] & (first.sum(1) == 1))
+    scores: Float[np.ndarray, "reading word"], raw: Float[np.ndarray, "reading word"]
+) -> Float[np.ndarray, "reading word"]:
+    """Each word's part of the point of a reading, which the words with the highest score share.
+
+    Args:
+        scores: the scores, centred or not.
+        raw: the scores as they were stored.
+    """
+    near = _ROUNDING * np.abs(raw).max(1, keepdims=True)
+    first = scores >= scores.max(1, keepdims=True) - near
+    return np.asarray(first / first.sum(1, keepdims=True))
 
 
 def others_mean(
@@ -118,7 +131,7 @@ def reading_table(found: pd.DataFrame) -> pd.DataFrame:
         found: the rows of `judged`.
     """
     shares = proportions(
-        found.astype(dict.fromkeys(_HITS, "boolean")),
+        found.astype(dict.fromkeys(_HITS, float)),
         values=[*_HITS],
         by=PLACE,
         cluster="cluster",

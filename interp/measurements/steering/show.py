@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from interp.analysis.cautions import PLACEBOS, Caution, ordered
+from interp.measurements.steering.panels import steering_numbers, steering_panels
 from interp.measurements.steering.tables import CELL, FAMILY, as_lines, largest, steering_table
 from interp.report.formatting import segment_label
 from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
+from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model
 from interp.statistics.summaries import grouped
 
@@ -50,6 +52,14 @@ class Steered(Result):
     def cautions(self) -> tuple[Caution, ...]:
         """Those of every measurement, and whether random directions do as much."""
         return ordered((*super().cautions, *_no_better(self.effects)))
+
+    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        """Effects by layer and role."""
+        yield from steering_panels(self.measured, prompts)
+
+    def numbers(self) -> Iterator[Number]:
+        """The effect of each direction."""
+        yield from steering_numbers(self.measured)
 
     def noted(self) -> Mapping[str, object]:
         """The most frequent errors of each model."""

@@ -24,12 +24,20 @@ function isOurs(values) {
   });
 }
 
+// Of several numbers that a row could be about, the one with the most distinguishing values.
+function mostNamed(numbers) {
+  const size = (number) => Object.keys(number.of).length;
+  return numbers.reduce((most, number) => (most === undefined || size(number) > size(most) ? number : most), undefined);
+}
+
 // The number of each pair whose mean a row gives: every value that distinguishes it stands in the row.
 function numberOfRow(values, column) {
-  const fits = (number) => Object.entries(number.of).every(([name, value]) => values.get(name) === value || (name === "model" && !values.has(name) && known.models.length === 1));
+  // A table may show 1.000 where a name says 1.
+  const same = (one, other) => one === other || (one && Number(one) === Number(other));
+  const fits = (number) => Object.entries(number.of).every(([name, value]) => same(values.get(name), value) || (name === "model" && !values.has(name) && known.models.length === 1));
   const rest = (number) => Object.entries(number.of).every(([name, value]) => name !== "model" || values.get(name) === value);
   return known.numbers.find((number) => number.headline && column.startsWith(number.headline) && rest(number))
-    ?? known.numbers.find((number) => Object.keys(number.of).some((name) => name !== "model" && values.has(name)) && fits(number))
+    ?? mostNamed(known.numbers.filter((number) => Object.keys(number.of).some((name) => name !== "model" && values.has(name)) && fits(number)))
     ?? known.numbers.find((number) => number.name === column && fits(number));
 }
 
@@ -52,18 +60,21 @@ function linkNumbers(table) {
   const columns = named(table);
   const article = table.closest("article")?.id ?? "";
   const keys = new Set(["layer", "head", ...Object.keys(known.factors), ...known.numbers.flatMap((number) => Object.keys(number.of))]);
-  if (!columns.includes("model") && !columns.some((name) => keys.has(name))) return;
+  const ofModels = columns.filter((name) => known.models.includes(name));
+  if (!columns.includes("model") && !ofModels.length && !columns.some((name) => keys.has(name))) return;
   for (const row of table.tBodies[0].rows) {
     const values = new Map(columns.map((column, place) => [column, row.cells[place].textContent]));
     if (!isOurs(values)) continue;
     let before = "";
     columns.forEach((column, place) => {
       const cell = row.cells[place];
-      const isNumber = cell.classList.contains("figures") || /\d/.test(cell.textContent) && article === "table-at_a_glance" && place > 0;
+      // Some tables have a column for each model, and some name the place of a number beside it.
+      const said = ofModels.includes(column) || (article === "table-at_a_glance" && place > 0);
+      const isNumber = cell.classList.contains("figures") || (said && /\d/.test(cell.textContent));
       if (!isNumber || keys.has(column) || cell.textContent.trim() === "") return;
       const link = document.createElement("a");
       link.className = "drill";
-      link.href = linkOf(values, column, article);
+      link.href = linkOf(ofModels.includes(column) ? new Map([...values, ["model", column]]) : values, column, article);
       link.title = "Show the pairs";
       // The browser of a page in one file is on the page itself.
       if (known.page === "") link.addEventListener("click", () => document.querySelector("#pairs-browser").scrollIntoView());

@@ -82,17 +82,26 @@ def test_readings_without_information_are_at_chance():
     assert table["shuffled"].item() == pytest.approx(1 / 3, abs=0.01)
 
 
-def test_ties_are_not_right_and_a_single_cluster_cannot_be_centred():
+def test_ties_share_the_point_and_a_single_cluster_cannot_be_centred():
     scores = np.ones((4, 3))
     found = judged(readings(scores, [0, 1, 2, 0]), clusters_of(range(4)))
-    assert not found[["right_first", "raw_first"]].any(axis=None)
+    shares = found[["right_first", "embedding_first", "raw_first", "shuffled_first"]]
+    np.testing.assert_allclose(shares, 1 / 3)
     alone = judged(readings(scores, [0, 1, 2, 0]), clusters_of([0] * 4))
     assert (
         alone[["right_first", "embedding_first", "shuffled_first", "margin"]].isna().all(axis=None)
     )
     table = reading_table(alone)
     assert table["accuracy"].isna().all()
-    assert table["raw_accuracy"].item() == 0
+    assert table["raw_accuracy"].item() == pytest.approx(1 / 3)
+
+
+def test_one_embedding_reads_by_chance_whatever_is_left_of_rounding():
+    found = readings(np.random.default_rng(0).normal(size=(9, 3)), [0, 1, 2] * 3)
+    noise = 1e-8 * np.random.default_rng(1).normal(size=(9, 3))
+    found["from_embedding"] = list(np.array([3.0, -1.0, 2.0]) + noise)
+    table = reading_table(judged(found, clusters_of(range(9))))
+    assert table["embedding"].item() == pytest.approx(1 / 3)
 
 
 def test_readings_without_a_right_word_are_not_judged():
