@@ -15,6 +15,9 @@ NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 QUICK = ("01_", "06_")
 """How the names of the notebooks begin that `make test` runs; `make test-all` runs every one."""
 
+REAL = "10_"
+"""How the name of the notebook begins that measures a real model (`tests/real`)."""
+
 each_notebook = pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 
 # What the kernel's own packages warn about is not this project's.
@@ -26,10 +29,15 @@ pytestmark = pytest.mark.filterwarnings("default")
     [
         pytest.param(file, marks=[] if file.stem.startswith(QUICK) else pytest.mark.slow)
         for file in NOTEBOOKS
+        if not file.stem.startswith(REAL)
     ],
     ids=lambda file: file.stem,
 )
 def test_a_notebook_runs_and_gives_what_it_shows(file, tmp_path):
+    check_run(file, tmp_path)
+
+
+def check_run(file, tmp_path):
     notebook = read(file)
     shown = [results(cell) for cell in notebook.cells]
     assert any(shown), "the notebook is kept without its results"
