@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from interp.analysis.reading_tables import (
+    ABOVE,
+    BELOW,
     CHANCE,
     CONSTANT,
     NO_MODEL,
@@ -205,6 +207,22 @@ _MEANINGS = {
 }
 
 
+_WIDER = (
+    "An interval may hold a baseline from which the accuracy differs by the verdict: it allows for "
+    "half a cluster more of wrong or of right answers, which the test does not."
+)
+
+
+def _hold_baselines(table: pd.DataFrame, baselines: pd.Series) -> bool:
+    """Whether the interval of an accuracy holds a baseline that its verdict excludes."""
+    against = {"verdict": table["compared"], "verdict_chance": pd.Series(CHANCE, table.index)}
+    return any(
+        (table[verdict].isin([ABOVE, BELOW]) & own.between(table["low"], table["high"])).any()
+        for verdict, compared in against.items()
+        for own in [compared.map(baselines)]
+    )
+
+
 def _note(table: pd.DataFrame, sample: Sample) -> str:
     """Which readings differ from chance and the better baseline, and how to read the table."""
     parts = [in_words(table), "p_holm: corrected over all tests of the table."]
@@ -220,6 +238,8 @@ def _note(table: pd.DataFrame, sample: Sample) -> str:
     if any(name == SWAPPED or name.startswith(WITHOUT) for name in read):
         parts.append("without ..., swapped options: forced choices after changed prompts.")
     by_name = table[table["model"] == NO_MODEL].set_index("reading")["accuracy"]
+    if _hold_baselines(table, by_name):
+        parts.append(_WIDER)
     if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + _BALANCED:
         parts.append(
             "A calibration by medians assumes equally frequent correct answers; these are not."
