@@ -21,9 +21,8 @@ def steering_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[t
     rows = with_sides(rows, prompts)
     rows["place"] = [_layer(layer) for layer in rows["layer"]]
     for of, own in grouped(rows, ["pair_id", "model", "side", *_CHANGE, "source"]):
-        grid = own.pivot_table(
-            index="place", columns="role", values="effect", aggfunc="mean", sort=False, dropna=False
-        )
+        means = own.groupby(["place", "role"], sort=False)["effect"].mean().unstack("role")
+        grid = means.reindex(own["place"].drop_duplicates())
         yield (
             str(of["pair_id"]),
             Grid(
