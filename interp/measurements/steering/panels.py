@@ -42,7 +42,8 @@ def steering_numbers(measured: ResultTables) -> Iterator[Number]:
     rows = measured.table("steering_effects")
     rows = rows[rows["source"] == "direction"].merge(prompts, on="prompt_id")
     for of, own in grouped(rows, ["model", "side", *_CHANGE, "role", "layer"]):
-        labels = {name: _text(value) for name, value in of.items() if pd.notna(value)}
+        texts = {name: _text(value) for name, value in of.items()}
+        labels = {name: text for name, text in texts.items() if text != "nan"}  # a band
         yield Number("effect", labels, mean_by_pair(own, prompts, "effect"))
 
 
