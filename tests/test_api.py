@@ -40,14 +40,14 @@ CALLS = [
 ]
 """The call of each measurement."""
 
-PARTS_OF_STUDIES = {"attribute-reinitialized"}
-"""Measurements that nobody makes by themselves."""
+WITHOUT_CALLS = {"attribute-reinitialized", "stored"}
+"""Measurements that nobody makes by themselves, and texts that are judged without a model."""
 
 
 def test_every_measurement_has_a_call_with_its_options_types_and_an_example_that_runs():
     calls = {call.__name__.replace("_", "-"): call for call in [*CALLS, interp.thoughts]}
     calls["circuits"] = interp.find_circuits
-    assert set(calls) | PARTS_OF_STUDIES == set(plugins(MEASUREMENTS))
+    assert set(calls) | WITHOUT_CALLS == set(plugins(MEASUREMENTS))
     page = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
     pages = "".join(map(Path.read_text, (Path(__file__).parents[1] / "docs").glob("*.md")))
     examples = "".join(re.findall(r"(?s)```python\n(.*?)```", pages))  # tests/test_code_blocks.py

@@ -61,7 +61,7 @@ def report_files(folder: Path) -> tuple[str, frozenset[str]]:
 
     listed = holder(folder).record.report
     pages = [name for name in (PAGE, *sorted(listed)) if name in listed and "/" not in name]
-    pages = [name for name in pages if name.endswith(".html") and name != "pairs.html"]
+    pages = [name for name in pages if name.endswith(".html") and not name.endswith("pairs.html")]
     if not pages:
         raise UserError(f"the report has not been written; run interp report {folder} first")
     return pages[0], frozenset(name for name in listed if Path(name).suffix in _TYPES)

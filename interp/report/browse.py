@@ -18,10 +18,14 @@ from interp.report.html import render, source
 from interp.report.pairs import Browser
 from interp.report.pieces import PIECES, pieces, plain_json, script
 
-BROWSER = "pairs.html"
-
 PIECE = r"(index|[crd][0-9]{1,7})\.js"
 """The name of a piece's file."""
+
+
+def browser_of(page: str) -> str:
+    """The name of the browser's page beside a report's page: "pairs.html" beside "report.html"."""
+    stem = page.removesuffix(".html")
+    return "pairs.html" if stem == "report" else f"{stem}.pairs.html"
 
 
 def write_browser(browser: Browser, folder: Path, *, title: str, page: str) -> list[str]:
@@ -47,8 +51,8 @@ def write_browser(browser: Browser, folder: Path, *, title: str, page: str) -> l
         written.append(f"{name}.js")
     _remove_others(home, written)
     content = _html(title, page)
-    write_whole(folder / BROWSER, partial(_write, content))
-    return [BROWSER, *(f"{PIECES}/{name}" for name in written)]
+    write_whole(folder / browser_of(page), partial(_write, content))
+    return [browser_of(page), *(f"{PIECES}/{name}" for name in written)]
 
 
 def _write(content: str, path: Path) -> None:

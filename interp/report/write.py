@@ -28,8 +28,8 @@ from interp.console import counted
 from interp.errors import UserError
 from interp.files import make_folder, reason_of, write_whole
 from interp.report.browse import (
-    BROWSER,
     app,
+    browser_of,
     embedded,
     piece_names,
     write_browser,
@@ -87,12 +87,13 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         if report.browser is not None:
             write_browser(report.browser, folder, title=report.title, page=page)
     linked = report.browser if not embed else _few_pairs(report.browser)
+    beside = "" if embed else browser_of(page)
     inline = embedded(linked, report.title) if linked and embed else ""
     html = render(
         "page.html.jinja",
         report=report,
-        browser="" if embed else BROWSER,
-        pairs="" if linked is None else plain_json(links(linked, "" if embed else BROWSER)),
+        browser=beside,
+        pairs="" if linked is None else plain_json(links(linked, beside)),
         counts=_count_pairs(report.browser, linked),
         inline=inline,
         app=app() if inline else "",
@@ -144,7 +145,7 @@ def files_of(report: Report, folder: Path, *, page: str = PAGE, embed: bool = Fa
     """The files that `write_report` has written, by path within the page's folder."""
     names = [page]
     if report.browser is not None and not embed:
-        names += [BROWSER, *(f"{PIECES}/{name}" for name in piece_names(folder))]
+        names += [browser_of(page), *(f"{PIECES}/{name}" for name in piece_names(folder))]
     for item in () if embed else report.items:
         if isinstance(item, TableItem):
             names += [f"tables/{item.name}.csv", f"tables/{item.name}.tex"]

@@ -19,6 +19,7 @@ from interp.lenses.rows import (
 from interp.models.sites import edited
 from interp.reading.tokens import pad
 from tests.support.other_kinds import classifier
+from tests.support.other_models import other_model
 from tests.support.tiny import CONFIGS, tiny_model
 
 WORDS = (5, 9, 20)
@@ -132,3 +133,20 @@ def test_rows_equal_those_of_transformer_lens(kind):
     assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
     whole = torch.linalg.lstsq(unembedding_rows(model, words), found).solution
     assert torch.allclose(whole, theirs.jacobians[0], atol=1e-5 * float(whole.abs().max()))
+
+
+@pytest.mark.parametrize(
+    "kind", ["olmo2", "gemma3_text", "granite", "cohere", "deepseek_v3", "gpt_oss"]
+)
+def test_other_families_have_lenses(kind):
+    model = other_model(kind)
+    last = len(model.layers) - 1
+    found = rows(model, WORDS, [EMBEDDING, last], TEXTS[:2])
+    unembedding = unembedding_rows(model, WORDS)
+    assert torch.allclose(found[1], unembedding, atol=1e-4)
+    batch = pad(model, read_texts(model, TEXTS)[:1])
+    with torch.no_grad(), model.measuring():
+        final = read_streams(model, batch, [last])[last][0, -1]
+        expected = model.hf(input_ids=batch.token_ids).logits[0, -1, list(WORDS)]
+    scores = unembedding @ final / FinalNorm(model).scale(final)
+    assert torch.allclose(scores, expected, atol=1e-3)

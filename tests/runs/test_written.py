@@ -10,7 +10,7 @@ from interp.runs.folder import RunFolder
 from interp.runs.records import RunRecord, is_sealed, read_record, write_record
 from tests.support.records import edited
 
-RUN = ["patch", "--limit", "2", "--device", "cpu", "--out"]
+RUN = ["effects", "--limit", "2", "--device", "cpu", "--out"]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """What the browser of pairs shows about steering: effects by layer and role."""
 
-import math
 from collections.abc import Iterator
 
 import pandas as pd
@@ -22,9 +21,8 @@ def steering_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[t
     rows = with_sides(rows, prompts)
     rows["place"] = [_layer(layer) for layer in rows["layer"]]
     for of, own in grouped(rows, ["pair_id", "model", "side", *_CHANGE, "source"]):
-        grid = own.pivot_table(
-            index="place", columns="role", values="effect", aggfunc="mean", sort=False, dropna=False
-        )
+        means = own.groupby(["place", "role"], sort=False)["effect"].mean().unstack("role")
+        grid = means.reindex(own["place"].drop_duplicates())
         yield (
             str(of["pair_id"]),
             Grid(
@@ -44,16 +42,13 @@ def steering_numbers(measured: ResultTables) -> Iterator[Number]:
     rows = measured.table("steering_effects")
     rows = rows[rows["source"] == "direction"].merge(prompts, on="prompt_id")
     for of, own in grouped(rows, ["model", "side", *_CHANGE, "role", "layer"]):
-        labels = {name: _text(value) for name, value in of.items() if not _is_nan(value)}
+        texts = {name: _text(value) for name, value in of.items()}
+        labels = {name: text for name, text in texts.items() if text != "nan"}  # a band
         yield Number("effect", labels, mean_by_pair(own, prompts, "effect"))
 
 
 def _layer(layer: float) -> str:
     return "band" if pd.isna(layer) else f"layer {layer:.0f}"
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _text(value: object) -> str:
