@@ -195,7 +195,7 @@ def test_the_report_is_written(folder):
     assert set(asked.frame["set"]) == {name for names in tables.SETS.values() for name in names}
     rows = read_results(study).rows[SETS]
     assert right(asked)["organism/llama-shallow"].sum() == (rows["answer"] == rows["gold"]).sum()
-    assert {"side", "set", "group", "base_label"} <= set(asked.filters)
+    assert {"side", "set", "group", "base_label"} <= set(asked.frame)
     assert "group of edits (Figure 4)" in page.read_text(encoding="utf-8")
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {

@@ -415,7 +415,7 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     asked = prompts_of(report)
     assert len(asked.frame) == len(results.texts)
     assert right(asked).sum().sum() == results.texts["correct"].sum()
-    assert {"set", "rules", "form", "shots", "thought", "version"} <= set(asked.filters)
+    assert {"set", "rules", "form", "shots", "thought", "version"} <= set(asked.frame)
     quoted = report.glance.items[0].frame["value"].notna().any()
     assert (folder.folder / "figures" / "at_a_glance.png").exists() == quoted
     for name in ("figure4_rules", "figure5_thought", "figure6_failures", "golden_rule"):
