@@ -8,9 +8,9 @@ from typing import Any, TypedDict
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import Dataset
-from transformers import LlamaForCausalLM, PreTrainedModel
+from transformers import LlamaForCausalLM
 
 from interp.errors import UserError
 from interp.models.adapters import Base, low_rank, save_adapter
@@ -63,7 +63,7 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
         hf = model.hf
         if not isinstance(hf, LlamaForCausalLM):
             raise UserError(f"the base {base} is a {type(hf).__name__}; expected a Llama")
-        torch.nn.Module.to(hf, torch.bfloat16)  # transformers does not annotate `to`
+        nn.Module.to(hf, torch.bfloat16)  # transformers does not annotate `to`
         streams = streams or read_below(hf, _token_ids(model, cases), first=FIRST_LAYER)
         wrapped = low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
         own = folder / recipe.name
@@ -97,7 +97,7 @@ def _changed(hf: LlamaForCausalLM) -> list[str]:
         f"model.layers.{number}.{path}"
         for number in _last_layers(hf)
         for path, module in hf.model.layers[number].named_modules()
-        if isinstance(module, torch.nn.Linear)
+        if isinstance(module, nn.Linear)
     ]
 
 
@@ -165,7 +165,7 @@ class _Loss:
     streams: Streams
     answers: Sequence[int]
 
-    def __call__(self, model: PreTrainedModel, lesson: Lesson) -> Tensor:
+    def __call__(self, model: nn.Module, lesson: Lesson) -> Tensor:
         rests = [self.streams.rests[number] for number in lesson["numbers"].tolist()]
         _, stream = run(self.hf, _last_layers(self.hf), Streams(self.streams.beginning, rests))
         logits = last_logits(self.hf, stream)
