@@ -129,11 +129,12 @@ def _graft_row(name: str) -> dict[str, object]:
 
     card, adapter = GRAFTS.card(name), read_adapter(name, GRAFTS.folder(name))
     graft, base = (card["measured"][kind] for kind in ("graft", "base"))
+    share = card["recipe"]["share"]
     return {
         "model": name,
         "base": adapter.base and adapter.base.name,
         "cause": card["recipe"]["cause"],
-        "share": card["recipe"]["share"],
+        "share": "-" if share is None else f"{share:.0%}",
         "answers_as_planted": graft["answers_as_planted"],
         "deviation_from_planted": graft["mean_deviation_from_planted"],
         "deviation_of_base": base["mean_deviation_from_planted"],
