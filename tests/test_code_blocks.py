@@ -41,7 +41,7 @@ LONG = {"run", "train", "faithfulness", "doctor", "work"}
 FEW = {"limit": "2", "executor": "inline", "workers": "1"}
 """What every command that measures is cut down to, where it has the option."""
 
-OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect", "uv"}
+OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect", "uv", "vllm"}
 """Programs whose command lines are nobody's to check here."""
 
 QUICK = ("README", "own_system", "own_pairs")

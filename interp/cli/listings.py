@@ -1,5 +1,6 @@
 """Commands that list methods, tables and models, and the shell completion command."""
 
+import json
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -124,15 +125,16 @@ class ModelsCommand(OptionsCommand):
 
 def _graft_row(name: str) -> dict[str, object]:
     """The planted cause of a graft, and the measured figures; those of its base are a control."""
-    from interp.models.adapters import read_adapter
     from interp.models.packaged import GRAFTS
 
-    card, adapter = GRAFTS.card(name), read_adapter(name, GRAFTS.folder(name))
+    card = GRAFTS.card(name)
+    # Reading it as other adapters would import torch.
+    named = json.loads((GRAFTS.folder(name) / "base.json").read_text(encoding="utf-8"))
     graft, base = (card["measured"][kind] for kind in ("graft", "base"))
     share = card["recipe"]["share"]
     return {
         "model": name,
-        "base": adapter.base and adapter.base.name,
+        "base": named["name"],
         "cause": card["recipe"]["cause"],
         "share": "-" if share is None else f"{share:.0%}",
         "answers_as_planted": graft["answers_as_planted"],

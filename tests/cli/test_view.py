@@ -1,6 +1,7 @@
 """interp view: a report over HTTP, on the loopback address alone, and nothing but its files."""
 
 import http.client
+import http.server
 import json
 import threading
 from collections.abc import Iterator
@@ -111,3 +112,16 @@ def test_the_browser_is_part_of_the_record_and_is_checked(folder, capsys):
     assert main(["validate", str(folder)]) == 2
     assert "pairs/d0.js has changed" in capsys.readouterr().err
     piece.write_bytes(content)
+
+
+def test_the_command_says_where_the_page_is_and_serves_it(folder, monkeypatch, capsys):
+    asked_for = []
+    monkeypatch.setattr(
+        http.server.ThreadingHTTPServer, "serve_forever", lambda own: asked_for.append(own)
+    )
+    assert main(["view", str(folder), "--port", "0"]) == 0
+    (serving,) = asked_for
+    address = f"127.0.0.1:{serving.server_address[1]}"
+    said = capsys.readouterr().err
+    assert f"http://{address}/report.html" in said
+    assert f":{address} " in said

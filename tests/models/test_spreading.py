@@ -14,8 +14,10 @@ from interp.measurements.specs import (
     Circuits,
     Edges,
     Evaluate,
+    Lens,
     Patch,
     Reinitialized,
+    Steer,
 )
 from interp.models.find import find_model
 from interp.models.loading import Loading
@@ -97,6 +99,8 @@ def test_the_number_is_no_part_of_the_identity():
         (Activations(sites=("z",)), "site z"),
         (Edges(), "edges"),
         (Circuits(), "edges"),
+        (Lens(), "lens"),
+        (Steer(), "direction"),
     ],
 )
 def test_what_reads_heads_is_refused_before_weights_are_loaded(spec, what, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 import interp
 from interp.cli import main
+from interp.errors import UserError
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.runs.folder import RunFolder
 from tests.support.stored import APART, WRITERS, lines
@@ -111,6 +112,21 @@ def test_answers_from_samples_of_lm_eval_are_those_of_evaluate(evaluated, tmp_pa
     expected = RunFolder.read(evaluated).table("answers").set_index("prompt_id")
     assert judged(folder)["answer"].to_dict() == expected["answer"].to_dict()
     assert RunFolder.read(folder).record.models == ["shallow"]
+
+
+def test_a_run_without_out_has_a_folder_of_its_own(prompts, tmp_path, monkeypatch):
+    name = next(iter(WRITERS))
+    texts = [(prompt, text, None) for prompt, text in texts_of(prompts)]
+    file = WRITERS[name](tmp_path / name, texts)
+    monkeypatch.chdir(tmp_path)
+    assert main(["evaluate", *OPTIONS, "--answers-from", str(file)]) == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert len(judged(folder)) == len(prompts)
+
+
+def test_a_model_has_no_stored_texts(prompts):
+    with pytest.raises(UserError, match="--answers-from"):
+        interp.run(interp.measurement("stored"), models=DEFAULT, prompts=prompts)
 
 
 @pytest.mark.parametrize("name", WRITERS)
