@@ -82,6 +82,18 @@ def marked(text: str) -> tuple[str, dict[str, tuple[int, int]]]:
     return plain, segments
 
 
+def two_of(options: Sequence[str]) -> tuple[str, str]:
+    """The two options that are compared.
+
+    Raises:
+        UserError: there are fewer than two.
+    """
+    if len(options) < 2:
+        given = shortened(", ".join(options), 60) or "none"
+        raise UserError(f"got the options {given}; expected at least two answers to compare")
+    return options[0], options[1]
+
+
 def scanned(model: Model, text: str, options: Sequence[str]) -> Report:
     """The page about one prompt.
 
@@ -95,9 +107,7 @@ def scanned(model: Model, text: str, options: Sequence[str]) -> Report:
             model cannot be measured.
     """
     plain, segments = marked(text)
-    if len(options) < 2:
-        raise UserError(f"got the options {', '.join(options)}; expected at least two")
-    first, second = options[:2]
+    first, second = two_of(options)
     answer = Choice(tuple(AnswerOption(name, (name,)) for name in options), first, (first, second))
     prompts = PromptSet.of([Prompt("scan", plain, segments, answer, "scan", "prompt", {})])
     read = evaluate(model, prompts, without_segments=True)

@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from interp import texts
 from interp.cli.fields import add_options, given
 from interp.cli.parser import Parser
@@ -31,10 +29,7 @@ class ScanOptions(Options):
     """the prompt, with the parts whose effects are measured in braces; {name: text} names a part"""
     model: Annotated[ModelChoice | None, FromText(model_choice, "[NAME=]MODEL")] = None
     """hub name, local folder, GGUF file, or organism/NAME (default: a packaged organism)"""
-    options: Annotated[tuple[Annotated[str, FromText(str, "TEXT")], ...], Field(min_length=2)] = (
-        "Yes",
-        "No",
-    )
+    options: tuple[Annotated[str, FromText(str, "TEXT")], ...] = ("Yes", "No")
     """the answers; the first two are compared"""
     out: Annotated[Path, FromText(texts.path, "FILE")] = Path("scan.html")
     """the page, which contains its tables and figures"""
@@ -61,9 +56,11 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.report.console import print_cautions, print_sentences, print_table
     from interp.report.page import TableItem
     from interp.report.write import write_report
-    from interp.scan import marked, scanned
+    from interp.scan import marked, scanned, two_of
 
-    marked(options.prompt)  # a mistake is reported before a model is loaded
+    # Mistakes are reported before a model is loaded.
+    marked(options.prompt)
+    two_of(options.options)
     choice = options.model or ModelChoice(place=default_organism(DEFAULT_SYSTEM))
     echo(f"loading {choice.name or choice.place} ...")
     model = load_found(find_model(choice.place, loading, named=choice.name), loading.alone())

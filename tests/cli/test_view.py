@@ -115,13 +115,14 @@ def test_the_browser_is_part_of_the_record_and_is_checked(folder, capsys):
 
 
 def test_the_command_says_where_the_page_is_and_serves_it(folder, monkeypatch, capsys):
-    asked_for = []
-    monkeypatch.setattr(
-        http.server.ThreadingHTTPServer, "serve_forever", lambda own: asked_for.append(own)
-    )
+    ports = []
+
+    def served(serving):
+        ports.append(serving.server_address[1])
+
+    monkeypatch.setattr(http.server.ThreadingHTTPServer, "serve_forever", served)
     assert main(["view", str(folder), "--port", "0"]) == 0
-    (serving,) = asked_for
-    address = f"127.0.0.1:{serving.server_address[1]}"
+    (port,) = ports
     said = capsys.readouterr().err
-    assert f"http://{address}/report.html" in said
-    assert f":{address} " in said
+    assert f"http://127.0.0.1:{port}/report.html" in said
+    assert f":127.0.0.1:{port} " in said
