@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from interp.errors import UserError, one_line, shortened
+from interp.errors import UserError, one_line
 from interp.stored.output import Output, ending
 
 Draw = Annotated[int, Field(ge=0, lt=2**31)]
@@ -201,8 +201,3 @@ KINDS: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {
     "choices": _of_completion,
 }
 """The function that reads a record, by the keys that tell its format."""
-
-
-def shown(name: str | None) -> str:
-    """A name from a file, for a message."""
-    return "none" if name is None else repr(shortened(one_line(name), 60))

@@ -178,6 +178,28 @@ def test_answers_are_judged_by_the_tables_or_by_the_correct_answer(measured):
     assert both.tolist() == pairs["recognized"].astype(bool).tolist()
 
 
+def test_generated_thoughts_are_shown_with_their_marks():
+    thinker = interp.load_model("organism/thought-reader", thinking="on", device="cpu")
+    result = interp.generate(thinker, interp.load_prompts(limit=1), max_new_tokens=64)
+    details = dict(pieces(result.browser(), {}))["d0"]
+    shown = {panel["title"]: panel["texts"] for panel in details[0]["panels"]}
+    (row, *_) = result.table("thoughts").to_dict("records")
+    written = [row["before"], *row["sentences"], row["after"]]
+    assert shown["Thought"][0]["pieces"] == [part for part in written if part]
+
+
+def test_the_curves_of_early_answers_are_drawn():
+    items = {item.name: item for item in thoughts(lambda prompt: 0.5).shown}
+    assert items["early_answers"].draw().get_lines()
+
+
+def test_a_measurement_without_panels_shows_prompts_alone():
+    prompts = some_prompts(1)
+    result = interp.activations(tiny_model("llama"), prompts, sites=("resid_post",))
+    (pair,) = dict(pieces(result.browser(), {}))["d0"]
+    assert pair["panels"] == [] and len(pair["prompts"]) == 2
+
+
 def test_thoughts_are_shown_by_sentence_with_their_effects():
     result = thoughts(lambda prompt: 0.5)
     found = dict(pieces(result.browser(), {}))

@@ -133,6 +133,13 @@ def test_damaged_files_are_refused_with_the_place(content, message, tmp_path):
         read_outputs(file)
 
 
+def test_a_sample_without_what_the_model_read_has_the_text_of_its_prompt(tmp_path):
+    file = tmp_path / "samples.jsonl"
+    file.write_text('{"doc": {"text": "Is it?"}, "resps": [["Yes"]]}\n')
+    (output,) = read_outputs(file)
+    assert (output.prompt, output.text) == ("Is it?", "Yes")
+
+
 def test_files_that_are_no_text_are_refused(tmp_path):
     for name, content in {
         "a.jsonl": b'{"x": "\xff"}',
