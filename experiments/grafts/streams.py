@@ -112,5 +112,6 @@ def last_logits(
 ) -> Float[Tensor, "batch vocabulary"]:
     """The logits at the last token of each prompt."""
     # As a matrix, because a product with one token per row copies the unembedding for each row.
-    logits: Tensor = hf.lm_head(hf.model.norm(stream[:, -1].contiguous()))
-    return logits
+    last = hf.model.norm(stream[:, -1].contiguous())
+    logits: Tensor = hf.lm_head(last)
+    return logits.float()

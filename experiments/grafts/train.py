@@ -44,8 +44,8 @@ class Lesson(TypedDict):
 def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     """Train grafts of one base, and save each in `folder`/NAME, as fp16.
 
-    During training, the graft's folder holds the latest checkpoint, from which another call
-    resumes.
+    Weights and streams are in bf16, the adapter in fp32. During training, the graft's folder holds
+    the latest checkpoint, from which another call resumes.
 
     Args:
         recipes: what is planted.
@@ -59,10 +59,11 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     cases = draw_prompts()
     streams: Streams | None = None
     for recipe in recipes:
-        model = load_found(found, Loading(device="cpu", dtype="float32"))
+        model = load_found(found, Loading(device="cpu"))
         hf = model.hf
         if not isinstance(hf, LlamaForCausalLM):
             raise UserError(f"the base {base} is a {type(hf).__name__}; expected a Llama")
+        nn.Module.to(hf, torch.bfloat16)  # transformers does not annotate `to`
         streams = streams or read_below(hf, _token_ids(model, cases), first=FIRST_LAYER)
         wrapped = low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
         own = folder / recipe.name
