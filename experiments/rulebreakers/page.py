@@ -1,8 +1,12 @@
 """The page of the study of RULEBREAKERS: its sections, tables and figures."""
 
+from collections.abc import Iterator
+
 from interp.report.page import Report
+from interp.report.pairs import Number
 from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
+from interp_experiments.browser import study_browser
 from interp_experiments.rulebreakers.answer_sections import (
     accuracy_section,
     contrast_section,
@@ -20,7 +24,7 @@ from interp_experiments.rulebreakers.attribution_sections import (
     probe_section,
 )
 from interp_experiments.rulebreakers.findings import finding_section, first_screen
-from interp_experiments.rulebreakers.results import read_results
+from interp_experiments.rulebreakers.results import CLUSTER, Results, read_results
 from interp_experiments.scaffold import paper_report
 
 NAMES = {
@@ -66,7 +70,26 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         prompts=results.prompts,
         answers=results.answers,
+        browser=study_browser(
+            folder,
+            results.prompts,
+            results.answers,
+            cluster=CLUSTER,
+            numbers=tuple(familiarity_numbers(results)),
+        ),
         names=NAMES,
         paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
         "Spot in Large Language Models' Reasoning with Formal Logic.",
     )
+
+
+def familiarity_numbers(results: Results) -> Iterator[Number]:
+    """How familiar each model is with the city that a pair is about."""
+    cities = (
+        results.prompts[["pair_id", CLUSTER]]
+        .drop_duplicates("pair_id")
+        .merge(results.cities()[["model", CLUSTER, "familiarity"]], on=CLUSTER)
+    )
+    for model, rows in cities.dropna().groupby("model", sort=False):
+        values = dict(zip(rows["pair_id"], rows["familiarity"].astype(float), strict=True))
+        yield Number("familiarity", {"model": str(model)}, values)
