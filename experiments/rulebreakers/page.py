@@ -1,6 +1,8 @@
 """The page of the study of RULEBREAKERS: its sections, tables and figures."""
 
-from interp.report.page import Report
+from collections.abc import Iterator
+
+from interp.report.page import Report, Section
 from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.answer_sections import (
@@ -22,6 +24,8 @@ from interp_experiments.rulebreakers.attribution_sections import (
 from interp_experiments.rulebreakers.findings import finding_section, first_screen
 from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.scaffold import paper_report
+from interp_probes.ledger.page import ledger_section, ledger_sections
+from interp_probes.ledger.results import measured, read_ledger
 
 NAMES = {
     "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
@@ -57,6 +61,7 @@ def report_of(folder: StudyFolder) -> Report:
             sensitivity_section(results),
             contrast_section(results),
             knowledge_section(results),
+            *_ledger(folder),
             attribution_section(results),
             correlation_section(results),
             probe_section(results),
@@ -70,3 +75,11 @@ def report_of(folder: StudyFolder) -> Report:
         paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
         "Spot in Large Language Models' Reasoning with Formal Logic.",
     )
+
+
+def _ledger(folder: StudyFolder) -> Iterator[Section]:
+    """The ledger of facts, if the study has asked for it and its stages have been measured."""
+    if measured(folder):
+        results = read_ledger(folder)
+        yield ledger_section(results)
+        yield from ledger_sections(results)
