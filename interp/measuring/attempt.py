@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from interp.tables import Row
 
@@ -14,6 +15,8 @@ class Attempt:
     """Rows by table."""
     units: int
     """Number of attempted prompts, or pairs if pairs are measured."""
+    unit: Literal["prompt_id", "pair_id"]
+    """The column that has the id of a prompt, or of a pair if pairs are measured."""
     failures: Mapping[str, str]
     """The reasons why prompts or pairs have no rows, by id. Tables with one row per prompt or pair
     also store these reasons.
@@ -25,5 +28,5 @@ class Attempt:
         found = dict(self.failures)
         for rows in self.rows.values():
             failed = [row for row in rows if row.get("error")]
-            found |= {row.get("prompt_id") or row["pair_id"]: row["error"] for row in failed}
+            found |= {row[self.unit]: row["error"] for row in failed}
         return found

@@ -8,6 +8,7 @@ one, so a failure affects only one prompt.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -73,6 +74,8 @@ class Measurement:
     """Function that returns the rows of a prompt that could not be measured, given the reason; by
     default, there are none.
     """
+    unit_id: ClassVar[Literal["prompt_id", "pair_id"]] = "prompt_id"
+    """What is measured as one: a prompt, or a pair."""
     cost: Callable[[TokenizedPrompt], float] = field(default=len)
     """Function that returns how long a prompt takes, in any unit: by default, its tokens."""
 
@@ -132,7 +135,8 @@ class Measurement:
                         rows[index] = one
                 if done is not None:
                     done(len(places))
-        return Attempt(self._tables(prompts, rows, failures), len(set(units)), failures)
+        tables = self._tables(prompts, rows, failures)
+        return Attempt(tables, len(set(units)), self.unit_id, failures)
 
     @cached_property
     def shard_prompts(self) -> int:
@@ -162,8 +166,8 @@ class Measurement:
         return after_thought(self.model, prompt, segments=getattr(self.spec, "segments", None))
 
     def unit(self, prompt: Prompt) -> str:
-        """The id under which a failure is recorded: here, the id of the prompt."""
-        return prompt.id
+        """The id under which a failure is recorded."""
+        return prompt.id if self.unit_id == "prompt_id" else prompt.pair_id
 
     def _tokenize(
         self, prompts: Sequence[Prompt]

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, roc_auc_score
 from statsmodels.stats.multitest import multipletests
@@ -288,6 +288,7 @@ def test_models_that_could_not_be_tested_are_counted():
     assert in_words(table[1:]).endswith(f"{FREE}: {UNTESTED}.")
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["A", "", TIE]), st.floats(0.1, 9)), min_size=4))
 def test_shares_of_prompts_count_by_weights(drawn):
     """Correct, outside and tied replies are all replies, so their weighted shares sum to 1."""

@@ -231,6 +231,7 @@ def test_broken_data_files(change, message, capsys, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_different_run_keeps_what_it_has(capsys, tmp_path):
     options = ["--device", "cpu", "--out", str(tmp_path / "out")]
     assert main(["attribute", "--limit", "2", *options]) == 0

@@ -139,6 +139,7 @@ def test_evaluate_prints_accuracies(tmp_path, capsys):
     assert "rulebreaker" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_dataset_writes_what_attribute_reads(tmp_path):
     file = tmp_path / "data.parquet"
     assert main(["dataset", "rulebreakers", "--out", str(file)]) == 0

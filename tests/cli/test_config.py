@@ -62,6 +62,7 @@ def test_flags_a_file_and_python_give_the_same_run(tmp_path, config, capsys):
     assert in_memory.segment_scores.equals(result.segment_scores)
 
 
+@pytest.mark.slow
 def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
     by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
     flags = ["--model", MODEL, "--limit", "2", "--target", "contrast", "--device", "cpu"]

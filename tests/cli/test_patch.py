@@ -51,6 +51,7 @@ def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
     assert record["run"]["parameters"]["sites"] == ["resid_pre"]
 
 
+@pytest.mark.slow
 def test_positions_estimates_and_verification(tmp_path, capsys):
     folder = tmp_path / "out"
     options = [

@@ -8,7 +8,7 @@ import torch
 
 import interp
 from interp.errors import UserError
-from interp.measurements.specs import Attribute, Evaluate, Patch, SoftScore
+from interp.measurements.specs import Attribute, Evaluate, Patch, SoftScore, Steer
 from interp.measuring.core import bind
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
@@ -156,6 +156,17 @@ def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
     assert re.search(r"\b3100\b.*tiny llama.*\b512\b", failed["error"])
     assert (good["pair_id"], good["error"]) == (pairs[2].pair_id, "")
     assert {row["pair_id"] for row in measured.rows["patches"]} == {pairs[2].pair_id}
+
+
+def test_both_sides_of_a_pair_that_fail_are_one_failure():
+    model = tiny_model("llama")
+    with torch.no_grad():
+        model.hf.model.layers[-1].mlp.down_proj.weight.fill_(float("nan"))
+    pairs = list(in_pairs(some_prompts(2)))
+    measured = bind(Steer(directions=("logit",)), model).attempt(pairs)
+    assert measured.units == 2
+    assert len(measured.rows["steered"]) == 4
+    assert [*measured.errors] == [pairs[0].pair_id, pairs[2].pair_id]
 
 
 def test_a_cell_that_does_not_fit_fails_its_pair_alone(monkeypatch):

@@ -273,6 +273,7 @@ def test_the_metric_of_a_bfloat16_model_is_not_quantised():
     assert len(effects) > 2 * len(in_bfloat16)
 
 
+@pytest.mark.slow
 def test_memory_that_ends_halves_the_batch_and_goes_on(monkeypatch):
     model = tiny_model("llama")
     pair = some_pair(model)

@@ -42,6 +42,7 @@ def made_of(prompts, template):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(pairs=st.integers(1, 900), seed=st.integers(0, 3))
 def test_a_limit_is_spread_evenly(many, pairs, seed):
@@ -71,6 +72,7 @@ def test_a_small_limit_is_spread_over_the_strata_too(full, pairs):
         assert counts.max() - counts.min() <= 2
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(instances=st.integers(24, 90), seed=st.integers(0, 3))
 def test_what_is_asked_is_asked_by_both_rules_in_every_phrasing(many, instances, seed):
@@ -265,6 +267,7 @@ def test_a_limit_is_drawn_from_the_whole_set_by_the_seed(full):
     assert min(full.spread(480, 0).numbers) < len(full) * 0.25
 
 
+@pytest.mark.slow
 def test_an_outline_is_what_the_prompt_says_and_spares_building_it(full):
     for number in range(0, len(full), 997):
         prompt = full.build(number)

@@ -65,6 +65,7 @@ def forged(folder, change):
     write_record(folder / "run.json", updated(record, {"files": files}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [lambda t: pa.concat_tables([t, t]), lambda t: t.slice(1)])
 def test_tables_of_other_prompts_with_right_checksums_are_refused(run, change):
     forged(run, change)
@@ -151,6 +152,7 @@ def test_deeply_nested_and_broken_text_are_damage(run):
             RunFolder.read(run)
 
 
+@pytest.mark.slow
 def test_what_stands_in_the_place_of_a_shard_is_set_aside_and_kept(run):
     folder = RunFolder.read(run)
     one, other = folder.shards("tiny llama")[:2]

@@ -114,6 +114,7 @@ def killed_at_a_checkpoint(configuration: str, out: str) -> None:
     train(Path(configuration), Path(out), steps=1)
 
 
+@pytest.mark.slow
 def test_a_killed_and_resumed_run_gives_the_same_model(undisturbed, configuration, tmp_path):
     folder, record = undisturbed
     out = tmp_path / "killed"

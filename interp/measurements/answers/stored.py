@@ -161,7 +161,7 @@ def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None
         start = time.monotonic()
         rows = [_row(own, prompt) for prompt in prompts[shard.start : shard.end]]
         failures = {row["prompt_id"]: row["error"] for row in rows if row["error"]}
-        attempt = Attempt({"completions": rows}, len(rows), failures)
+        attempt = Attempt({"completions": rows}, len(rows), "prompt_id", failures)
         seconds = time.monotonic() - start
         write(shard, Stored().filled(), attempt, seconds=seconds)
 

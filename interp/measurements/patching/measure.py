@@ -46,10 +46,7 @@ class PairMeasurement(Measurement):
     """A measurement whose batches are the two prompts of a pair, clean before corrupt."""
 
     spec: Patch | Edges | Circuits | Steer
-
-    def unit(self, prompt: Prompt) -> str:
-        """The id under which a failure is recorded: here, the id of the pair."""
-        return prompt.pair_id
+    unit_id = "pair_id"
 
     def batches(self, prompts: Sequence[TokenizedPrompt]) -> Iterator[tuple[list[int], Batch]]:
         """The pairs, each as a batch; no pair is measured unless all pairs can be aligned.

@@ -226,6 +226,7 @@ def test_a_share_without_an_answer_says_which_questions_it_is_about():
     assert re.search(r"main set .*model 0: 10\.1%", section.items[0].note)
 
 
+@pytest.mark.slow
 def test_a_line_at_one_half_is_drawn_only_where_it_is_chance(results):
     items = affirmation_section(results, tables.affirmation(results)).items
     lines = {
@@ -395,6 +396,7 @@ def test_the_report_is_written(folder):
     assert len(planted) == 34
 
 
+@pytest.mark.slow
 def test_the_prompts_of_all_sets_are_on_the_page_with_their_answers(folder):
     study_folder = StudyFolder.read(folder)
     asked = prompts_of(LogicalFormsStudy().report(study_folder))
@@ -419,6 +421,7 @@ def test_data_are_refused():
         LogicalFormsStudy().stages(PromptSource(limit=2, data="file.csv"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "questions"), [(5, 10), (12, 24), (30, 48)])
 def test_a_limit_takes_whole_interpretations(limit, questions):
     main, mirror, *_ = LogicalFormsStudy().stages(PromptSource(limit=limit))
@@ -430,6 +433,7 @@ def test_the_modalities_of_table_a3_are_compared():
     assert len(tables.FORM_CHANGES) == 7
 
 
+@pytest.mark.slow
 def test_all_pairs_without_a_limit():
     stages = LogicalFormsStudy().stages(PromptSource(limit="all"))
     assert [len(stage.prompts) for stage in stages] == [24_000, 24_000, 3_000, 7_000]

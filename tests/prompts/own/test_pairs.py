@@ -377,6 +377,7 @@ def test_other_pairs_give_what_varies():
         assert donor.segments.keys() == prompt.segments.keys()
 
 
+@pytest.mark.slow
 def test_pairs_go_through_every_command(tmp_path, capsys):
     from interp.cli import main
 

@@ -129,6 +129,7 @@ TRUTH = {
 }
 
 
+@pytest.mark.slow
 def test_simulated_coefficients_lie_in_their_intervals():
     """95% intervals cover the truth about 95 times in a hundred, here in 40 simulations of each."""
     covered = []
@@ -166,6 +167,7 @@ def test_never_less_likely_than_statsmodels(seed, reml):
         assert ours.fit.coefficients == pytest.approx(expected, abs=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, phases=[Phase.explicit, Phase.generate])
 @given(scale=st.floats(1e-3, 1e6), shift=st.floats(-50, 50), stretch=st.floats(1e-3, 1e3))
 def test_units_do_not_matter(scale, shift, stretch):
@@ -275,6 +277,7 @@ ALIKE = MixedFormula("y", ("one", "two"), "model")
 VARYING = MixedFormula("y", ("one", "two"), "model", varying=("one", "two"))
 
 
+@pytest.mark.slow
 def test_effects_that_vary_by_model_are_found_as_often_as_chance_has_it():
     """Without varying effects half of the simulations reject what is true of models in general."""
     alike, varying, pairs = [], [], []
