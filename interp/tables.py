@@ -592,6 +592,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("left_out", INTEGER, "words left out, as they share their first token", "words"),
         column("fact", TEXT, "id of the fact that the prompt is about; null without facts"),
         column("right", TEXT, "the right word; null if none, or if it is left out"),
+        column("seen", BOOLEAN, "whether the right word stands in the prompt up to `group`"),
         column(
             "scores",
             pa.list_(pa.float32()),

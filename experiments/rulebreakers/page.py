@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from interp.report.page import Report
+from interp.report.page import Report, Section
 from interp.report.pairs import Number
 from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
@@ -26,6 +26,8 @@ from interp_experiments.rulebreakers.attribution_sections import (
 from interp_experiments.rulebreakers.findings import finding_section, first_screen
 from interp_experiments.rulebreakers.results import CLUSTER, Results, read_results
 from interp_experiments.scaffold import paper_report
+from interp_probes.ledger.page import ledger_section, ledger_sections
+from interp_probes.ledger.results import measured, read_ledger
 
 NAMES = {
     "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
@@ -61,6 +63,7 @@ def report_of(folder: StudyFolder) -> Report:
             sensitivity_section(results),
             contrast_section(results),
             knowledge_section(results),
+            *_ledger(folder),
             attribution_section(results),
             correlation_section(results),
             probe_section(results),
@@ -93,3 +96,11 @@ def familiarity_numbers(results: Results) -> Iterator[Number]:
     for model, rows in cities.dropna().groupby("model", sort=False):
         values = dict(zip(rows["pair_id"], rows["familiarity"].astype(float), strict=True))
         yield Number("familiarity", {"model": str(model)}, values)
+
+
+def _ledger(folder: StudyFolder) -> Iterator[Section]:
+    """The ledger of facts, if the study has asked for it and its stages have been measured."""
+    if measured(folder):
+        results = read_ledger(folder)
+        yield ledger_section(results)
+        yield from ledger_sections(results)

@@ -8,6 +8,7 @@ from interp.measurements.specs import Attribute, Target
 from interp.measuring.spec import Stage
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
+from interp_probes.ledger.study import IN_RULEBREAKERS, reading_stages
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ that rules are compared within 72 entity pairs."""
 PROBED_PAIRS = 960
 """Maximum number of pairs whose residual stream is stored, one vector per layer and position."""
 
+LEDGER_PAIRS = 240
+"""Maximum number of pairs on whose rulebreakers the ledger of facts is kept."""
+
 
 class RulebreakersStudy(Study):
     """The measurements of Sections 5 and 6 and of the appendices, and linear probes."""
@@ -34,6 +38,9 @@ class RulebreakersStudy(Study):
     target: Target = "predicted"
     """what is attributed: the predicted token, the gold answer, the contrast of the positive and
     the negative answer, or the margin of the model's own answer over the other"""
+    ledger: bool = False
+    """also ask whether the facts of accepted rulebreakers are known, retrieved in the prompt and
+    used, with the Jacobian lens on up to 240 pairs; costs much more than the rest"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, knowledge, residual streams, and examples."""
@@ -47,13 +54,17 @@ class RulebreakersStudy(Study):
         facts = _about(prompts, load_facts("rulebreakers", data=data))
         probed = prompts.spread(min(PROBED_PAIRS, len(prompts) // 2), seed)
         examples = prompts.spread(min(EXAMPLE_PAIRS, len(prompts) // 2), seed)
-        return (
+        stages = (
             Stage("answers", prompts, Attribute(target=self.target)),
             Stage("familiarity", facts, Familiarity()),
             Stage("knowledge", facts, Knowledge()),
             Stage("residuals", probed, Residuals(positions=("last_token", "premise2"))),
             Stage("examples", examples, Attribute(target=self.target, keep_tokens=True)),
         )
+        if not self.ledger:
+            return stages
+        apart = replace(prompts, unit=()).spread(min(LEDGER_PAIRS, len(prompts) // 2), seed)
+        return (*stages, *reading_stages(apart, self.name, IN_RULEBREAKERS))
 
     def report(self, folder: "StudyFolder") -> "Report":
         """The report page, made from the files in the study's folder."""

@@ -35,14 +35,15 @@ OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
 WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
 PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
 SHARED = "shared prompts"
-EMBEDDED = "read from the embedding alone"
+EMBEDDED, COPIED = "read from the embedding alone", "read where it may be copied"
+FEW_FAILURES = "too few failures"
 WHOLE = "answers read whole"
 PLACEBOS = "no more than random directions"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
-    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, LEFT_OUT, EMBEDDED, PLACEBOS, PATHS, GAP),
-    *(SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE, UNTESTED),
+    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED),
+    *(PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
 

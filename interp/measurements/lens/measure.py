@@ -6,6 +6,7 @@ units of logits, and at the last layer the model's own logits. Rows of the Jacob
 when a batch first needs them, and kept on disk (`interp.lenses.store`).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -24,6 +25,7 @@ from interp.measurements.specs import Activations, Lens
 from interp.measuring.core import Measurement, PromptRows, token_rows
 from interp.models.model import Model
 from interp.models.sites import layer_count
+from interp.prompts.prompt import Prompt
 from interp.reading.budget import GPU_GRADIENT_TOKENS, token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
@@ -155,6 +157,7 @@ class _Reader:
                 "left_out": question.words.left_out,
                 "fact": question.fact,
                 "right": question.right,
+                "seen": _seen(prompt.prompt, place.group, question.right),
             }
             for method in self._spec.methods:
                 own, alone = (scores[method, which][:, :, number] for which in (False, True))
@@ -170,6 +173,15 @@ class _Reader:
                     for layer, read, control in zip(self._layers, own, alone, strict=True)
                 ]
         return rows
+
+
+def _seen(prompt: Prompt, group: str, right: str | None) -> bool | None:
+    """Whether the right word stands in the prompt up to the end of the group of tokens."""
+    if right is None:
+        return None
+    _, end = {**prompt.segments, **prompt.roles}.get(group, (0, len(prompt.text)))
+    word = rf"(?<!\w){re.escape(right)}(?!\w)"
+    return re.search(word, prompt.text[:end], re.IGNORECASE) is not None
 
 
 def _ranked(scores: Float[Tensor, " word"], right: int | None) -> Row:

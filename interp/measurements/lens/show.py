@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.analysis.cautions import EMBEDDED, LEFT_OUT, Caution, ordered
+from interp.analysis.cautions import COPIED, EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
 from interp.measurements.lens.ledger import ledger, ledger_table
 from interp.measurements.lens.panels import lens_numbers, lens_panels
@@ -96,8 +96,9 @@ class LensReadings(Result):
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
-        """Those of every measurement, and words left out or read from the embedding alone."""
-        return ordered((*super().cautions, *self._left_out(), *self._embedded()))
+        """Those of every measurement, and words left out, or that need not be retrieved."""
+        found = (*self._left_out(), *self._embedded(), *copied(self.seen()))
+        return ordered((*super().cautions, *found))
 
     def headline(self) -> pd.DataFrame:
         """For each lens and group of tokens, the mean accuracy over the middle layers."""
@@ -205,6 +206,17 @@ class LensReadings(Result):
                 )
                 yield Caution(LEFT_OUT, str(model), text, numbers={"words": most, "prompts": lost})
 
+    def seen(self) -> pd.DataFrame:
+        """Whether the right word stands in each prompt before the token: one row per reading.
+
+        Columns: model, group, prompt_id, seen. None in folders of versions that did not note it.
+        """
+        rows = self.table("lens_readings")
+        if "seen" not in rows:
+            rows = rows.assign(seen=None)
+        rows = rows[rows["fact"].notna()]
+        return rows[["model", "group", "prompt_id", "seen"]].drop_duplicates(ignore_index=True)
+
     def _embedded(self) -> Iterator[Caution]:
         """Readings in middle layers that are no better than those of the embedding alone."""
         if self._has_own_words:
@@ -224,6 +236,22 @@ class LensReadings(Result):
                     "readings do not show that the model retrieves the word there."
                 )
                 yield Caution(EMBEDDED, str(model), text, numbers=named)
+
+
+def copied(seen: pd.DataFrame) -> Iterator[Caution]:
+    """A caution about facts whose answer the prompt says before the token at which it is read.
+
+    Args:
+        seen: rows of `LensReadings.seen`.
+    """
+    for (model, group), rows in seen.dropna().groupby(["model", "group"], sort=False):
+        if before := int(rows["seen"].sum()):
+            text = (
+                f"in {before:,} of {counted(len(rows), 'prompt')}, the right word stands before "
+                f"{group}, so a reading there may be a copy and need not show that the model "
+                "retrieves the fact."
+            )
+            yield Caution(COPIED, str(model), text, numbers={"seen": before, "of": len(rows)})
 
 
 def _over_layers(rows: pd.DataFrame) -> "Axes":

@@ -13,13 +13,13 @@ from functools import cached_property
 from interp.errors import UserError, shortened
 from interp.measurements.specs import Lens
 from interp.models.model import Model
-from interp.prompts.own.facts import find_facts
+from interp.prompts.own.facts import Subjects, find_facts
 from interp.prompts.prompt import Prompt
 from interp.reading.tokens import TokenizedPrompt
 from interp.scoring.answer_tokens import AnswerTokenizer
 
-SUBJECT, GROUP = "entity_b", "entity_group"
-"""Factors of a system's facts: the subject, and the group of facts whose answers are alike."""
+GROUP = "entity_group"
+"""The factor of a system's facts that groups facts whose answers are alike."""
 
 _BEFORE = "It is"
 """Text before a word whose first token is looked up."""
@@ -91,30 +91,11 @@ class _Facts:
 
     def __init__(self, model: Model, facts: Sequence[Prompt]) -> None:
         answers: dict[str, dict[str, int]] = {}
-        self._of_system: dict[str, Prompt] = {}
-        self._own: dict[str, Prompt] = {}
         for fact in facts:
             own = answers.setdefault(fact.factors.get(GROUP, ""), {})
             own.setdefault(fact.answer.gold, first_token(model, fact.answer.gold))
-            if SUBJECT in fact.factors:
-                self._of_system[fact.factors[SUBJECT]] = fact
-            else:
-                self._own[fact.id] = fact
+        self.about = Subjects(facts).about
         self.words = {group: _distinct(own) for group, own in answers.items()}
-
-    def about(self, prompt: Prompt) -> Prompt:
-        """The fact that a prompt is about: its subject is a factor of the prompt."""
-        named: Mapping[str, str] = prompt.factors
-        found = {value: self._own[value] for value in named.values() if value in self._own}
-        if named.get(SUBJECT) in self._of_system:
-            found[named[SUBJECT]] = self._of_system[named[SUBJECT]]
-        if len(found) != 1:
-            what = f"{len(found)} facts ({shortened(', '.join(found), 80)})" if found else "no fact"
-            raise UserError(
-                f"prompt {shortened(prompt.id, 60)!r} is about {what}; expected that one of its "
-                "factors (columns), such as city, is the id of one fact"
-            )
-        return next(iter(found.values()))
 
 
 def _question(words: Words, right: str) -> Question:

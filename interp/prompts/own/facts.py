@@ -1,9 +1,11 @@
 """The user's own facts: completions that a model may or may not know, for the fact probes."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from interp.choices import OWN_PAIRS
-from interp.errors import UserError
+from interp.errors import UserError, shortened
 from interp.prompts.answers import Completion
 from interp.prompts.files import Row, parse_each
 from interp.prompts.own.layout import FORMS, TEXT, check_names, factors_of
@@ -74,3 +76,45 @@ def find_facts(source: str) -> PromptSet:
         UserError: the system has no facts, or the table cannot be read.
     """
     return load_facts(source) if source in system_names() else read_facts(Path(source))
+
+
+SUBJECT = "entity_b"
+"""The factor of a system's facts that names their subject."""
+
+
+class Subjects:
+    """Facts by what they are about: an id of your own facts, or the subject of a system's."""
+
+    def __init__(self, facts: Sequence[Prompt]) -> None:
+        self._of_system = {fact.factors[SUBJECT]: fact for fact in facts if SUBJECT in fact.factors}
+        self._own = {fact.id: fact for fact in facts if SUBJECT not in fact.factors}
+
+    def about(self, prompt: Prompt) -> Prompt:
+        """The fact that a prompt is about: its subject is a factor of the prompt.
+
+        Raises:
+            UserError: no fact is about the prompt, or several are.
+        """
+        named: Mapping[str, str] = prompt.factors
+        found = {value: self._own[value] for value in named.values() if value in self._own}
+        if named.get(SUBJECT) in self._of_system:
+            found[named[SUBJECT]] = self._of_system[named[SUBJECT]]
+        if len(found) != 1:
+            what = f"{len(found)} facts ({shortened(', '.join(found), 80)})" if found else "no fact"
+            raise UserError(
+                f"prompt {shortened(prompt.id, 60)!r} is about {what}; expected that one of its "
+                "factors (columns), such as city, is the id of one fact"
+            )
+        return next(iter(found.values()))
+
+
+def facts_about(prompts: Sequence[Prompt], facts: PromptSet) -> PromptSet:
+    """The facts that prompts are about, in the order of the prompts, so that a run can grow.
+
+    Raises:
+        UserError: a prompt is about no fact, or about several.
+    """
+    subjects = Subjects(facts)
+    number = {fact.id: own for own, fact in zip(facts.numbers, facts, strict=True)}
+    about = dict.fromkeys(subjects.about(prompt).id for prompt in prompts)
+    return replace(facts, numbers=[number[fact] for fact in about])

@@ -1,0 +1,4 @@
+"""The ledger of facts: are the facts of failures known, retrieved and used?"""
+
+KNOWLEDGE, READINGS, EXCHANGES = STAGES = ("knowledge", "readings", "exchanges")
+"""The stages of the study."""

@@ -1,0 +1,226 @@
+"""The page of the ledger: one bar per model, curves over layers, and the tables behind them."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pandas as pd
+
+from interp.analysis.cautions import (
+    COPIED,
+    EMBEDDED,
+    FEW_FAILURES,
+    LEFT_OUT,
+    PLACEBOS,
+    void_models,
+)
+from interp.console import counted
+from interp.measurements.lens.ledger import ENTRIES
+from interp.report.glance import glance, headline, quotable, with_interval
+from interp.report.page import (
+    MOST_SENTENCES,
+    FigureItem,
+    Glance,
+    Report,
+    Section,
+    TableItem,
+)
+from interp.statistics.summaries import LEVEL
+from interp.studies.folder import StudyFolder
+from interp_probes.ledger.figures import read_and_used, stacked_shares
+from interp_probes.ledger.results import WRONG, LedgerResults, read_ledger
+
+SHOWN = (*ENTRIES[:3], WRONG)
+"""The entries of failures, in order."""
+
+_TEXT = (
+    "Each prompt is about a fact. known: the model completes the fact outside the prompt. "
+    "retrieved: the fact's answer can be read in the prompt, at {read}. used: exchanging it at "
+    "{change} moves the model's answer more than random directions of the same norm do. A failure "
+    "is a wrong answer; its entry is the first of the three steps that is missing. Intervals are "
+    "95%, over clusters of prompts."
+)
+
+LIMITS = (
+    f"The verdicts retrieved and used err in {1 - LEVEL:.0%} of cases by design (retrieved_error "
+    "and used_error: as measured). Shares are not corrected for this, so a share of this size is "
+    "no evidence. Where the right word stands in the prompt before the token (seen), a reading "
+    "may be a copy. Effects are averaged over the layers that were changed, so a fact that is "
+    "used at few of them may be missed. Prompts are not weighted."
+)
+"""What the entries do not show."""
+
+_BAR = (
+    "Lines below a bar: the 95% interval of each share, measured from where its part of the bar "
+    f"begins. n counts failures. The verdicts behind the parts err in {1 - LEVEL:.0%} of cases by "
+    "design; shares are not corrected for this."
+)
+
+_CURVES = (
+    "Above (read): share of readings in which the right word comes first, and the same from the "
+    "token's embedding alone. Below (used): what exchanging the word at this layer does to the "
+    "answer, minus what random directions of the same norm do. Bands are 95% intervals over "
+    "clusters. A word that can be read need not be used."
+)
+
+
+def report_of(folder: StudyFolder) -> Report:
+    """The report on a finished or unfinished study.
+
+    Raises:
+        UserError: a stage has not been measured, or no prompt has all three measurements.
+    """
+    results = read_ledger(folder)
+    parameters = {
+        name: (run.measured.about.parameters["roles"] or ["the last token"])[0]
+        for name, run in (("read", results.read), ("change", results.steered))
+    }
+    return Report(
+        title="The ledger of facts",
+        text=_TEXT.format(**parameters),
+        glance=_first_screen(results),
+        sections=(*ledger_sections(results),),
+        record=folder.provenance(),
+        problems=tuple(folder.problems()),
+        browser=results.steered.browser().beside(results.read.browser()),
+    )
+
+
+def _first_screen(results: LedgerResults) -> Glance:
+    prompts, facts = (results.entries[name].nunique() for name in ("prompt_id", "fact"))
+    question = (
+        "Does a model that fails not know the fact, or does it not use what it knows? "
+        f"{counted(len(results.models), 'model')}, {counted(prompts, 'prompt')} about "
+        f"{counted(facts, 'fact')}."
+    )
+    numbers = quotable(_headline(results), results.cautions, SHOWN)
+    figure = share_figure(results, "at_a_glance") if len(results.failures) else None
+    return glance(
+        question,
+        numbers,
+        sentences(results)[:MOST_SENTENCES],
+        figure=figure,
+        drawn=() if figure is None else None,
+        cautions=results.cautions,
+    )
+
+
+def _headline(results: LedgerResults) -> pd.DataFrame:
+    """The share of each entry among each model's failures; without a value if there are none."""
+    parts = []
+    for entry in SHOWN:
+        own = results.failures[results.failures["entry"] == entry].set_index("model")
+        own = own.reindex(results.models).rename_axis("model").reset_index()
+        note = own["share"].isna().map({True: "no failure with an entry", False: ""})
+        table = own.assign(note=note)
+        parts.append(headline(table, entry, value="share", n="n", unit="failures"))
+    return pd.concat(parts, ignore_index=True)
+
+
+def sentences(results: LedgerResults) -> list[str]:
+    """One sentence on each model whose answers depend on its prompts."""
+    void, said = void_models(results.cautions), []
+    for model in results.models:
+        rows = results.failures[results.failures["model"] == model]
+        if model in void:
+            continue
+        if rows.empty:
+            n = int((results.answers["model"] == model).sum())
+            said.append(f"{model}: no failure has an entry; n = {counted(n, 'prompt')}.")
+            continue
+        by = rows.set_index("entry")["share"]
+        first, second, third, last = (f"{by[entry]:.0%}" for entry in SHOWN)
+        said.append(
+            f"{model}: {first} of failures not known, {second} not retrieved, {third} not used, "
+            f"{last} used and still wrong; n = {counted(int(rows['n'].iloc[0]), 'failure')}."
+        )
+    return said
+
+
+def share_figure(results: LedgerResults, name: str) -> FigureItem:
+    """The stacked bars."""
+    title = "Failures by the first step that is missing"
+    return FigureItem(name, title, partial(stacked_shares, results.failures), _BAR)
+
+
+def ledger_section(results: LedgerResults) -> Section:
+    """What the ledger says, for the page of another study, before `ledger_sections`."""
+    about = [own.said for own in results.cautions if own.kind in _ABOUT]
+    return Section(
+        "The ledger of facts",
+        " ".join([*about, *sentences(results)]),
+        (share_figure(results, "ledger_bars"),) * bool(len(results.failures)),
+    )
+
+
+_ABOUT = (FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED, PLACEBOS)
+"""Cautions about the ledger rather than about answers."""
+
+
+def ledger_sections(results: LedgerResults) -> Iterator[Section]:
+    """Shares by model and parts of the prompts, and curves over layers."""
+    entries = results.entries
+    yield Section(
+        "Shares of failures",
+        LIMITS,
+        (
+            TableItem(
+                "ledger_shares",
+                "Failures by the first step that is missing",
+                results.shares,
+                "One row per model and part of its prompts; n counts failures. The file also has "
+                "the shares among right answers.",
+                display=wide(results.shares),
+            ),
+            TableItem(
+                "retrieved",
+                "Retrieved, by side",
+                results.sides,
+                "Share of prompts in which the fact's answer is retrieved; embedding: from the "
+                "token's embedding alone; seen: share of prompts in which it stands before the "
+                "token. Where it does not, it cannot be a copy.",
+            ),
+            TableItem(
+                "ledger", "The ledger of each prompt", entries, "One row per prompt.", folded=True
+            ),
+        ),
+    )
+    curves = results.curves
+    figures = [
+        FigureItem(
+            f"read_and_used_{number}",
+            f"Read and used, layer by layer: {model}",
+            partial(read_and_used, rows),
+            _CURVES,
+        )
+        for number, (model, rows) in enumerate(curves.groupby("model", sort=False), start=1)
+    ]
+    yield Section(
+        "Read and used, layer by layer",
+        "At which layers can the fact's answer be read, and at which does it decide?",
+        (
+            *figures,
+            TableItem("read_and_used", "The curves", curves, _CURVES, folded=True),
+        ),
+    )
+
+
+def wide(shares: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and part of its failures: each share with its interval, and the errors."""
+    rows = shares[shares["answered"] == "wrong"]
+    keys = ["model", "factor", "value"]
+    said = rows.assign(
+        said=[with_interval(*map(float, own)) for own in rows[["share", "low", "high"]].to_numpy()]
+    )
+    parts = []
+    for key, own in said.groupby(keys, sort=False):
+        first = own.iloc[0]
+        parts.append(
+            {
+                **dict(zip(keys, key, strict=True)),
+                "n": int(first["n"]),
+                "clusters": int(first["clusters"]),
+                **own.set_index("entry")["said"],
+                **first[["retrieved_error", "used_error", "seen"]],
+            }
+        )
+    return pd.DataFrame(parts)

@@ -1,0 +1,215 @@
+"""The ledger of a study's models: entries of prompts, their shares, and curves over layers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from interp.analysis.cautions import (
+    COPIED,
+    FEW_FAILURES,
+    LEFT_OUT,
+    PLACEBOS,
+    Caution,
+    ordered,
+)
+from interp.console import counted
+from interp.errors import UserError
+from interp.measurements.lens.ledger import TABLE, USED, ledger_table
+from interp.measurements.lens.show import LensReadings, copied
+from interp.measurements.steering.show import Steered
+from interp.measurements.steering.tables import steering_table
+from interp.statistics.clusters import FEWEST
+from interp.statistics.proportions import proportions
+from interp.studies.folder import StudyFolder
+from interp.tables import factors_of
+from interp_probes.facts.show import KnownFacts
+from interp_probes.ledger import STAGES
+
+WRONG = "used and still wrong"
+"""The entry `USED` of a wrong answer."""
+
+ALL = "all"
+"""Value of `factor` for the shares among all prompts."""
+
+MOST_VALUES = 4
+"""Largest number of values of a factor by which shares are given."""
+
+
+@dataclass(frozen=True)
+class LedgerResults:
+    """The three measurements of a study, and what they say together."""
+
+    known: KnownFacts
+    read: LensReadings
+    steered: Steered
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The models whose prompts have been answered."""
+        return [str(name) for name in self.answers["model"].unique()]
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """The answers to prompts whose failures are explained: model, prompt_id, correct."""
+        asked = self.steered.table("steered", ["model", "prompt_id"])
+        return self.read.table("answers", ["model", "prompt_id", "correct"]).merge(asked)
+
+    @cached_property
+    def entries(self) -> pd.DataFrame:
+        """The ledger (`LensReadings.ledger`) with `seen`, and the prompts' factors."""
+        found = self.read.ledger(self.known, self.steered)
+        prompts = self.read.prompts
+        # The ledger has columns of its own about the fact.
+        factors = [name for name in factors_of(prompts) if name not in found]
+        return found.merge(self.seen, how="left").merge(prompts[["prompt_id", *factors]])
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """`ledger_table` of all prompts, then of the prompts with each value of some factors.
+
+        Columns: model, factor (`ALL` first), value, those of `ledger_table`, and seen: the share of
+        prompts in which the right word stands before the token that is read. Factors have from two
+        to `MOST_VALUES` values.
+        """
+        rows, parts = self.entries, []
+        factors = [name for name in factors_of(self.read.prompts) if name in rows]
+        few = [name for name in factors if 2 <= rows[name].nunique() <= MOST_VALUES]
+        for factor in (ALL, *few):
+            values = [""] if factor == ALL else sorted(rows[factor].unique())
+            for value in values:
+                own = rows if factor == ALL else rows[rows[factor] == value]
+                table = ledger_table(own)
+                kind = own["correct"].map({True: "right", False: "wrong"})
+                seen = own["seen"].astype(float).groupby([own["model"], kind]).mean()
+                places = pd.MultiIndex.from_frame(table[["model", "answered"]])
+                parts.append(
+                    table.assign(factor=factor, value=value, seen=seen.reindex(places).to_numpy())
+                )
+        found = pd.concat(parts, ignore_index=True)
+        wrong = (found["answered"] == "wrong") & (found["entry"] == USED)
+        found["entry"] = found["entry"].mask(wrong, WRONG)
+        order = ["model", "factor", "value", *TABLE[1:], "seen"]
+        by_model = found["model"].map({name: place for place, name in enumerate(self.models)})
+        return found.loc[by_model.sort_values(kind="stable").index, order].reset_index(drop=True)
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """The shares among all wrong answers: four rows for each model that has any."""
+        rows = self.shares
+        return rows[(rows["factor"] == ALL) & (rows["answered"] == "wrong")]
+
+    @cached_property
+    def sides(self) -> pd.DataFrame:
+        """How often the fact is retrieved on each side, on one of which it may not be copied.
+
+        Columns: model, side, retrieved with its interval (low, high), embedding (from the token's
+        embedding alone), seen (share of prompts in which the right word stands before the token),
+        n, clusters.
+        """
+        found = self.read.retrieved.merge(self.read.prompts[["prompt_id", "side"]])
+        found = found.merge(self.seen, how="left").astype({"retrieved": "boolean"})
+        by = ["model", "side"]
+        shares = proportions(found, values=["retrieved"], by=by, cluster="cluster")
+        means = found.astype({"embedding": float, "seen": float}).groupby(by)[["embedding", "seen"]]
+        table = shares.rename(columns={"share": "retrieved"}).merge(means.mean().reset_index())
+        columns = [*by, "retrieved", "low", "high", "embedding", "seen", "n", "clusters"]
+        return table[columns]
+
+    @cached_property
+    def seen(self) -> pd.DataFrame:
+        """Whether the right word stands before the token that is read: model, prompt_id, seen."""
+        rows = self.read.seen().drop(columns="group")
+        return rows.drop_duplicates(["model", "prompt_id"], ignore_index=True)
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """What is read and used at each layer: one row per model and layer, from -1.
+
+        Columns: read (share of readings in which the right word comes first), embedding (from the
+        token's embedding alone), each with its interval, and readings; effect and placebo, and
+        used (effect minus placebo) with its interval, in logits, and exchanged, the number of
+        prompts. Exchanges have no layer -1.
+        """
+        ends = ("", "_low", "_high")
+        read = self.read.summary().rename(columns={f"accuracy{end}": f"read{end}" for end in ends})
+        names = [f"{name}{end}" for name in ("read", "embedding") for end in ends]
+        effects, prompts = (self.steered.table(name) for name in ("steering_effects", "prompts"))
+        # All prompts together, on whichever side they are.
+        used = steering_table(effects, prompts.assign(side=ALL), self.steered.clusters)
+        beyond = {f"beyond{end}": f"used{end}" for end in ends} | {"prompts": "exchanged"}
+        used = used.rename(columns=beyond).astype({"layer": int})
+        return read[["model", "layer", "readings", *names]].merge(
+            used[["model", "layer", "effect", "placebo", *beyond.values()]],
+            on=["model", "layer"],
+            how="left",
+        )
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Those of the readings and of the exchanges, failures that are too few, lost prompts."""
+        seen = self.read.seen().merge(self.answers[["model", "prompt_id"]])
+        # The readings are of both sides; exchanges, perhaps of one, on which answers may be alike.
+        read = (own for own in self.read.cautions if own.kind != COPIED)
+        changed = (own for own in self.steered.cautions if own.kind == PLACEBOS)
+        return ordered((*self._failing(), *self._lost(), *read, *copied(seen), *changed))
+
+    def _failing(self) -> Iterator[Caution]:
+        """A caution about each model with too few failures for intervals that say something."""
+        failures = {str(row["model"]): row for row in self.failures.to_dict("records")}
+        answered = self.answers.dropna(subset="correct")
+        for model in self.models:
+            if model not in failures:
+                own = answered.loc[answered["model"] == model, "correct"]
+                wrong = int((~own.astype(bool)).sum())
+                text = "it gives no wrong answer, so there is no failure to explain."
+                if wrong:
+                    told = counted(wrong, "wrong answer")
+                    text = f"none of its {told} has an entry, so no share is given."
+                yield Caution(FEW_FAILURES, model, text, numbers={"failures": 0})
+                continue
+            n, clusters = (int(failures[model][name]) for name in ("n", "clusters"))
+            if clusters < FEWEST:
+                told = f"{counted(n, 'failure')} in {counted(clusters, 'cluster')} of prompts"
+                text = f"the shares are those of {told}; with fewer than {FEWEST}, they say little."
+                numbers = {"failures": n, "clusters": clusters}
+                yield Caution(FEW_FAILURES, model, text, numbers=numbers)
+
+    def _lost(self) -> Iterator[Caution]:
+        """A caution about each model some of whose prompts have no entry."""
+        with_entry = self.entries.dropna(subset="entry").groupby("model")["prompt_id"].nunique()
+        for model, rows in self.answers.groupby("model", sort=False):
+            asked, found = rows["prompt_id"].nunique(), int(with_entry.get(model, 0))
+            if found < asked:
+                text = (
+                    f"{asked - found:,} of {counted(asked, 'prompt')} have no entry: their right "
+                    "word is left out, or an exchange or a completion is missing."
+                )
+                numbers = {"lost": asked - found, "prompts": asked}
+                yield Caution(LEFT_OUT, str(model), text, numbers=numbers)
+
+
+def _begun(study: StudyFolder, stage: str) -> bool:
+    return stage in study.runs and bool(study.runs[stage].tables())
+
+
+def measured(study: StudyFolder) -> bool:
+    """Whether a study has something of each of the three measurements."""
+    return all(_begun(study, stage) for stage in STAGES)
+
+
+def read_ledger(study: StudyFolder) -> LedgerResults:
+    """The results in a study's folder, finished or not.
+
+    Raises:
+        UserError: a stage has no measurements, or no prompt has all three.
+    """
+    for stage in STAGES:
+        if not _begun(study, stage):
+            raise UserError(
+                f"{study.folder} has no results of the stage {stage!r} yet; rerun the study's "
+                "command to resume"
+            )
+    known, read, steered = (study.runs[stage] for stage in STAGES)
+    return LedgerResults(KnownFacts.of(known), LensReadings.of(read), Steered.of(steered))

@@ -1,0 +1,184 @@
+"""The study of whether models that fail know a fact, retrieve it in the prompt, and use it.
+
+1. `knowledge`: greedy completions of the facts that the prompts are about, outside the prompts.
+2. `readings`: what a lens reads at the fact's subject in the prompt, layer by layer.
+3. `exchanges`: the effect on the answer of exchanging the fact's answer there for another word.
+
+This module does not import torch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
+
+from interp import texts
+from interp.choices import DEFAULT_SYSTEM, OWN_PAIRS, AnswerReading
+from interp.errors import UserError, shortened
+from interp.measurements.specs import Lens, ReadsAnswers, Steer
+from interp.measuring.spec import Indices, Stage
+from interp.options import FromText
+from interp.prompts.source import PromptSource
+from interp.studies.study import Study
+from interp_probes.ledger import EXCHANGES, KNOWLEDGE, READINGS
+from interp_probes.specs import Knowledge
+
+if TYPE_CHECKING:
+    from interp.prompts.prompt_set import PromptSet
+    from interp.report.page import Report
+    from interp.studies.folder import StudyFolder
+
+LensName = Literal["jacobian", "own", "logit"]
+
+
+class Where(TypedDict):
+    """Where facts are read and exchanged."""
+
+    read: str
+    """The segment or role at whose last token the fact's answer is read."""
+    change: str
+    """The segment or role, or several joined by +, at whose tokens it is exchanged."""
+    words: str
+    """What it is exchanged for: as `words` of `Steer`."""
+    side: str | None
+    """The side whose failures are explained, so that only its prompts are changed; None for all."""
+
+
+IN_RULEBREAKERS = Where(
+    read="premise1_entity_b",
+    change="premise1_entity_b+premise2_entity_b+conclusion_entity_b",
+    words="entity_a",
+    side="rulebreaker",
+)
+"""Rulebreakers at their city or example; their country or kind is exchanged for the one that stands
+in the other prompt of the pair."""
+
+
+class Ledger(ReadsAnswers, Study):
+    """The measurements behind the ledger of facts."""
+
+    name = "ledger"
+    default_limit = 60
+    any_system = True
+
+    facts: Annotated[str | None, FromText(texts.name, "SOURCE")] = None
+    """a system with facts, or a table of your own facts; one of each prompt's factors (columns) is
+    a fact's id (default: the facts of --system)"""
+    read: Annotated[str | None, FromText(texts.name, "NAME")] = None
+    """the segment or role that names the fact's subject, at whose last token the fact's answer is
+    read (default: of rulebreakers, premise1_entity_b)"""
+    change: Annotated[str | None, FromText(texts.name, "NAME")] = None
+    """the segment or role at whose tokens the answer is exchanged; several joined by + are changed
+    together (default: as --read; of rulebreakers, entity_b in every sentence)"""
+    words: Annotated[str | None, FromText(texts.name, "NAME")] = None
+    """what is exchanged: options, or a segment or role, for its text in the pair's other prompt
+    (default: options; of rulebreakers, entity_a)"""
+    side: Annotated[str | None, FromText(texts.name, "SIDE")] = None
+    """the side of each pair whose failures are explained (default: all; of rulebreakers,
+    rulebreaker); all sides are read"""
+    lens: LensName = "jacobian"
+    """the lens that reads and whose rows are exchanged"""
+    layers: Annotated[Indices | None, FromText(texts.numbers, "N")] = None
+    """which layers are read and changed, one by one, such as 0,2,5 or 0-2 (default: all); effects
+    are averaged over them"""
+
+    def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
+        """The system of the prompts."""
+        return (source.system,)
+
+    def stages(self, source: PromptSource) -> Sequence[Stage]:
+        """Completions of the facts, readings and exchanges.
+
+        Raises:
+            UserError: there are no facts, a prompt is about none, or a segment or role is missing.
+        """
+        from interp.prompts.own.facts import facts_about, find_facts
+
+        # About as many facts as possible: several pairs about one are little more evidence.
+        whole = source.whole()
+        apart = replace(whole, unit=(), clusters=whole.clusters or whole.unit)
+        prompts = source.drawn(apart, self.default_limit)
+        prompts.check()
+        facts = self._facts(source)
+        return (
+            Stage(KNOWLEDGE, facts_about(prompts, find_facts(facts)), Knowledge()),
+            *reading_stages(
+                prompts,
+                facts,
+                self._where(source, prompts),
+                lens=self.lens,
+                layers=self.layers,
+                answers=self.answers,
+            ),
+        )
+
+    def report(self, folder: "StudyFolder") -> "Report":
+        """The page: shares of failures, and what is read and used by layer."""
+        from interp_probes.ledger.page import report_of
+
+        return report_of(folder)
+
+    def _facts(self, source: PromptSource) -> str:
+        if self.facts is not None:
+            return self.facts
+        from interp.prompts.systems import find_system
+
+        own = source.system == OWN_PAIRS
+        if own or find_system(source.system).facts(data=None) is None:
+            raise UserError(
+                f"the prompts of {source.system} come without facts; name a table of facts, one of "
+                "whose ids stands in a column of each prompt: --facts facts.csv"
+            )
+        return source.system
+
+    def _where(self, source: PromptSource, prompts: "PromptSet") -> Where:
+        """The options, or their defaults for the system."""
+        usual: Where | None = IN_RULEBREAKERS if source.system == DEFAULT_SYSTEM else None
+        read = self.read or (usual and usual["read"])
+        if read is None:
+            names = ", ".join(dict.fromkeys([*prompts[0].segments, *prompts[0].roles]))
+            raise UserError(
+                "it is not known where a prompt names what its fact is about; expected --read NAME "
+                f"with one of its segments and roles: {shortened(names, 200)}"
+            )
+        return Where(
+            read=read,
+            change=self.change or (usual["change"] if usual else read),
+            words=self.words or (usual["words"] if usual else "options"),
+            side=self.side or (usual and usual["side"]),
+        )
+
+
+def reading_stages(
+    prompts: "PromptSet",
+    facts: str,
+    where: Where,
+    *,
+    lens: LensName = "jacobian",
+    layers: tuple[int, ...] | None = None,
+    answers: AnswerReading = "first",
+) -> tuple[Stage, Stage]:
+    """Readings and exchanges of the same prompts.
+
+    Args:
+        prompts: whole pairs.
+        facts: a system with facts, or a table of facts.
+        where: at which tokens, for which words, on which side. All sides are read.
+        lens: which lens.
+        layers: which layers; all if None.
+        answers: how answers are read.
+    """
+    read = Lens(
+        roles=(where["read"],), methods=(lens,), layers=layers, facts=facts, answers=answers
+    )
+    changed = Steer(
+        roles=(where["change"],),
+        words=where["words"],
+        directions=(lens,),
+        layers=layers,
+        side=where["side"],
+        answers=answers,
+    )
+    return (
+        Stage(READINGS, read.arranged(prompts), read),
+        Stage(EXCHANGES, changed.arranged(prompts), changed),
+    )
