@@ -68,7 +68,7 @@ class Attributor:
         for name in methods:
             if find_method(name).differentiates:
                 model.check_differentiable(f"the method {name}")
-        built = {name: _build(name, model) for name in methods}
+        built = {name: build(name, model) for name in methods}
         for name, method in built.items():
             if isinstance(method, SharedPass) and not method.needs.isdisjoint(ATTENTION):
                 model.check_whole(f"the method {name}")
@@ -236,8 +236,16 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
 
 
-def _build(label: str, model: Model) -> SharedPass | OwnPasses:
-    """Build a method's implementation for a model, with the options in its label."""
+def build(label: str, model: Model | None) -> SharedPass | OwnPasses:
+    """Build a method's implementation, with the options in its label.
+
+    Args:
+        label: the method, with options.
+        model: the model; None for a method that reads only values of coalitions.
+
+    Raises:
+        UserError: the method is unknown, or is not implemented as it should be.
+    """
     name, options = ATTRIBUTION.parsed(label)
     place = find_method(name).implementation
     module, _, attribute = place.partition(":")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,6 +23,31 @@ from interp.reading.tokens import TokenizedPrompt, pad, tokenize
 from interp.scoring.answer_tokens import AnswerTokens
 from interp.scoring.answers import Predictions, read_prompts
 from interp.scoring.shared_prefix import PrefixCache, read_all, read_start
+
+
+@runtime_checkable
+class Game(Protocol):
+    """v(S): the value of each coalition of segments."""
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The players; player i is bit i of a coalition."""
+
+    def values(self, coalitions: Sequence[int] | None = None) -> GameValues:
+        """The values of the given coalitions (by default, of all 2^k)."""
+
+
+@runtime_checkable
+class Played(Protocol):
+    """A prompt of which a method reads nothing but the values of coalitions."""
+
+    @property
+    def seed(self) -> str:
+        """What random coalitions are drawn by: the prompt's id."""
+
+    @property
+    def game(self) -> Game:
+        """The values of coalitions."""
 
 
 class SegmentGame:
@@ -87,6 +112,11 @@ class ExplainedPrompt:
         self._answers = answers if attributed.whole else replace(answers, ways=())
         self._budget = budget
         self._start: PrefixCache | None = None
+
+    @property
+    def seed(self) -> str:
+        """What random coalitions are drawn by: the prompt's id."""
+        return self.prompt.prompt.id
 
     @cached_property
     def embeddings(self) -> Float[Tensor, "1 token size"]:

@@ -132,7 +132,7 @@ Attribution = TokenScores | SegmentScores
 class AnyModel:
     """Base class of methods that support any model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model | None) -> None:
         pass
 
 

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from interp.attribution.counterfactual import counterfactual_ids, equal_columns
-from interp.attribution.explained import Embeddings, ExplainedPrompt, Values
+from interp.attribution.explained import Embeddings, ExplainedPrompt, Played, Values
 from interp.attribution.method import SegmentScores, TokenScores
 from interp.errors import UserError
 from interp.models.kinds import CAUSAL
@@ -133,10 +133,10 @@ class Occlusion(_FromMean):
 class KernelShap:
     """KernelSHAP of segments (Lundberg and Lee 2017): Shapley values from random coalitions."""
 
-    def __init__(self, model: Model, *, samples: int) -> None:
+    def __init__(self, model: Model | None, *, samples: int) -> None:
         self._samples = samples
 
-    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+    def attribute(self, explained: Played) -> SegmentScores:
         """Signed scores in the target's units, close to the exact values of `shapley`.
 
         Those add up to the difference between the full and the empty coalition; `completeness_gap`
@@ -155,16 +155,16 @@ class KernelShap:
 class Lime:
     """LIME of segments (Ribeiro et al. 2016): a LASSO fitted near the prompt, set up by captum."""
 
-    def __init__(self, model: Model, *, samples: int, penalty: float) -> None:
+    def __init__(self, model: Model | None, *, samples: int, penalty: float) -> None:
         self._samples, self._penalty = samples, penalty
 
-    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+    def attribute(self, explained: Played) -> SegmentScores:
         """Signed scores in the target's units, shrunk by the LASSO's penalty."""
         lasso = partial(captum.attr.Lime, interpretable_model=SkLearnLasso(alpha=self._penalty))
         return _by_surrogate(lasso, explained, samples=self._samples)
 
 
-def _by_surrogate(method: Any, explained: ExplainedPrompt, *, samples: int) -> SegmentScores:
+def _by_surrogate(method: Any, explained: Played, *, samples: int) -> SegmentScores:
     """Weights that captum assigns to segments, from random coalitions seeded by the prompt's id."""
     game = explained.game
 
@@ -179,7 +179,7 @@ def _by_surrogate(method: Any, explained: ExplainedPrompt, *, samples: int) -> S
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         # captum and scikit-learn warn that a fit to few samples may be poor.
         warnings.simplefilter("ignore")
-        torch.manual_seed(zlib.crc32(explained.prompt.prompt.id.encode()))
+        torch.manual_seed(zlib.crc32(explained.seed.encode()))
         whole = torch.ones(1, len(game.segments))
         try:
             weights = method(value).attribute(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from interp.attribution.explained import ExplainedPrompt
+from interp.attribution.explained import ExplainedPrompt, Played
 from interp.attribution.games import shapley_values
 from interp.attribution.method import AnyModel, SegmentScores
 from interp.errors import UserError
@@ -16,7 +16,7 @@ from interp.reading.tokens import TokenizedPrompt
 class ByDonor(AnyModel):
     """The target minus its mean after donors replace one segment (Li et al. 2016)."""
 
-    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+    def attribute(self, explained: Played) -> SegmentScores:
         """Signed scores in the target's units; they need not add up to the target."""
         segments = explained.game.segments
         everyone = 2 ** len(segments) - 1
@@ -55,7 +55,7 @@ def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
 class Shapley(AnyModel):
     """Each segment's contribution relative to donors, averaged over all orders of adding them."""
 
-    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+    def attribute(self, explained: Played) -> SegmentScores:
         """Signed scores that add up to the prompt's target minus its mean over donors."""
         values = explained.game.values()
         scores = shapley_values(values)
@@ -70,17 +70,17 @@ class ContextCite:
     come from donors; the original method deletes them.
     """
 
-    def __init__(self, model: Model, *, samples: int, penalty: float) -> None:
+    def __init__(self, model: Model | None, *, samples: int, penalty: float) -> None:
         self._samples, self._penalty = samples, penalty
 
-    def attribute(self, explained: ExplainedPrompt) -> SegmentScores:
+    def attribute(self, explained: Played) -> SegmentScores:
         """Signed scores in the target's units; the penalty sets small ones to exactly zero."""
         # This import is slow.
         from sklearn.linear_model import Lasso
         from sklearn.preprocessing import StandardScaler
 
         game = explained.game
-        seed, count = explained.prompt.prompt.id, self._samples
+        seed, count = explained.seed, self._samples
         coalitions = drawn_coalitions(seed, len(game.segments), count)
         masks = np.array(
             [[c >> player & 1 for player in range(len(game.segments))] for c in coalitions]

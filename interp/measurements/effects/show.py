@@ -149,6 +149,29 @@ class SegmentEffects(Result):
                 "cancel in the mean; shapley_size is their mean size."
             )
 
+    def context(self, *methods: str) -> pd.DataFrame:
+        """Scores of segments by methods of context attribution, from the measured coalitions.
+
+        They equal those of `attribute` with the target `margin` and as many donors, and need no
+        further passes, so that they are also available of a model that a server runs.
+
+        Args:
+            methods: leave_one_out:donor, shapley, context_cite, captum:kernel_shap or captum:lime,
+                with options such as context_cite:samples=64 (default: context_cite).
+
+        Returns:
+            One row per model, prompt, method and segment, with its score in logits: positive if
+            the segment supports the answer.
+
+        Raises:
+            UserError: a method is unknown, or reads more than values of coalitions.
+        """
+        # This imports torch.
+        from interp.measurements.effects.context import context_scores
+
+        parts = self.measured.parts("coalition_values")
+        return context_scores(parts, methods or ("context_cite",))
+
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The effects of the segments."""
         yield from effect_panels(self.measured, prompts)
