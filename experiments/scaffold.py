@@ -1,6 +1,7 @@
 """Helpers shared by all studies of papers: page frame, published numbers and row order."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
@@ -21,8 +22,10 @@ def paper_report(
     sections: Sequence[Section],
     prompts: pd.DataFrame,
     answers: pd.DataFrame,
+    browser: Browser,
     names: Mapping[str, str],
     paper: str,
+    pairs: Mapping[str, str] | None = None,
     about_prompts: str = "",
     problems: Sequence[str] = (),
 ) -> Report:
@@ -36,8 +39,10 @@ def paper_report(
         sections: everything between the first screen and the prompts.
         prompts: the prompts table.
         answers: the answers table.
+        browser: the pairs behind the numbers (`interp_experiments.browser`).
         names: terms used on the page, each with its meaning.
         paper: the citation.
+        pairs: factor values of the pairs that numbers are about, unless their table says otherwise.
         about_prompts: a description of `prompts`, if the study also has other prompts.
         problems: further messages about missing data, one line each.
     """
@@ -47,12 +52,22 @@ def paper_report(
         text=text,
         sections=(*sections, prompt_section),
         glance=glance,
-        browser=Browser(prompts, answers, lambda _: ()),
+        browser=browser,
+        pairs=pairs or {},
         names=names,
         paper=paper,
         record=folder.provenance(),
         problems=(*folder.problems(), *problems),
     )
+
+
+def about_pairs(section: Section, **values: str) -> Section:
+    """The section, the numbers of whose tables lead to the pairs with these values of factors."""
+    items = [
+        replace(item, pairs={**item.pairs, **values}) if isinstance(item, TableItem) else item
+        for item in section.items
+    ]
+    return replace(section, items=tuple(items))
 
 
 CHOICES = "Free, forced and calibrated choices"

@@ -48,6 +48,8 @@ _OUTSIDE = """The options {options} together have a probability of {total:.3f}: 
 probably begins its reply with {token!r}, so the log-odds between them describe words that it hardly
 says."""
 
+_HOW = 'put the parts whose effects matter in braces, such as "{It rains.} Is the street wet?"'
+
 _BRACED = re.compile(r"\{(?:(?P<name>[a-z_][a-z0-9_]*):\s*)?(?P<text>[^{}]*)\}", re.IGNORECASE)
 
 
@@ -58,27 +60,27 @@ def marked(text: str) -> tuple[str, dict[str, tuple[int, int]]]:
     named part1, part2 ... `<rule>...</rule>` marks a segment as in files of pairs.
 
     Raises:
-        UserError: braces are nested or not closed, or a segment is empty, is named twice, or has a
-            reserved name; or there is no segment.
+        UserError: the text is empty; braces are nested or not closed, or a segment is empty, is
+            named twice, or has a reserved name; or there is no segment.
     """
+    if not text.strip():
+        raise UserError(f"the prompt is empty; {_HOW}")
     numbers = count(1)
 
     def as_marks(match: re.Match[str]) -> str:
         name = match["name"] or f"part{next(numbers)}"
         return f"<{name}>{match['text'].strip()}</{name}>"
 
-    rest = _BRACED.sub("", text)
-    if stray := re.search(r"[{}]", rest):
+    outside = _BRACED.sub(lambda match: " " * len(match[0]), text)
+    if stray := re.search(r"[{}]", outside):
+        around = text[max(0, stray.start() - 25) : stray.start() + 25]
         raise UserError(
-            f"the prompt has a stray {stray[0]!r} in {shortened(rest, 60)!r}; mark each segment "
-            "with one pair of braces, without nesting"
+            f"the prompt has a stray {stray[0]!r} in {around!r}; mark each segment with one pair "
+            "of braces, without nesting"
         )
     plain, segments = unmarked(_BRACED.sub(as_marks, text))
     if not segments:
-        raise UserError(
-            f"the prompt {shortened(text, 60)!r} marks no segment; put the parts whose effects "
-            'matter in braces, such as "{It rains.} Is the street wet?"'
-        )
+        raise UserError(f"the prompt {shortened(text, 60)!r} marks no segment; {_HOW}")
     return plain, segments
 
 

@@ -38,7 +38,9 @@ def test_segments_are_what_stood_in_the_braces(parts, between):
     ("text", "fact"),
     [
         ("Is it wet?", "Is it wet"),
-        ("{It {rains}.} Is it wet?", r"'[{}]'"),
+        (" ", "empty"),
+        ("{It {rains}.} Is it wet?", r"'{' in '{It {rains}.} Is it wet\?'"),
+        ("{It rains.} Is it} wet? {Yes.}", "'}' in '{It rains.} Is it} wet"),
         ("{It rains. Is it wet?", "'{'"),
         ("{} Is it wet?", "part1"),
         ("{a: It rains.} {a: It snows.}", r"\ba\b"),

@@ -1,9 +1,15 @@
 """The page of the study of LogicalForms: its sections, tables and figures."""
 
+from collections.abc import Iterator
+
+import pandas as pd
+
 from interp.analysis.accuracy import whole_pairs
 from interp.report.page import Report, Section
+from interp.report.pairs import Number
 from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
+from interp_experiments.browser import study_browser
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effect_sections import (
     adjusted_section,
@@ -12,7 +18,7 @@ from interp_experiments.logical_forms.effect_sections import (
 )
 from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import first_screen
-from interp_experiments.logical_forms.results import CLUSTER, read_results
+from interp_experiments.logical_forms.results import CLUSTER, SET, STAGES, Results, read_results
 from interp_experiments.logical_forms.sections import (
     accuracy_section,
     affirmation_section,
@@ -22,7 +28,7 @@ from interp_experiments.logical_forms.sections import (
     perplexity_section,
     planted_sections,
 )
-from interp_experiments.scaffold import choice_section, paper_report
+from interp_experiments.scaffold import about_pairs, choice_section, paper_report
 
 NAMES = {
     "accuracy": "soft accuracy, unless called hard",
@@ -72,12 +78,21 @@ def report_of(folder: StudyFolder) -> Report:
             adjusted_section(results),
             perplexity_section(results, correlations),
             affirmation_section(results, affirmed),
-            introduction_section(results),
-            distribution_section(results),
+            about_pairs(introduction_section(results), set="introduction"),
+            about_pairs(distribution_section(results), set="distribution"),
             *planted_sections(results),
         ),
         prompts=results.prompts,
         answers=results.answers_of_all,
+        browser=study_browser(
+            folder,
+            results.prompts,
+            results.answers_of_all,
+            cluster=CLUSTER,
+            numbers=tuple(score_numbers(results)),
+            prefixed=STAGES,
+        ),
+        pairs={SET: STAGES[0]},
         names=NAMES,
         paper="Wang and Shi (2025): Logical forms complement probability in understanding "
         "language model (and human) performance.",
@@ -90,3 +105,18 @@ def reading_section(folder: StudyFolder) -> Section:
     answers = run.table("answers")
     prompts = whole_pairs(run.table("prompts"), answers)
     return choice_section(answers, prompts, run.table("option_probabilities"), CLUSTER)
+
+
+def score_numbers(results: Results) -> Iterator[Number]:
+    """The mean over a pair's questions of each score, under the names of the tables' columns."""
+    rows = pd.concat(own.assign(stage=stage) for stage, own in results.scores.items())
+    pairs = rows["stage"] + "/" + rows["pair_id"]
+    for score in ("soft_accuracy", "relative_positive", "perplexity"):
+        name = score.replace("_", " ")
+        means = rows.assign(pair=pairs).dropna(subset=score).groupby(["model", "pair"])[score]
+        for model, own in means.mean().groupby(level="model", sort=False):
+            yield Number(
+                name,
+                {"model": str(model)},
+                {str(pair): float(mean) for pair, mean in own.droplevel("model").items()},
+            )

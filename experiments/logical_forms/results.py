@@ -16,6 +16,7 @@ from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.statistics.summaries import UPPER
 from interp.studies.folder import StudyFolder
+from interp_experiments.browser import stacked
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.system import YES
 
@@ -24,6 +25,9 @@ CLUSTER = "interpretation"
 
 STAGES = ("questions", "nonsense", "introduction", "distribution")
 """Sets of questions: the 24 forms, their nonsense mirror, and the two sets in Appendix C."""
+
+SET = "set"
+"""The factor that names the set of questions."""
 
 MIN_ANSWERED = 0.5
 """Minimum mean probability of Yes and No together for a model to count as answering."""
@@ -127,15 +131,15 @@ def read_results(study: StudyFolder) -> Results:
     """
     scores = {stage: _scores(study, stage) for stage in STAGES}
     main = study.runs["questions"]
-    prompts, answers = zip(
-        *(_prompts_and_answers(study.runs[stage], stage) for stage in STAGES), strict=True
+    prompts, answers = stacked(
+        {stage: study.runs[stage] for stage in STAGES}, SET, {stage: stage for stage in STAGES}
     )
     return Results(
         scores,
         vocabulary={name: record.vocabulary for name, record in main.models().items()},
         answers=main.table("answers", ["model", "answer", "error"]),
-        prompts=pd.concat(prompts, ignore_index=True),
-        answers_of_all=pd.concat(answers, ignore_index=True),
+        prompts=prompts,
+        answers_of_all=answers,
         found=cautions_on(
             whole_pairs(main.table("prompts"), main.table("answers")),
             answers=main.table("answers"),
@@ -143,17 +147,6 @@ def read_results(study: StudyFolder) -> Results:
             facts=InFolder(main).facts(),
             cluster=CLUSTER,
         ),
-    )
-
-
-def _prompts_and_answers(run: RunFolder, stage: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The prompts and answers tables of a set; ids are unique only within a set."""
-    answers = run.table("answers", ["model", "prompt_id", "answer", "correct", "error"])
-    prompts = whole_pairs(run.table("prompts"), answers)
-    ids = {name: f"{stage}/" + prompts[name] for name in ("prompt_id", "pair_id")}
-    return (
-        prompts.assign(**ids, set=stage),
-        answers.assign(prompt_id=f"{stage}/" + answers["prompt_id"]),
     )
 
 

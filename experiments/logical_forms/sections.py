@@ -10,7 +10,7 @@ from interp.report.page import FigureItem, Section, TableItem
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.effect_sections import effect_items, mixed_model, remark
 from interp_experiments.logical_forms.effects import RESPONSES
-from interp_experiments.logical_forms.results import MIN_ANSWERED, Results
+from interp_experiments.logical_forms.results import MIN_ANSWERED, SET, Results
 from interp_experiments.scaffold import compared_item
 
 
@@ -86,6 +86,7 @@ def accuracy_section(results: Results) -> Section:
                 "table1_nonsense",
                 "Soft accuracy on the nonsense mirror",
                 tables.accuracy(results.scores["nonsense"]),
+                pairs={SET: "nonsense"},
             ),
             TableItem("forms", "Every form", by_form),
         ),

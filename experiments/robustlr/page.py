@@ -1,6 +1,8 @@
 """The page of the study of RobustLR: its sections, tables and figures."""
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 
 import pandas as pd
 
@@ -9,6 +11,7 @@ from interp.report.figures.bars import decisive_segments
 from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
+from interp_experiments.browser import stacked, study_browser
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons
 from interp_experiments.robustlr.findings import finding_section, first_screen
@@ -22,7 +25,20 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.scaffold import choice_section, paper_report
+from interp_experiments.scaffold import about_pairs, choice_section, paper_report
+
+THEORIES_HAVE = "theories_have"
+"""The factor that tells the stages apart."""
+
+NAMED = {
+    SETS: "no distractors",
+    DISTRACTORS: "distractors",
+    BARE: "nothing else",
+    SHORT: f"up to {system.SHORT} sentences",
+    IN_DOMAIN: tables.WHOLE,
+}
+"""What the theories of each stage have besides the sentences that decide their statements, as in
+headings of tables."""
 
 THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
@@ -64,6 +80,8 @@ def report_of(folder: StudyFolder) -> Report:
     """The report page, made from the files in the study's folder."""
     results = read_results(folder)
     compared = comparisons(results.rows)
+    begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
+    asked = stacked(begun, THEORIES_HAVE, NAMED)
     seed = folder.record.options.get("seed", 0)
     return paper_report(
         folder,
@@ -84,13 +102,15 @@ def report_of(folder: StudyFolder) -> Report:
             choice_section(results.answers, results.prompts, results.options, None),
             label_section(results),
             *in_domain_sections(results),
-            *proof_sections(results),
+            *(about_pairs(own, **{THEORIES_HAVE: NAMED[SHORT]}) for own in proof_sections(results)),
             *distractor_sections(results),
             *size_sections(results),
             feature_section(seed if isinstance(seed, int) else 0),
         ),
         prompts=results.prompts,
         answers=results.answers,
+        browser=study_browser(folder, *asked, prefixed=NAMED),
+        pairs={THEORIES_HAVE: NAMED[SETS]},
         about_prompts="The prompts of the evaluation sets, without distractors.",
         names=NAMES,
         paper="Sanyal, Liao and Ren (2022): RobustLR: A Diagnostic Benchmark for Evaluating "
@@ -200,9 +220,8 @@ def label_section(results: Results) -> Section:
 
 def in_domain_sections(results: Results) -> list[Section]:
     """Table 3, also with shorter theories."""
-    named = ((BARE, "nothing else"), (SHORT, f"up to {system.SHORT} sentences"))
-    columns = (*named, (IN_DOMAIN, tables.WHOLE))
-    of_stages = {name: results.rows[stage] for stage, name in columns if stage in results.rows}
+    stages = (BARE, SHORT, IN_DOMAIN)
+    of_stages = {NAMED[stage]: results.rows[stage] for stage in stages if stage in results.rows}
     if not of_stages:
         return []
     table = TableItem(
@@ -211,6 +230,7 @@ def in_domain_sections(results: Results) -> list[Section]:
         tables.in_domain(of_stages),
         "Scores are computed over all instances together, since training sets have no groups of "
         "variants. Published models were trained on whole theories.",
+        pairs={THEORIES_HAVE: NAMED[IN_DOMAIN]},
     )
     return [Section("In-domain", "The test split of the training set All.", (table,))]
 
@@ -254,7 +274,7 @@ def distractor_sections(results: Results) -> list[Section]:
     if DISTRACTORS not in results.rows:
         return []
     rows = results.rows[DISTRACTORS]
-    table = tables.distractors({"no distractors": results.rows[SETS], "distractors": rows})
+    table = tables.distractors({NAMED[SETS]: results.rows[SETS], NAMED[DISTRACTORS]: rows})
     figure = FigureItem(
         "figure6_distractors",
         "Weighted F1 without and with distractors (Figure 6)",
@@ -267,6 +287,7 @@ def distractor_sections(results: Results) -> list[Section]:
             f"Weighted F1 of the {kind} sets with distractors",
             tables.sets(rows, kind),
             THEORIES,
+            {THEORIES_HAVE: NAMED[DISTRACTORS]},
         )
         for kind in tables.SETS
     ]
@@ -326,14 +347,20 @@ def feature_section(seed: int) -> Section:
     )
 
 
-def _sets_item(name: str, title: str, table: pd.DataFrame, note: str) -> TableItem:
+def _sets_item(
+    name: str,
+    title: str,
+    table: pd.DataFrame,
+    note: str,
+    pairs: Mapping[str, str] = MappingProxyType({}),
+) -> TableItem:
     """An item for a table of scores; the page shows each interval in brackets after its score."""
     scores = [column for column in table.columns if f"{column}_low" in table]
     shown = table.drop(columns=[f"{score}_{end}" for score in scores for end in ("low", "high")])
     for score in scores:
         ends = table[[score, f"{score}_low", f"{score}_high"]].to_numpy(dtype=float)
         shown[score] = [with_interval(*map(float, row)) for row in ends]
-    return TableItem(name, title, table, note, display=shown)
+    return TableItem(name, title, table, note, display=shown, pairs=pairs)
 
 
 def _measured(table: pd.DataFrame) -> pd.DataFrame:

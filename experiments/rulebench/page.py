@@ -11,6 +11,7 @@ from interp.measurements.attribution.segments import SUM, decisive_table
 from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
+from interp_experiments.browser import stacked, study_browser
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.findings import finding_section, first_screen
 from interp_experiments.rulebench.prompts import (
@@ -25,6 +26,7 @@ from interp_experiments.rulebench.results import (
     read_results,
 )
 from interp_experiments.scaffold import (
+    about_pairs,
     choice_section,
     compared_item,
     in_order,
@@ -33,6 +35,9 @@ from interp_experiments.scaffold import (
 )
 
 FEW = Setting(quantity="few")
+
+ANSWERED, BY_TEXTS, BY_CHOICE = "answered", "by texts", "by a choice"
+"""The factor that tells the pairs of choices from those of texts, and its values."""
 
 COUNTED = (
     "The table 'Every setting' gives the interval of each number, and counts questions and golden "
@@ -70,6 +75,7 @@ def report_of(folder: StudyFolder) -> Report:
     """The report page, made from the files in the study's folder."""
     results = read_results(folder)
     compared, cells = comparisons(results), tables.accuracy(results)
+    prompts, answers = pairs_of(folder, results)
     return paper_report(
         folder,
         title="RuleBench",
@@ -88,16 +94,31 @@ def report_of(folder: StudyFolder) -> Report:
             thought_section(cells),
             version_section(cells),
             behavior_section(results),
-            *choice_sections(folder),
+            *(about_pairs(own, **{ANSWERED: BY_CHOICE}) for own in choice_sections(folder)),
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.places)),
         ),
         prompts=results.prompts,
         answers=results.answers,
+        browser=study_browser(folder, prompts, answers, cluster=RULE, prefixed=[CHOICES]),
+        pairs={ANSWERED: BY_TEXTS},
         names=NAMES,
         paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
         "Following of Large Language Models.",
         problems=left_out(folder),
+    )
+
+
+def pairs_of(folder: StudyFolder, results: Results) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The prompts and the answers of the browser: those of texts, and choices of answers."""
+    texts = results.prompts.assign(**{ANSWERED: BY_TEXTS})
+    run = folder.runs.get(CHOICES)
+    if run is None or not run.tables():
+        return texts, results.answers
+    prompts, answers = stacked({CHOICES: run}, ANSWERED, {CHOICES: BY_CHOICE})
+    return (
+        pd.concat([texts, prompts], ignore_index=True),
+        pd.concat([results.answers, answers], ignore_index=True),
     )
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 
 from interp.report.page import Report, Section
+from interp.report.pairs import Number
 from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
+from interp_experiments.browser import study_browser
 from interp_experiments.rulebreakers.answer_sections import (
     accuracy_section,
     contrast_section,
@@ -22,7 +24,7 @@ from interp_experiments.rulebreakers.attribution_sections import (
     probe_section,
 )
 from interp_experiments.rulebreakers.findings import finding_section, first_screen
-from interp_experiments.rulebreakers.results import read_results
+from interp_experiments.rulebreakers.results import CLUSTER, Results, read_results
 from interp_experiments.scaffold import paper_report
 from interp_probes.ledger.page import ledger_section, ledger_sections
 from interp_probes.ledger.results import measured, read_ledger
@@ -71,6 +73,13 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         prompts=results.prompts,
         answers=results.answers,
+        browser=study_browser(
+            folder,
+            results.prompts,
+            results.answers,
+            cluster=CLUSTER,
+            numbers=tuple(familiarity_numbers(results)),
+        ),
         names=NAMES,
         paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "
         "Spot in Large Language Models' Reasoning with Formal Logic.",
@@ -83,3 +92,15 @@ def _ledger(folder: StudyFolder) -> Iterator[Section]:
         results = read_ledger(folder)
         yield ledger_section(results)
         yield from ledger_sections(results)
+
+
+def familiarity_numbers(results: Results) -> Iterator[Number]:
+    """How familiar each model is with the city that a pair is about."""
+    cities = (
+        results.prompts[["pair_id", CLUSTER]]
+        .drop_duplicates("pair_id")
+        .merge(results.cities()[["model", CLUSTER, "familiarity"]], on=CLUSTER)
+    )
+    for model, rows in cities.dropna().groupby("model", sort=False):
+        values = dict(zip(rows["pair_id"], rows["familiarity"].astype(float), strict=True))
+        yield Number("familiarity", {"model": str(model)}, values)

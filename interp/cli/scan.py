@@ -32,7 +32,7 @@ class ScanOptions(Options):
     options: tuple[Annotated[str, FromText(str, "TEXT")], ...] = ("Yes", "No")
     """the answers; the first two are compared"""
     out: Annotated[Path, FromText(texts.path, "FILE")] = Path("scan.html")
-    """the page, which contains its tables and figures"""
+    """the page, which contains its tables and figures; in a folder that exists, scan.html"""
 
 
 def configure(parser: Parser) -> None:
@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_found(find_model(choice.place, loading, named=choice.name), loading.alone())
     set_threads(model, None)
     report = scanned(model, options.prompt, options.options)
-    page = write_report(report, options.out.parent, page=options.out.name, embed=True)
+    out = options.out / "scan.html" if options.out.is_dir() else options.out
+    page = write_report(report, out.parent, page=out.name, embed=True)
     assert report.glance is not None
     print_cautions(own.said for own in report.glance.cautions)
     for item in report.items:

@@ -1,11 +1,12 @@
 """The files of a browser of pairs: its page, and its data in pieces, each loaded when it is needed.
 
 A page that is opened from disk may load scripts but no data, so each piece is a script with one
-call, `interpPairs(NAME, DATA)`. There are four kinds:
+call, `interpPairs(NAME, DATA)`. There are five kinds:
 
 - index: the sides, the models, the columns, and how many pairs each of the other pieces holds.
 - c0, c1, ...: a column of the list, such as a model's outcomes or a factor; its values are codes of
   a fixed number of letters, pair by pair, so that a column of 25,600 pairs takes at most 77 kB.
+- s0, s1, ...: words, in order, each with the pairs in which it occurs (`interp.report.words`).
 - r0, r1, ...: the ids of some pairs and the first words that distinguish their prompts.
 - d0, d1, ...: everything about some pairs: prompts, answers and panels.
 """
@@ -22,6 +23,7 @@ import pandas as pd
 from interp.prompts.prompt_set import TAKEN
 from interp.report.page import MOST_VALUES
 from interp.report.pairs import Browser, Number, panel_data
+from interp.report.words import indexed
 from interp.tables import factors_of
 
 PIECES = "pairs"
@@ -33,7 +35,7 @@ DETAIL, ROWS = 55_000, 1_800
 AT_ONCE = 512
 """Number of pairs whose details are read at once."""
 
-MOST_NUMBERS = 200
+MOST_NUMBERS = 256
 """Largest number of columns with numbers; those of the largest mean size are kept."""
 
 MOST_LETTERS = 60_000
@@ -79,7 +81,10 @@ def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
     for place, (description, data) in enumerate(made):
         columns.append({**description, "piece": f"c{place}"})
         yield f"c{place}", data
-    rows, details = [], []
+    words, rows, details = [], [], []
+    for place, entries in enumerate(_packed(indexed(prompts, by_pair, CODES), DETAIL)):
+        words.append(entries[0][0])
+        yield f"s{place}", entries
     for place, own in enumerate(_packed(_rows(prompts, by_pair), ROWS)):
         rows.append(len(own))
         yield f"r{place}", own
@@ -96,6 +101,7 @@ def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
             "models": models,
             "cluster": browser.cluster or "",
             "columns": columns,
+            "words": words,
             "rows": rows,
             "details": details,
         },
@@ -116,12 +122,13 @@ def plain_json(data: Any) -> str:
     return text
 
 
-def links(browser: Browser, page: str) -> dict[str, Any]:
+def links(browser: Browser, page: str, about: Mapping[str, str]) -> dict[str, Any]:
     """What a page needs to lead from its numbers to the pairs behind them.
 
     Args:
         browser: the pairs.
         page: the address of the browser; empty if it is on the same page.
+        about: values of factors of the pairs that numbers are about, unless a table says otherwise.
     """
     prompts = browser.prompts
     factors = {
@@ -131,6 +138,7 @@ def links(browser: Browser, page: str) -> dict[str, Any]:
     }
     return {
         "page": page,
+        "about": dict(about),
         "models": list(map(str, browser.answers["model"].unique())),
         "sides": list(map(str, prompts["side"].unique())),
         "factors": factors,
@@ -279,7 +287,11 @@ def _excerpt(text: str, other: str) -> str:
         start = next((place for place, (one, two) in pairs if one != two), 0)
         start = max(0, min(start, len(words)) - 3)
     said = ("… " if start else "") + " ".join(words[start:])
-    return said if len(said) <= _WORDS else f"{said[: _WORDS - 1].rstrip()}…"
+    if len(said) <= _WORDS:
+        return said
+    # A long word alone is cut within.
+    whole = said[:_WORDS].rpartition(" ")[0]
+    return f"{whole} …" if len(whole) > _WORDS // 2 else f"{said[: _WORDS - 1].rstrip()}…"
 
 
 def _packed(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -40,6 +40,7 @@ from interp.report.glance import ACCURACY
 from interp.report.html import render
 from interp.report.latex import latex
 from interp.report.page import (
+    Cells,
     FigureItem,
     HeatMapItem,
     Item,
@@ -49,7 +50,7 @@ from interp.report.page import (
     TableItem,
     spread,
 )
-from interp.report.pairs import Browser
+from interp.report.pairs import Browser, rounded
 from interp.report.pieces import PIECES, links, plain_json
 
 PAGE = "report.html"
@@ -93,7 +94,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         "page.html.jinja",
         report=report,
         browser=beside,
-        pairs="" if linked is None else plain_json(links(linked, beside)),
+        pairs="" if linked is None else plain_json(links(linked, beside, report.pairs)),
         counts=_count_pairs(report.browser, linked),
         inline=inline,
         app=app() if inline else "",
@@ -102,6 +103,8 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         record=json.dumps(report.record, indent=2, ensure_ascii=False, default=str),
         provenance=provenance(report.record),
         names=glossary(" ".join(_words(report)), report.names),
+        plain_json=lambda data: plain_json(dict(data)),
+        cells_data=_cells_data,
         kind=lambda item: _KINDS[type(item)],
     )
     write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
@@ -132,6 +135,17 @@ def _with_void_models(report: Report) -> Report:
 def _few_pairs(browser: Browser | None) -> Browser | None:
     """The pairs that a single file holds: of many, some that are evenly spread."""
     return None if browser is None else replace(browser, prompts=spread(browser.prompts))
+
+
+def _cells_data(cells: Cells) -> dict[str, object]:
+    """What a figure's cells are about, as JSON data."""
+    axes = {"rows": cells.rows, "columns": cells.columns}
+    return {
+        "number": cells.number,
+        "of": dict(cells.of),
+        **{name: {"name": by, "values": list(values)} for name, (by, values) in axes.items()},
+        "values": [rounded(row) for row in cells.values],
+    }
 
 
 def _count_pairs(browser: Browser | None, shown: Browser | None) -> str:

@@ -26,7 +26,7 @@ PAGES = {
     "": r".*\.html",
     "tables": r".*\.(csv|tex)",
     "figures": r".*\.(svg|png)",
-    "pairs": r"(index|[crd][0-9]+)\.js",
+    "pairs": r"(index|[crsd][0-9]+)\.js",
 }
 """Names of the files that a report writes, by folder."""
 

@@ -9,6 +9,8 @@ from the reply. Tokenizer and chat template are read on this machine.
 import json
 import os
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
+from socket import gaierror
 from typing import Annotated, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -170,24 +172,49 @@ class Server:
             with build_opener(_NoRedirects).open(request, timeout=PATIENCE) as response:
                 content = response.read(MOST_BYTES + 1)
         except HTTPError as error:
-            said = one_line(error.read(2000).decode(errors="replace"), 200)
-            raise ModelError(
-                f"the server {self._url} refused a request ({error.code}: {said}); it must run the "
-                f"model by vLLM's protocol, and an API key is taken from {KEY}"
-            ) from error
-        except (URLError, OSError, ValueError) as error:
-            raise ModelError(
-                f"the server {self._url} cannot be reached ({one_line(str(error), 160)}); start "
-                "it, or correct the address, such as http://127.0.0.1:8000/v1"
-            ) from error
+            raise self._refused(error, path) from error
+        except (URLError, OSError, HTTPException, ValueError) as error:
+            raise self._unreachable(error) from error
         if len(content) > MOST_BYTES:
             raise self._strange(f"more than {MOST_BYTES:,} bytes")
         try:
             return kind.model_validate_json(content)
         except ValidationError as error:
+            if error.errors()[0]["type"] == "json_invalid":
+                raise self._strange("not in JSON") from error
             problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
             place = ".".join(str(part)[:40] for part in problem["loc"])
             raise self._strange(f"{one_line(place, 100)}: {problem['msg'][:160]}") from error
+
+    def _refused(self, error: HTTPError, path: str) -> ModelError:
+        """Why the server refused a request, and what to do about it."""
+        said = one_line(error.read(2000).decode(errors="replace"), 200)
+        if error.code in (401, 403):
+            given = f"the key in {KEY} is not accepted" if os.environ.get(KEY) else f"set {KEY}"
+            todo = f"it needs an API key: {given}"
+        elif error.code == 404 and path == "models":
+            todo = "correct the address, such as http://127.0.0.1:8000/v1"
+        elif error.code == 404:
+            todo = f"it does not run {self._name} by completions"
+        else:
+            todo = f"it must run the model by vLLM's protocol, and an API key is taken from {KEY}"
+        return ModelError(
+            f"the server {self._url} refused a request ({error.code}: {said}); {todo}"
+        )
+
+    def _unreachable(self, error: Exception) -> ModelError:
+        """Why there is no answer, and what to do about it."""
+        reason = error.reason if isinstance(error, URLError) else error
+        start = "start it, or correct the address, such as http://127.0.0.1:8000/v1"
+        if isinstance(reason, TimeoutError):
+            why, todo = f"no answer within {PATIENCE:g} s", "see whether it still computes"
+        elif isinstance(reason, ConnectionRefusedError):
+            why, todo = "nothing listens at this address", start
+        elif isinstance(reason, gaierror):
+            why, todo = "no machine has this name", start
+        else:
+            why, todo = one_line(getattr(reason, "strerror", None) or str(reason), 160), start
+        return ModelError(f"the server {self._url} cannot be reached ({why}); {todo}")
 
     def _strange(self, what: str) -> ModelError:
         return ModelError(

@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from playwright.sync_api import Page
 
 from interp.report.browse import in_frame, standalone
-from interp.report.page import Report, Section, TableItem, prompts_item
+from interp.report.figures.style import mark_cells, new_axes
+from interp.report.page import Cells, FigureItem, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Number
 from interp.report.write import write_report
 from tests.report.conftest import HOSTILE
@@ -34,18 +36,39 @@ CELLS = pd.DataFrame(
         "effect": 0.5,
     }
 )
+LEVELS = pd.DataFrame(
+    {"factor": ["city", "all"], "level": ["Paris", "all"], "measure": "largest", "mean": 0.5}
+)
+GRID = Cells(
+    "effect",
+    {"model": "m", "site": "x"},
+    ("role", [HOSTILE, "other"]),
+    ("layer", ["0", "1", "2"]),
+    [[0.5, -1.5, 2.0], [0.0, 1.0, np.nan]],
+)
 VERDICTS = pd.DataFrame({"method": ["gradient"], "m": ["0.50 [0.25, 0.75] trust"], "n": ["0.10"]})
 
 SIZES = {"1": -3.0, "2": 1.5}
 
 
+def drawn_grid() -> Axes:
+    ax = new_axes(width=4, height=2)
+    ax.imshow(np.array(GRID.values))
+    mark_cells(ax, 2, 3)
+    return ax
+
+
 def report(prompts=PROMPTS) -> Report:
     largest = Number("largest", {"model": "m", "site": "x"}, SIZES)
     numbers = [largest, Number("effect", {"model": "m", "site": "x", "layer": "1"}, SIZES)]
+    numbers += [Number("effect", {"model": "m", "site": "x", "layer": "0", "role": "other"}, SIZES)]
     items = (
         TableItem("by_city", "By city", BY_CITY),
         TableItem("cells", "Cells", CELLS),
         TableItem("verdicts", "Verdicts", VERDICTS),
+        FigureItem("grid", "Grid", drawn_grid, cells=GRID),
+        TableItem("levels", "Levels", LEVELS, pairs={"same": "x", "city": "Rome"}),
+        TableItem("columns", "Columns", pd.DataFrame({"model": ["m"], "Paris": 0.5, "b": 1.5})),
         prompts_item(prompts, ANSWERS),
     )
     browser = plain(prompts, numbers=numbers, cluster="city")
@@ -114,6 +137,11 @@ def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
     settled(page)
     assert listed(page) == ["2"]
     assert page.locator(".pair-chooser output").inner_text() == "1 of 2 pairs"
+    for words, found in (("FOUR thr", ["2"]), ("ÜNÏ 𝔸", ["1"]), ("hree", []), ("1", ["1"])):
+        page.get_by_label("id or words").fill(words)
+        page.get_by_label("id or words").press("Enter")
+        settled(page)
+        assert listed(page) == found
 
 
 def test_pairs_are_sorted_by_a_number_of_each(page):
@@ -274,6 +302,45 @@ def test_a_table_with_a_column_for_each_model_leads_to_the_pairs_of_each(page, f
     assert [link.partition("#")[2].partition("&")[0] for link in found] == ["model=m", "model=n"]
 
 
+def test_each_cell_of_a_figure_leads_to_its_pairs(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    cells = page.locator("#figure-grid a.cell")
+    titles = [cell.text_content() for cell in cells.locator("title").all()]
+    places = [f"role {HOSTILE.replace('_', ' ')}, layer {layer}" for layer in range(3)]
+    places += ["role other, layer 0", "role other, layer 1"]  # and one without a number
+    assert [title.partition(": ")[0] for title in titles] == places
+    assert cells.nth(1).locator("path").bounding_box()["width"] > 50
+    cells.nth(4).focus()
+    page.keyboard.press("ArrowRight")  # there is no further cell
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.textContent").strip() == titles[1]
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-ready]")
+    assert page.get_by_label("sort by").input_value() == "effect: m, x, 1"
+    page.get_by_role("link", name="Back to the report").click()
+    page.wait_for_url("**/report.html#figure-grid")
+    for place, number in ((3, "effect: m, x, 0, other"), (0, "largest: m, x")):
+        page.goto((folder / "report.html").as_uri())
+        cells.nth(place).click()
+        page.wait_for_selector("[data-ready]")
+        assert page.get_by_label("sort by").input_value() == number
+
+
+def test_a_table_says_which_pairs_it_is_about(page, folder):
+    page.goto((folder / "report.html").as_uri())
+
+    def chosen(table: str) -> list[str]:
+        links = page.locator(f"#table-{table} tbody a").all()
+        return [str(link.get_attribute("href")).partition("#")[2] for link in links]
+
+    # A row's own value counts more than the table's; "same" is no factor that pairs differ in.
+    first, second = chosen("levels")
+    assert first == "f.city=Paris&from=table-levels"
+    assert "f.city=Rome" in second
+    paris, b = chosen("columns")
+    assert "f.city=Paris" in paris and "f.city" not in b
+
+
 def test_a_piece_that_is_missing_is_said(browser, tmp_path):
     write_report(report(), tmp_path)
     (tmp_path / "pairs" / "d0.js").unlink()
@@ -318,5 +385,7 @@ def test_without_scripts_the_report_is_whole(browser, folder):
     page.goto((folder / "report.html").as_uri())
     assert page.locator("#table-by_city tbody tr").count() == len(BY_CITY)
     assert page.locator("#prompts tbody tr").count() == len(PROMPTS)
-    assert page.locator(".drill").count() == 0
+    assert page.locator(".drill, .cell").count() == 0
+    assert page.locator("#figure-grid svg").get_attribute("role") == "img"
+    assert page.locator("#figure-grid svg").is_visible()
     context.close()

@@ -126,6 +126,15 @@ def test_a_factor_that_differs_within_pairs_has_a_code_for_each_side():
     assert letters(found[who["piece"]]["codes"], 1) == [1, 2, 2, 0]
 
 
+def test_a_preview_ends_with_a_whole_word():
+    texts = ["A word " * 20, "x" * 100, "One two", "One two three"]
+    found = dict(pieces(plain(PROMPTS.assign(text=texts)), {}))["r0"]
+    assert found == [["1", "A word A word A word A word A word A word A …"], ["2", "One two"]]
+    texts = ["x" * 100, "y", "One two three", "One two four"]
+    found = dict(pieces(plain(PROMPTS.assign(text=texts)), {}))["r0"]
+    assert found == [["1", "x" * 47 + "…"], ["2", "One two three"]]
+
+
 @given(st.text(), st.floats(allow_nan=False, allow_infinity=False))
 def test_data_in_a_script_is_json_and_never_ends_it(text, number):
     data = {"text": text, "number": number}
@@ -153,6 +162,7 @@ def test_a_click_on_a_large_run_reads_at_most_200_kilobytes(tmp_path):
     drawn = 20 * max(size["r"]) + max(size["d"])
     assert outcomes + number + drawn < 200_000
     assert outcomes + sum(factors) + drawn < 200_000
+    assert 3 * max(size["s"]) < 170_000  # two words of a search, and a number's outcomes
     assert size["i"][0] + size["r"][0] + size["d"][0] < 200_000  # the first view
 
 
@@ -181,12 +191,12 @@ def test_of_many_numbers_the_largest_are_kept(monkeypatch):
     monkeypatch.setattr(module, "MOST_NUMBERS", 2)
     sizes = (("x", 1.0), ("y", -3.0), ("z", 2.0), ("none", math.nan))
     numbers = [Number(name, {}, {"1": value}) for name, value in sizes]
-    found = links(plain(numbers=numbers), "pairs.html")
+    found = links(plain(numbers=numbers), "pairs.html", {})
     assert [number["name"] for number in found["numbers"]] == ["y", "z"]
 
 
 def test_the_links_of_a_page_know_its_models_sides_and_values():
-    found = links(plain(), "pairs.html")
+    found = links(plain(), "pairs.html", {})
     assert found["models"] == ["m", "n"] and found["sides"] == ["a", "b"]
     assert found["factors"] == {"city": ["Rome", "Paris"]}
 

@@ -1,7 +1,10 @@
 """The prompts, the names and the first screen of a page."""
 
+import json
 import re
 from html import unescape
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -33,6 +36,19 @@ def unused_names(report: Report, page: str) -> list[str]:
     """Names that the page explains but does not use."""
     text = unescape(page.partition('id="names"')[0]).replace("_", " ").lower()
     return [name for name in report.names if name.lower() not in text]
+
+
+def browsed(folder: Path) -> dict[str, Any]:
+    """The index of the browser of pairs beside a page and, under "shown", every pair by id."""
+    files = sorted((folder / "pairs").glob("*.js"))
+    data = {file.stem: json.loads(file.read_text("utf-8").split(", ", 1)[1][:-3]) for file in files}
+    pairs = (pair for name, own in data.items() if name[0] == "d" for pair in own)
+    return {**data["index"], "shown": {pair["id"]: pair for pair in pairs}}
+
+
+def panels_of(pair: dict[str, Any]) -> list[str]:
+    """The titles of a pair's panels, each once."""
+    return list(dict.fromkeys(panel["title"] for panel in pair["panels"]))
 
 
 ONE_OF_MANY = re.compile(

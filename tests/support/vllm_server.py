@@ -60,9 +60,10 @@ def serving(model: Model, name: str = "org/served") -> Iterator[Served]:
             self.wfile.write(content)
 
         def do_GET(self) -> None:
-            assert self.path == "/v1/models"
+            known = self.path == "/v1/models"
             served.keys.append(self.headers.get("Authorization"))
-            self._send(200, {"object": "list", "data": [{"id": served.name}]})
+            models = {"object": "list", "data": [{"id": served.name}]}
+            self._send(*((200, models) if known else (404, {"error": "no such path"})))
 
         def do_POST(self) -> None:
             assert self.path == "/v1/completions"

@@ -10,7 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from interp.report.figures.style import DIVERGING, PALE, QUIET, house_style, look, n_of, new_axes
+from interp.measurements.patching.tables import grid_of
+from interp.report.figures.style import (
+    DIVERGING,
+    PALE,
+    QUIET,
+    house_style,
+    look,
+    mark_cells,
+    n_of,
+    new_axes,
+)
 from interp.report.formatting import readable
 
 _FEW_CELLS = 150
@@ -37,12 +47,12 @@ def layers_by_roles(
         ax: the axes to draw on; new axes if None.
     """
     shown = _of_head(table[table["recognized"] == recognized], head)
-    grid = shown.pivot(index="role", columns="layer", values=value)
-    grid = grid.reindex(shown["role"].drop_duplicates())
+    grid = grid_of(shown, value)
     n = f"{n_of(shown['pairs'])} pairs" if len(shown) else "no pairs"
     with house_style():
         ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
         _heat_map(ax, grid.to_numpy(dtype=float), label=_LABELS[value])
+        mark_cells(ax, *grid.shape)
         ax.set_yticks(range(len(grid)), [str(role).replace("_", " ") for role in grid.index])
         ax.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
         ax.set_xlabel("layer")

@@ -39,7 +39,7 @@ def patch_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tupl
         for key, rows in grouped(part, ["pair_id", *_GRID]):
             pair = str(key["pair_id"])
             note = f"Change in {contrasts.get(pair, 'the metric')} when a cell is patched."
-            yield pair, _grid(rows, _named({name: key[name] for name in _GRID}), note)
+            yield pair, _grid(rows, named({name: key[name] for name in _GRID}), note)
 
 
 _NAMES = {
@@ -81,7 +81,7 @@ def patch_numbers(patches: Iterable[pd.DataFrame]) -> Iterator[Number]:
         effects = part.dropna(subset="effect").groupby(columns, dropna=False, sort=False)
         means = effects["effect"].mean().reset_index()
         for *cell, pair, effect in means.itertuples(index=False, name=None):
-            place = _named(dict(zip(CELL, cell, strict=True)))
+            place = named(dict(zip(CELL, cell, strict=True)))
             cells.setdefault(tuple(place.items()), {})[str(pair)] = float(effect)
             if place["source"] != COUNTERPART:
                 continue
@@ -95,7 +95,7 @@ def patch_numbers(patches: Iterable[pd.DataFrame]) -> Iterator[Number]:
         yield Number("effect", dict(cell_of), values)
 
 
-def _named(key: Mapping[str, Any]) -> dict[str, str]:
+def named(key: Mapping[str, Any]) -> dict[str, str]:
     """The values of a key as texts, without missing ones; whole numbers have no decimals."""
     return {
         name: f"{value:.0f}" if isinstance(value, float) else str(value)

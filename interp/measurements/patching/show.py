@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
@@ -14,17 +15,19 @@ from interp.errors import UserError, unknown
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.measurements.patching.node_sets import node_set_curves, node_set_table
-from interp.measurements.patching.panels import patch_numbers, patch_panels
+from interp.measurements.patching.panels import named, patch_numbers, patch_panels
 from interp.measurements.patching.tables import (
+    CELL,
     SHARED,
     agreement_table,
     effect_table,
+    grid_of,
     premise_effects,
     verification_table,
 )
 from interp.report.formatting import segment_label
 from interp.report.glance import headline
-from interp.report.page import FigureItem, TableItem, Titled
+from interp.report.page import Cells, FigureItem, TableItem, Titled
 from interp.report.pairs import Number, Panel
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
@@ -262,7 +265,7 @@ class Patches(PairResult):
     def _heat_maps(self) -> Iterator[FigureItem]:
         """Heat maps per model, site and head: layer by role, and layer by token of one pair."""
         for _, rows in grouped(self._effects, _PANEL):
-            yield _figure("layers_by_roles", rows)
+            yield replace(_figure("layers_by_roles", rows), cells=_cells(rows))
         items: dict[str, FigureItem] = {}
         for part in self.requested():
             alone = part["position"].notna() & (part["source"] == COUNTERPART)
@@ -354,6 +357,16 @@ def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
     parts += [] if head is None else [f"head{head}"]
     title = f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}"
     return FigureItem(_file_name(kind, *parts), title, partial(_draw, kind, rows, head=head))
+
+
+def _cells(rows: pd.DataFrame) -> Cells:
+    """What the cells of a heat map are about, as in the table of effects."""
+    every = rows[rows["recognized"] == "all"]
+    grid = grid_of(every, "effect")
+    of = named({name: every[name].iloc[0] for name in CELL if name not in ("layer", "role")})
+    layers = [str(layer) for layer in grid.columns]
+    numbers = grid.to_numpy(dtype=float).tolist()
+    return Cells("effect", of, ("role", list(map(str, grid.index))), ("layer", layers), numbers)
 
 
 def _file_name(*parts: str) -> str:

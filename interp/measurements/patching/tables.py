@@ -88,6 +88,12 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     return _corrected(table)
 
 
+def grid_of(effects: pd.DataFrame, value: str) -> pd.DataFrame:
+    """A column of the table of effects as a grid of roles by layers."""
+    grid = effects.pivot(index="role", columns="layer", values=value)
+    return grid.reindex(effects["role"].drop_duplicates())
+
+
 def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """recognized, gap (difference of the two metrics) and cluster, by model, pair and direction."""
     gap = pairs["source_metric"] - pairs["base_metric"]

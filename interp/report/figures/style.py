@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.container import Container
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from interp.errors import shortened
@@ -274,3 +275,14 @@ def panel_a_model(
         if handles or shown:
             legend_beside(figure, handles or list(shown.values()))
     return figure.axes[0]
+
+
+def mark_cells(ax: Axes, rows: int, columns: int) -> None:
+    """Put an invisible area over each cell of a grid, by which a page finds it ("cell-ROW-COLUMN").
+
+    Cells are one unit wide and high, and their centers are at whole numbers, as those of images.
+    """
+    for row, column in np.ndindex(rows, columns):
+        area = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="none", edgecolor="none")
+        area.set_gid(f"cell-{row}-{column}")
+        ax.add_patch(area)

@@ -8,6 +8,7 @@ const MOST_SORTED = 10000;
 const CODES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !#$%'()*+,-./:;=?@[]^_`{|}~";
 const CODE = new Map([...CODES].map((letter, place) => [letter, place]));
 const RIGHT = 1, WRONG = 2;
+const LONGEST = 40, CONTINUED = 45;
 
 const waiting = new Map();
 const arrived = new Map();
@@ -66,6 +67,29 @@ function numberText(value) {
   const size = Math.abs(value);
   const text = size !== 0 && (size < 0.001 || size >= 1e6) ? value.toExponential(2) : value.toLocaleString("en", { maximumSignificantDigits: 3 });
   return text.replaceAll("-", "−");
+}
+
+// The words of a text, as they are indexed (words.py).
+function wordsOf(text) {
+  return (text.toLowerCase().match(/[\u2e80-\u9fff\uac00-\ud7af]|(?:(?![\u2e80-\u9fff\uac00-\ud7af])[\p{L}\p{N}])+/gu) ?? []).map((word) => [...word].slice(0, LONGEST).join(""));
+}
+
+// Marks the numbers that a code stands for: a bit set, or differences between them.
+function markNumbers(marks, code) {
+  if (code[0] === "b") {
+    for (let place = 1; place < code.length; place += 1) {
+      for (let bits = CODE.get(code[place]), number = (place - 1) * 6; bits; bits >>= 1, number += 1) if (bits & 1) marks[number] = 1;
+    }
+    return;
+  }
+  for (let place = 1, number = -1, step = 0; place < code.length; place += 1) {
+    const digit = CODE.get(code[place]);
+    step = step * CONTINUED + (digit % CONTINUED);
+    if (digit >= CONTINUED) continue;
+    number += step + 1;
+    marks[number] = 1;
+    step = 0;
+  }
 }
 
 // A pair's outcome on each side: not asked, right, wrong or not judged.
@@ -131,7 +155,7 @@ async function browse(root) {
     else control(`f.${column.name}`, label, element("input")).type = "search";
   }
   if (numbers.length) {
-    select("sort", "sort by", [["", "the order of the data"], ...numbers.map((column) => [column.name, column.name])]);
+    select("sort", "sort by", [["", "the order of the draw"], ...numbers.map((column) => [column.name, column.name])]);
     select("order", "order", [["", "largest size first"], ["high", "highest first"], ["low", "lowest first"]]);
   }
   control("text", "id or words", element("input")).type = "search";
@@ -181,11 +205,7 @@ async function browse(root) {
       };
       fits = fits.filter((pair) => columns.some(([column, data]) => judged(column, data, pair)));
     }
-    const words = (now.get("text") ?? "").toLowerCase();
-    if (words) {
-      const rows = (await Promise.all(index.rows.map((_, place) => piece(`r${place}`)))).flat();
-      fits = fits.filter((pair) => rows[pair].some((text) => text.toLowerCase().includes(words)));
-    }
+    for (const having of await Promise.all(wordsOf(now.get("text") ?? "").map(pairsWith))) fits = fits.filter((pair) => having[pair]);
     const sort = numbers.find((column) => column.name === now.get("sort"));
     if (!sort) return { fits, value: () => null };
     const data = await piece(sort.piece);
@@ -195,6 +215,18 @@ async function browse(root) {
     fits = fits.filter((pair) => value(pair) !== null);
     fits.sort((a, b) => key(b) - key(a) || a - b);
     return { fits, value };
+  }
+
+  // For each pair, whether it has a word that begins so (words.py).
+  async function pairsWith(beginning) {
+    const { words } = index;
+    const found = new Uint8Array(index.pairs);
+    // A piece ends before the first word of the next.
+    const own = words.map((_, place) => place).filter((place) => (words[place] <= beginning || words[place].startsWith(beginning)) && !(words[place + 1] <= beginning));
+    for (const entries of await Promise.all(own.map((place) => piece(`s${place}`)))) {
+      for (const [word, code] of entries) if (word.startsWith(beginning)) markNumbers(found, code);
+    }
+    return found;
   }
 
   // The piece of a kind that holds a pair, and where the pair stands in it.

@@ -24,7 +24,7 @@ from interp_experiments.logical_forms.effect_sections import mixed_model
 from interp_experiments.logical_forms.effects import NOBODY, confirmatory, effects
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.forms import MODALITIES
-from interp_experiments.logical_forms.results import clustered_means, read_results
+from interp_experiments.logical_forms.results import CLUSTER, STAGES, clustered_means, read_results
 from interp_experiments.logical_forms.sections import affirmation_section, model_section
 from interp_experiments.logical_forms.study import LogicalFormsStudy
 from interp_experiments.logical_forms.tables import TOGETHER, perplexity_correlations
@@ -36,7 +36,14 @@ from tests.experiments.logical_forms.made_up import (
     made_up,
     with_vocabulary,
 )
-from tests.support.pages import check_first_screen, prompts_of, right, unused_names
+from tests.support.pages import (
+    browsed,
+    check_first_screen,
+    panels_of,
+    prompts_of,
+    right,
+    unused_names,
+)
 from tests.support.runs import ANY_ERRORS
 from tests.support.tiny import tiny_model
 
@@ -374,6 +381,16 @@ def test_the_report_is_written(folder):
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
     check_first_screen(report, page.read_text(encoding="utf-8"))
     assert page.stat().st_size > 100_000
+    found = browsed(folder)
+    assert {pair.partition("/")[0] for pair in found["shown"]} == set(STAGES)
+    assert {*map(tuple, map(panels_of, found["shown"].values()))} == {
+        ("Probabilities of the options",)
+    }
+    sorted_by = {
+        one["name"].partition(":")[0] for one in found["columns"] if one["kind"] == "number"
+    }
+    assert sorted_by == {"soft accuracy", "relative positive", "perplexity"}
+    assert found["cluster"] == CLUSTER
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"models", "table1", "table1_nonsense", "table_a2", "table_a3", "forms"} <= names
     assert {"table1_intervals", "table_a2_intervals", "affirmation", "detection"} <= names

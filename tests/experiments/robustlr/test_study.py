@@ -32,7 +32,14 @@ from interp_experiments.robustlr.results import (
 from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
-from tests.support.pages import check_first_screen, prompts_of, right, unused_names
+from tests.support.pages import (
+    browsed,
+    check_first_screen,
+    panels_of,
+    prompts_of,
+    right,
+    unused_names,
+)
 from tests.support.runs import ANY_ERRORS
 
 EACH = 4
@@ -191,6 +198,13 @@ def test_the_report_is_written(folder):
     page = write_report(report, folder)
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
     check_first_screen(report, page.read_text(encoding="utf-8"))
+    shown = browsed(folder)["shown"]
+    stages = {pair.partition("/")[0] for pair in shown}
+    assert stages == {SETS, "distractors", "bare", SHORT, "in-domain"}
+    for name, pair in shown.items():
+        assert ("Shares of segments" in panels_of(pair)) == name.startswith(f"{SHORT}/")
+        answered_any = any(not error for *_, error in pair["answers"])
+        assert ("Probabilities of the options" in panels_of(pair)) == answered_any
     asked = prompts_of(report)
     assert set(asked.frame["set"]) == {name for names in tables.SETS.values() for name in names}
     rows = read_results(study).rows[SETS]

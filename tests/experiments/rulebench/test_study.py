@@ -28,7 +28,14 @@ from interp_experiments.rulebench.results import OUTCOMES, Results, read_results
 from interp_experiments.rulebench.study import RuleBenchStudy
 from interp_experiments.rulebench.tables import Tuning, tunings
 from interp_experiments.scaffold import measured_and_published
-from tests.support.pages import check_first_screen, prompts_of, right, unused_names
+from tests.support.pages import (
+    browsed,
+    check_first_screen,
+    panels_of,
+    prompts_of,
+    right,
+    unused_names,
+)
 from tests.support.tiny import CONFIGS, ids_of, random_model
 from tests.support.tokenizers import byte_level
 from tests.support.training import write_training
@@ -412,6 +419,10 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     page = write_report(report, folder.folder)
     assert unused_names(report, page.read_text(encoding="utf-8")) == []
     check_first_screen(report, page.read_text(encoding="utf-8"))
+    shown = browsed(folder.folder)["shown"]
+    assert {*map(tuple, map(panels_of, shown.values()))} == {
+        ("Generated text", "Shares of segments", "Probabilities of the options")
+    }
     asked = prompts_of(report)
     assert len(asked.frame) == len(results.texts)
     assert right(asked).sum().sum() == results.texts["correct"].sum()

@@ -53,7 +53,7 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
 from interp_experiments.rulebreakers.study import RulebreakersStudy
 from interp_probes.linear.probes import linear_probes
-from tests.support.pages import check_first_screen
+from tests.support.pages import browsed, check_first_screen, panels_of
 
 pytestmark = pytest.mark.slow
 
@@ -122,6 +122,18 @@ def test_every_table_and_figure_is_made(folder, capsys):
         if file.suffix == ".csv":
             pd.read_csv(file)
     assert all(name in page for name in ORGANISMS)
+    found = browsed(folder)
+    examples = [pair for pair in found["shown"].values() if len(panels_of(pair)) == 3]
+    assert 0 < len(examples) < len(found["shown"])
+    assert panels_of(examples[0]) == [
+        "Shares of segments",
+        "Probabilities of the options",
+        "Shading by tokens",
+    ]
+    of_each = [(panel["title"], *panel["of"].values()) for panel in examples[0]["panels"]]
+    assert len(of_each) == len(set(of_each))
+    (familiar, *_) = [one for one in found["columns"] if one["name"].startswith("familiarity")]
+    assert familiar["of"]["model"] in ORGANISMS
     assert re.search(r"measured.*study", page)
     assert "Measured and published" not in page
     # The same command again measures nothing, and writes the page anew.

@@ -1,5 +1,7 @@
 """Effects of a model that a server runs are those of the same model here."""
 
+import time
+
 import pandas as pd
 import pytest
 
@@ -8,6 +10,7 @@ from interp.cli import main
 from interp.measurements.specs import Effects
 from interp.models.organisms import DEFAULT
 from interp.runs.folder import RunFolder
+from interp.scoring import served as served_module
 from tests.support.vllm_server import serving
 
 OPTIONS = ["effects", "--limit", "2", "--donors", "2", "--model", DEFAULT]
@@ -73,9 +76,14 @@ def lacks_a_token(server, body):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda served, body: (401, {"error": "no key"}), r"\(401: .*no key.*INTERP_SERVER_KEY"),
+        (
+            lambda served, body: (401, {"error": "no key"}),
+            r"\(401: .*no key.*set INTERP_SERVER_KEY",
+        ),
+        (lambda served, body: (404, {"error": "no model"}), r"\(404: .*does not run org/served"),
+        (lambda served, body: (500, {"error": "x"}), r"\(500: .*vLLM's protocol"),
         (lambda served, body: (302, {}), r"refused a request \(302"),
-        (lambda served, body: (200, b"<html>"), "answers otherwise than expected"),
+        (lambda served, body: (200, b"<html>"), r"answers otherwise than expected \(not in JSON\)"),
         (lambda served, body: (200, {"choices": []}), "0 choices for"),
         (
             lambda served, body: (200, {"choices": [{"index": 0}]}),
@@ -98,11 +106,28 @@ def test_what_does_not_go_with_a_server_is_refused(server, organism, prompts, tm
     for words, message in (
         (["--server", "ftp://x"], "is not the address of a server"),
         (["--server", server.url, "--device", "cpu"], "omit the server"),
-        (["--server", "http://127.0.0.1:9/v1"], "cannot be reached"),
+        (["--server", "http://127.0.0.1:9/v1"], "nothing listens at this address"),
+        (["--server", "http://nowhere.invalid/v1"], "no machine has this name"),
+        (["--server", server.url.removesuffix("/v1") + "/v2"], "correct the address"),
     ):
         assert main([*OPTIONS, *words, *own]) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_server_that_does_not_answer(server, monkeypatch):
+    monkeypatch.setattr(served_module, "PATIENCE", 0.5)
+    server.answer = lambda body: time.sleep(1.5) or (200, {"choices": []})
+    with pytest.raises(interp.UserError, match=r"no answer within 0\.5 s"):
+        interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
+
+
+def test_a_key_that_is_refused(server, monkeypatch):
+    monkeypatch.setenv("INTERP_SERVER_KEY", "secret")
+    server.answer = lambda body: (403, {"error": "wrong"})
+    with pytest.raises(interp.UserError, match="INTERP_SERVER_KEY is not accepted") as caught:
+        interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
+    assert "secret" not in str(caught.value)
 
 
 def test_only_the_model_of_this_name_is_asked_for(server, monkeypatch):

@@ -1,0 +1,105 @@
+"""The browser of pairs beside the page of a study: what all of its stages measured on each pair."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from interp.analysis.accuracy import whole_pairs
+from interp.measuring.spec import spec_named
+from interp.report.pairs import Browser, Number, Panel
+from interp.results.given import JUDGED, judged_answers
+from interp.results.measured import InFolder
+from interp.results.result import Result, result_class
+from interp.runs.folder import RunFolder
+from interp.studies.folder import StudyFolder
+
+
+def study_browser(
+    folder: StudyFolder,
+    prompts: pd.DataFrame,
+    answers: pd.DataFrame,
+    *,
+    cluster: str | None = None,
+    numbers: Sequence[Number] = (),
+    prefixed: Collection[str] = (),
+) -> Browser:
+    """The pairs of a study's page, with everything that its stages measured on them.
+
+    Args:
+        folder: the study's folder.
+        prompts: the prompts of the page; stages of other prompts contribute nothing.
+        answers: the answers of all models.
+        cluster: the factor whose values group dependent prompts, if any.
+        numbers: numbers of each pair, which come before those of the stages.
+        prefixed: the stages whose prompts have ids that begin with its name, as from `stacked`.
+    """
+    known = set(prompts["prompt_id"])
+    stages = []
+    for name, run in folder.runs.items():
+        prefix = f"{name}/" if name in prefixed else ""
+        if run.tables() and not known.isdisjoint(prefix + run.table("prompts")["prompt_id"]):
+            stages.append((prefix, _result(run)))
+
+    def panels(own: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+        # A later stage may measure again what an earlier one measured, with more details.
+        shown: set[tuple[str, str, tuple[tuple[str, Any], ...]]] = set()
+        for prefix, result in stages:
+            there = _unprefixed(own, prefix)
+            for pair, panel in result.panels(there) if len(there) else ():
+                key = (prefix + pair, panel.title, tuple(panel.of.items()))
+                if key not in shown:
+                    shown.add(key)
+                    yield prefix + pair, panel
+
+    own = _joined([*numbers, *(n for prefix, result in stages for n in _numbers(prefix, result))])
+    return Browser(prompts, answers, panels, own, cluster)
+
+
+def stacked(
+    runs: Mapping[str, RunFolder], factor: str, values: Mapping[str, str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The prompts and the answers of several stages: whole pairs that all models answered.
+
+    Ids are unique only within a stage, so here they begin with its name.
+
+    Args:
+        runs: the stages by name.
+        factor: the name of a column, added to the prompts, that tells the stages apart.
+        values: the value of the column for each stage.
+    """
+    prompts, answers = [], []
+    for name, run in runs.items():
+        given = judged_answers(InFolder(run))
+        own = whole_pairs(run.table("prompts"), given)
+        ids = {column: f"{name}/" + own[column] for column in ("prompt_id", "pair_id")}
+        prompts.append(own.assign(**ids, **{factor: values[name]}))
+        answers.append(given.assign(prompt_id=f"{name}/" + given["prompt_id"])[JUDGED])
+    return pd.concat(prompts, ignore_index=True), pd.concat(answers, ignore_index=True)
+
+
+def _result(run: RunFolder) -> Result:
+    return result_class(spec_named(run.record.run.measurement)).of(run)
+
+
+def _unprefixed(prompts: pd.DataFrame, prefix: str) -> pd.DataFrame:
+    """The prompts of a stage, with the ids that they have there."""
+    own = prompts[prompts["prompt_id"].str.startswith(prefix)]
+    ids = ("prompt_id", "pair_id")
+    return own.assign(**{name: own[name].str.removeprefix(prefix) for name in ids})
+
+
+def _numbers(prefix: str, result: Result) -> Iterator[Number]:
+    for number in result.numbers():
+        values = {prefix + pair: value for pair, value in number.values.items()}
+        yield Number(number.name, number.of, values, number.headline)
+
+
+def _joined(numbers: Sequence[Number]) -> tuple[Number, ...]:
+    """Numbers of one name and of the same labels are one; what was measured first counts."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], Number] = {}
+    for one in numbers:
+        key = (one.name, tuple(one.of.items()))
+        before = found.get(key, one)
+        found[key] = Number(one.name, one.of, {**one.values, **before.values}, before.headline)
+    return tuple(found.values())
