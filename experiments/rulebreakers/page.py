@@ -86,6 +86,14 @@ def report_of(folder: StudyFolder) -> Report:
     )
 
 
+def _ledger(folder: StudyFolder) -> Iterator[Section]:
+    """The ledger of facts, if the study has asked for it and its stages have been measured."""
+    if measured(folder):
+        results = read_ledger(folder)
+        yield ledger_section(results)
+        yield from ledger_sections(results)
+
+
 def familiarity_numbers(results: Results) -> Iterator[Number]:
     """How familiar each model is with the city that a pair is about."""
     cities = (
@@ -96,11 +104,3 @@ def familiarity_numbers(results: Results) -> Iterator[Number]:
     for model, rows in cities.dropna().groupby("model", sort=False):
         values = dict(zip(rows["pair_id"], rows["familiarity"].astype(float), strict=True))
         yield Number("familiarity", {"model": str(model)}, values)
-
-
-def _ledger(folder: StudyFolder) -> Iterator[Section]:
-    """The ledger of facts, if the study has asked for it and its stages have been measured."""
-    if measured(folder):
-        results = read_ledger(folder)
-        yield ledger_section(results)
-        yield from ledger_sections(results)
