@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -56,8 +56,10 @@ def serving(model: Model, name: str = "org/served") -> Iterator[Served]:
             if status in (301, 302):
                 self.send_header("Location", "http://127.0.0.1:9/elsewhere")
             self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            # A client may have stopped waiting.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                self.end_headers()
+                self.wfile.write(content)
 
         def do_GET(self) -> None:
             known = self.path == "/v1/models"

@@ -6,7 +6,7 @@ that `effects` has not measured: it stores the value of every coalition, with ea
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,7 @@ class _Prompt:
     game: _Measured
 
 
+@runtime_checkable
 class _ByCoalitions(Protocol):
     """A method that reads nothing but values of coalitions."""
 
