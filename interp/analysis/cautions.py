@@ -39,11 +39,12 @@ EMBEDDED, COPIED = "read from the embedding alone", "read where it may be copied
 FEW_FAILURES = "too few failures"
 WHOLE = "answers read whole"
 PLACEBOS = "no more than random directions"
+SPREAD = "within the donors' spread"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
-    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED),
-    *(PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE, UNTESTED),
+    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
+    *(COPIED, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
 

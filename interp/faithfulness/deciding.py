@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from interp.analysis.cautions import SPREAD, Caution
+from interp.console import counted
 from interp.faithfulness.results import ModelResults, tables_of
 from interp.measurements.attribution.largest import (
     LARGEST,
+    NOISE,
     SCORE_COLUMNS,
     VALUE_COLUMNS,
     largest_effects,
@@ -43,6 +46,33 @@ def deciding_item(folder: StudyFolder, results: Sequence[ModelResults]) -> Table
     shown["agreement"] = [with_interval(*map(float, row)) for row in agreement]
     return TableItem("deciding", _TITLE, table, _NOTE, display=shown)
 
+
+def spread_cautions(deciding: pd.DataFrame) -> Iterator[Caution]:
+    """For each model, that in most pairs no effect clearly leads, given the spread over donors.
+
+    Methods are then judged by segments whose lead other donors might reverse.
+
+    Args:
+        deciding: the table of `deciding_item`.
+    """
+    if NOISE not in deciding:
+        return
+    effects = deciding[deciding["source"] == _EFFECTS].set_index("model")
+    counts = effects.drop(columns=["source", *_AGREEMENT]).fillna(0).astype(int)
+    for model, row in counts.iterrows():
+        within, pairs = int(row[NOISE]), int(row.sum())
+        if within > MOST * pairs:
+            yield Caution(
+                SPREAD,
+                str(model),
+                f"in {within:,} of {counted(pairs, 'pair')}, the largest effect leads only within "
+                "the donors' spread; other donors might give methods other verdicts.",
+                numbers={"within": within, "pairs": pairs},
+            )
+
+
+MOST = 0.5
+"""Share of the pairs within the donors' spread above which a caution gives their number."""
 
 _AGREEMENT = ["agreement", "low", "high", "prompts", "clusters"]
 

@@ -9,7 +9,7 @@ import pandas as pd
 from interp.analysis.cautions import GAP, PATHS, ordered
 from interp.choices import ORACLE, RANDOM
 from interp.faithfulness import EFFECTS, SCORES
-from interp.faithfulness.deciding import deciding_item
+from interp.faithfulness.deciding import deciding_item, spread_cautions
 from interp.faithfulness.figures import methods_by_metrics, share_distances
 from interp.faithfulness.first_screen import first_screen
 from interp.faithfulness.metrics import METRICS
@@ -46,13 +46,15 @@ def report_of(folder: StudyFolder) -> Report:
     trials = [own for model in results for own in model.trials]
     answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
     paths = [own for own in scores if own.kind in (PATHS, GAP)]
+    deciding = deciding_item(folder, results)
+    objections = ordered([*answers, *paths, *spread_cautions(deciding.frame)])
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     return Report(
         title="Faithfulness of attribution",
         text=_TEXT.format(segments=segments_of(trials)),
-        glance=first_screen(results, metrics, random_weights, ordered([*answers, *paths])),
+        glance=first_screen(results, metrics, random_weights, objections),
         sections=(
-            _verdict_section(results, metrics, deciding_item(folder, results)),
+            _verdict_section(results, metrics, deciding),
             _ranking_section(results, metrics),
             _share_section(results),
             Section(
@@ -91,7 +93,8 @@ def _verdict_section(
                 "interval lies above chance, and the method may be the best of its league. weaker: "
                 "above chance, but worse than the best. refuted: worse than the best, and not "
                 "shown to be above chance. undecided: shown neither to be above chance nor to be "
-                "worse than the best. The file has two more columns. p: p-value for the hypothesis "
+                "worse than the best. not tested: no interval, as with too few clusters. The file "
+                "has two more columns. p: p-value for the hypothesis "
                 "that no other method of the league is better, corrected for all pairs; methods "
                 "with p above 0.05 may be the best, and include the best with 95% confidence. "
                 "corrected: the highest value, corrected by a bootstrap for the bias of selection.",

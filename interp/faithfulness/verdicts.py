@@ -11,6 +11,8 @@ ADVISING = ("top_segment", "lds", "morf_lerf")
 """Metrics for advice; the first metric that passes its check is used."""
 
 TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
+UNTESTED = "not tested"
+"""The verdict on a method whose value has no interval."""
 
 _KEY = ["method", "score"]
 
@@ -25,9 +27,9 @@ def verdict_table(
     method of the league is better), may_be_best and verdict. The verdict is `trust` if the interval
     lies above chance and the method may be the best; `weaker` if it lies above chance but the
     method is worse than the best; `refuted` if the method is worse than the best and not shown to
-    be above chance; and `undecided` if it is shown neither to be above chance nor to be worse than
-    the best. Verdicts hold simultaneously for all methods of the model. There are no rows if no
-    metric can be used.
+    be above chance; `undecided` if it is shown neither to be above chance nor to be worse than the
+    best; and `not tested` if there is no interval, as with too few clusters. Verdicts hold
+    simultaneously for all methods of the model. There are no rows if no metric can be used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
     name = next((name for name in ADVISING if name in used.index), None)
@@ -51,6 +53,7 @@ def verdict_table(
     table.loc[above & best, "verdict"] = TRUST
     table.loc[above & ~best, "verdict"] = WEAKER
     table.loc[~above & ~best, "verdict"] = REFUTED
+    table.loc[table["low"].isna(), "verdict"] = UNTESTED
     table = table.sort_values("value", ascending=False, kind="stable")
     columns = ["metric", "title", "league", *_KEY, "value", "corrected", "low", "high", "chance"]
     return table[[*columns, "p", "may_be_best", "verdict"]].reset_index(drop=True)

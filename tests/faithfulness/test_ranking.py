@@ -29,7 +29,7 @@ from interp.faithfulness.trials import CONTROL, Contender, Tables, trials_of
 from interp.faithfulness.verdicts import (
     REFUTED,
     TRUST,
-    UNDECIDED,
+    UNTESTED,
     at_worst,
     verdict_table,
 )
@@ -294,7 +294,7 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     notes = differences.set_index("metric")["note"]
     assert re.match(r"not tested: 5 clusters; .*\b10\b", notes["top_segment"].iloc[0])
     verdicts = verdict_table(metrics, checks, differences)
-    assert (verdicts["verdict"] == UNDECIDED).all()
+    assert (verdicts["verdict"] == UNTESTED).all()
     first = screen((trials, judgements), of_two_models(metrics))
     (only,) = first.sentences
     assert "any model" in only and "n = 5 clusters" in only
