@@ -40,7 +40,7 @@ class RulebreakersStudy(Study):
     the negative answer, or the margin of the model's own answer over the other"""
     ledger: bool = False
     """also ask whether the facts of accepted rulebreakers are known, retrieved in the prompt and
-    used, with the Jacobian lens on up to 240 pairs; costs much more than the rest"""
+    used, with the Jacobian lens on up to 240 pairs: six passes per pair and layer"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, knowledge, residual streams, and examples."""
