@@ -13,7 +13,8 @@ from interp.measuring.core import bind
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import AnswerOption, Choice
 from tests.support.prompts import some_prompts
-from tests.support.tiny import tiny_model
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
 
 
 def error_of_a_cpu():
@@ -159,7 +160,7 @@ def test_a_pair_of_which_one_prompt_cannot_be_read_fails_as_one():
 
 
 def test_both_sides_of_a_pair_that_fail_are_one_failure():
-    model = tiny_model("llama")
+    model = make_tiny("llama", byte_level())
     with torch.no_grad():
         model.hf.model.layers[-1].mlp.down_proj.weight.fill_(float("nan"))
     pairs = list(in_pairs(some_prompts(2)))
