@@ -1,10 +1,13 @@
 """`python -m benchmarks.verdicts DIR OTHER`: whether methods rank alike on two sets of models.
 
 DIR and OTHER are finished studies of `interp faithfulness`, such as one of organisms and one of
-grafts. For each model, each method has the mean of a metric over prompts. The agreement of two
-models is the rank correlation of these means over the methods that both studies have. Its interval
-comes from a bootstrap that draws the clusters of each model anew; it tells how well the prompts fix
-the ranking, and treats methods and models as given.
+grafts. For each model, each method has the mean of a metric over prompts. Or they are runs of
+`interp edges` with exact effects: each estimate then has, for each pair, Spearman's correlation of
+the sizes of its effects with those of the exact ones over the edges that were run exactly.
+
+The agreement of two models is the rank correlation of these means over the methods that both sides
+have. Its interval comes from a bootstrap that draws the clusters of each model anew; it tells how
+well the prompts fix the ranking, and treats methods and models as given.
 """
 
 import argparse
@@ -24,8 +27,13 @@ from interp.faithfulness.metrics import METRICS, mean
 from interp.faithfulness.ranking import judge
 from interp.faithfulness.results import check_measured, tables_of
 from interp.faithfulness.trials import trials_of
+from interp.prompts.systems import dependence_factor
 from interp.report.console import print_table
+from interp.runs.folder import RECORD, RunFolder
 from interp.studies.folder import StudyFolder
+
+EXACT = "exact"
+"""The method of edges whose effects are measured, not estimated."""
 
 DRAWS = 2000
 """Bootstrap draws of the clusters."""
@@ -41,7 +49,7 @@ class Judged:
     model: str
     methods: tuple[str, ...]
     by_prompt: Float[np.ndarray, "method prompt"]
-    """The metric's value for each prompt; NaN where it is undefined."""
+    """The metric's value for each prompt, or pair; NaN where it is undefined."""
     clusters: tuple[str, ...]
     weights: Float[np.ndarray, " prompt"]
 
@@ -63,7 +71,13 @@ class Judged:
 
 
 def read_judged(path: Path, metric: str) -> list[Judged]:
-    """What a metric says of the methods (sums over tokens) on each model of a study."""
+    """What a metric says of the methods (sums over tokens) on each model of a study.
+
+    Of a run with edges, what their exact effects say of the estimates.
+    """
+    if (path / RECORD).is_file():
+        run = RunFolder.read(path)
+        return [_of_edges(run, model) for model in run.models()]
     folder = StudyFolder.read(path)
     check_measured(folder)
     return [_judged(folder, model, metric) for model in folder.record.models]
@@ -78,6 +92,29 @@ def _judged(folder: StudyFolder, model: str, metric: str) -> Judged:
     places, names = zip(*methods, strict=True)
     values = found.by_prompt[list(places)]
     return Judged(model, names, values, tuple(found.clusters), found.weights)
+
+
+def _of_edges(run: RunFolder, model: str) -> Judged:
+    edges = run.table("edges")
+    edges = edges[edges["model"] == model]
+    key = ["pair_id", "direction", "writer", "reader"]
+    sizes = edges.assign(effect=edges["effect"].abs()).pivot(
+        index=key, columns="method", values="effect"
+    )
+    if EXACT not in sizes:
+        raise UserError(f"{run.folder} has no exact effects; add --methods exact")
+    sizes = sizes[sizes[EXACT].notna()]
+    by_pair = sizes.groupby(level=["pair_id", "direction"]).corr("spearman")[EXACT].unstack()
+    factor = dependence_factor(run.record.run.system) or "pair_id"
+    clusters = run.table("prompts").drop_duplicates("pair_id").set_index("pair_id", drop=False)
+    by_pair = by_pair.drop(columns=EXACT)
+    return Judged(
+        model,
+        tuple(by_pair.columns),
+        by_pair.to_numpy().T,
+        tuple(clusters.loc[by_pair.index.get_level_values("pair_id"), factor].astype(str)),
+        np.ones(len(by_pair)),
+    )
 
 
 def agreement_table(ones: Sequence[Judged], others: Sequence[Judged]) -> pd.DataFrame:
@@ -131,14 +168,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the tables and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.verdicts")
     for name in ("folder", "other"):
-        parser.add_argument(name, type=Path, metavar="DIR", help="a study by interp faithfulness")
+        parser.add_argument(
+            name, type=Path, metavar="DIR", help="a study by interp faithfulness, or edges"
+        )
     parser.add_argument("--metric", default="top_segment", help=", ".join(AVERAGED))
     parsed = parser.parse_args(arguments)
     try:
         if parsed.metric not in AVERAGED:
             raise UserError(unknown("metric", parsed.metric, AVERAGED))
         ones, others = (read_judged(path, parsed.metric) for path in (parsed.folder, parsed.other))
-        print_table(value_table([*ones, *others]), title=f"{parsed.metric}, mean over prompts")
+        print_table(value_table([*ones, *others]), title="Means over prompts, or pairs")
         print_table(agreement_table(ones, others), title="Agreement of the rankings of methods")
     except UserError as error:
         sys.stderr.write(f"error: {error}\n")

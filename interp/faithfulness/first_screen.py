@@ -8,6 +8,7 @@ import pandas as pd
 from interp.analysis.cautions import Caution
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
 from interp.console import counted
+from interp.faithfulness.agreement import LEAST_EFFECT
 from interp.faithfulness.figures import methods_found
 from interp.faithfulness.ranking import COALITIONS, MODEL, league_of
 from interp.faithfulness.results import ModelResults, segments_of
@@ -46,7 +47,6 @@ def first_screen(
     problems = {own.model: _problem(own) for own in results}
     numbers = headline_numbers(top, problems)
     judged = top[top["model"].map(problems).eq("") & ~top["method"].isin(_KNOWN)]
-    clusters = min(own.clusters for own in results)
     prompts = sum(own.prompts for own in results)
     trials = [own for model in results for own in model.trials]
     question = (
@@ -69,7 +69,7 @@ def first_screen(
         )
     everywhere = " on every model" * (judged["model"].nunique() > 1)
     told = [
-        *_untested(top, problems, clusters),
+        *_untested(results, top, problems),
         *_leagues(worst, everywhere),
         *_controls(worst, everywhere),
         *_random_weights(worst, random_weights),
@@ -121,22 +121,36 @@ def _problem(own: ModelResults) -> str:
     return str(own.checks.set_index("metric").loc[ADVISING[0], "problem"])
 
 
-def _untested(top: pd.DataFrame, problems: dict[str, str], clusters: int) -> Iterator[str]:
-    """Sentences about models with too few clusters, and models with wrongly ranked controls."""
-    known = top[~top["method"].isin(_KNOWN)]
-    untested = known["low"].isna().groupby(known["model"]).all()
-    if untested.any():
-        which = f"{untested.sum()} of {len(untested)} models" if not untested.all() else "any model"
+def _untested(
+    results: Sequence[ModelResults], top: pd.DataFrame, problems: dict[str, str]
+) -> Iterator[str]:
+    """Sentences about models on which no method or not this metric could be judged."""
+    of = f" of {counted(len(results), 'model')}"
+    clusters = [number for number in map(_judged_clusters, results) if number < FEWEST]
+    if clusters:
+        which = f"{len(clusters)}{of}" if len(clusters) < len(results) else "any model"
         yield (
-            f"Nothing was tested on {which}: {n_units(clusters, clusters, 'clusters')} of prompts, "
-            f"but {FEWEST} are needed."
+            f"Nothing was tested on {which}: {n_units(max(clusters), max(clusters), 'clusters')} "
+            f"of prompts, but {FEWEST} are needed."
         )
-    if unusable := sum(map(bool, problems.values())):
+    prompts = top.groupby("model")["prompts"].max()
+    without = {str(name) for name in prompts.index[prompts == 0]}
+    if without:
         yield (
-            f"On {unusable} of {counted(len(problems), 'model')}, top_segment ranks known controls "
-            "wrongly, so this metric is not used to judge methods; "
-            f"n = {int(top['clusters'].max()):,} clusters."
+            f"On {len(without)}{of}, no segment of any prompt has an effect of "
+            f"{LEAST_EFFECT} logits, so top_segment is undefined."
         )
+    if unusable := sum(problem != "" and name not in without for name, problem in problems.items()):
+        yield (
+            f"On {unusable}{of}, top_segment ranks known controls wrongly, so this metric is not "
+            f"used to judge methods; n = {int(top['clusters'].max()):,} clusters."
+        )
+
+
+def _judged_clusters(own: ModelResults) -> int:
+    """Number of clusters of the prompts on which a model's methods are judged."""
+    name = own.verdicts["metric"].iloc[0] if len(own.verdicts) else ADVISING[0]
+    return int(own.metrics.loc[own.metrics["metric"] == name, "clusters"].max())
 
 
 def _leagues(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:

@@ -238,7 +238,8 @@ def difference_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     best, best_score, corrected (the best value, corrected for selection), method, score; difference
     (best minus method, positive if the best is better), low, high (95%, simultaneous for all pairs
     of the league); p (for the hypothesis that no method of the league is better, corrected for all
-    pairs); may_be_best; note. Only means over prompts are tested.
+    pairs); may_be_best (missing where methods are not compared); note. Only means over prompts are
+    tested.
     """
     parts = []
     for judged in judgements:
@@ -271,7 +272,7 @@ def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.Da
         note=note,
         **(tested if note else _tested(judged, places, best)),
     )
-    table["may_be_best"] = ~(table["p"] <= ALIKE)
+    table["may_be_best"] = (table["p"] > ALIKE).astype("boolean").mask(table["p"].isna())
     named = ["metric", "league", "methods", "best", "best_score", "corrected", "method", "score"]
     return table[[*named, "difference", "low", "high", "p", "may_be_best", "note"]]
 

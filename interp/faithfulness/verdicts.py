@@ -24,12 +24,13 @@ def verdict_table(
 
     Columns are metric, title, league, method, score, value, corrected (only for the best of the
     league: its value, corrected for selection), low, high, chance, p (for the hypothesis that no
-    method of the league is better), may_be_best and verdict. The verdict is `trust` if the interval
-    lies above chance and the method may be the best; `weaker` if it lies above chance but the
-    method is worse than the best; `refuted` if the method is worse than the best and not shown to
-    be above chance; `undecided` if it is shown neither to be above chance nor to be worse than the
-    best; and `not tested` if there is no interval, as with too few clusters. Verdicts hold
-    simultaneously for all methods of the model. There are no rows if no metric can be used.
+    method of the league is better), may_be_best (missing if not tested) and verdict. The verdict is
+    `trust` if the interval lies above chance and the method may be the best; `weaker` if it lies
+    above chance but the method is worse than the best; `refuted` if the method is worse than the
+    best and not shown to be above chance; `undecided` if it is shown neither to be above chance nor
+    to be worse than the best; and `not tested` if there is no interval, as with too few clusters.
+    Verdicts hold simultaneously for all methods of the model. There are no rows if no metric can be
+    used.
     """
     used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
     name = next((name for name in ADVISING if name in used.index), None)
@@ -47,13 +48,15 @@ def verdict_table(
     is_best = (table["method"] == table["best"]) & (table["score"] == table["best_score"])
     table["corrected"] = table["corrected"].where(is_best)
     # The only method of a league cannot be worse than another method.
-    best = table["may_be_best"] = table["may_be_best"].ne(False)
+    best = table["may_be_best"].ne(False).fillna(True).astype(bool)
     above = table["low"] > table["chance"]
     table["verdict"] = UNDECIDED
     table.loc[above & best, "verdict"] = TRUST
     table.loc[above & ~best, "verdict"] = WEAKER
     table.loc[~above & ~best, "verdict"] = REFUTED
-    table.loc[table["low"].isna(), "verdict"] = UNTESTED
+    untested = table["low"].isna()
+    table.loc[untested, "verdict"] = UNTESTED
+    table["may_be_best"] = best.astype("boolean").mask(untested)
     table = table.sort_values("value", ascending=False, kind="stable")
     columns = ["metric", "title", "league", *_KEY, "value", "corrected", "low", "high", "chance"]
     return table[[*columns, "p", "may_be_best", "verdict"]].reset_index(drop=True)

@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 
 from benchmarks.verdicts import Judged, agreement_table, main, read_judged, value_table
 from interp.cli import main as interp_main
 from interp.errors import UserError
 from interp.faithfulness import ranking
+from interp.runs.folder import RunFolder
 
 NAMES = ("a", "b", "c", "d")
 
@@ -87,3 +89,33 @@ def test_studies_are_read_and_methods_of_only_one_left_out(tmp_path, capsys, mon
     assert "leave_one_out:donor" in capsys.readouterr().out
     assert main([str(tmp_path / "one"), str(tmp_path / "other"), "--metric", "top"]) == 2
     assert "top_segment" in capsys.readouterr().err
+
+
+def test_estimates_of_edges_are_ranked_by_their_correlation_with_exact_ones(tmp_path, capsys):
+    methods = ["gradient", "integrated", "activations", "exact"]
+    folder = tmp_path / "edges"
+    model = ["--model", "organism/llama-shallow", "--device", "cpu"]
+    limits = ["--limit", "2", "--sample", "8"]
+    command = ["edges", *model, "--methods", *methods, *limits, "--out", str(folder)]
+    assert interp_main(command) == 0
+    (found,) = read_judged(folder, "top_segment")
+    edges = RunFolder.read(folder).table("edges").assign(size=lambda rows: rows["effect"].abs())
+    pair = edges["pair_id"].min()
+    wide = edges[edges["pair_id"] == pair].pivot(
+        index=["writer", "reader"], columns="method", values="size"
+    )
+    wide = wide.dropna()
+    place = found.methods.index("integrated")
+    assert spearmanr(wide["integrated"], wide["exact"]).statistic == pytest.approx(
+        found.by_prompt[place, 0]
+    )
+    assert found.by_prompt.shape == (3, 2)
+    capsys.readouterr()
+    assert main([str(folder), str(folder)]) == 0
+    assert "integrated" in capsys.readouterr().out
+    without = [*command[:-1], str(tmp_path / "without")]
+    without.remove("exact")
+    without[without.index("--sample") : without.index("--sample") + 2] = []
+    assert interp_main(without) == 0
+    with pytest.raises(UserError, match="--methods exact"):
+        read_judged(tmp_path / "without", "top_segment")

@@ -167,6 +167,13 @@ def of_two_models(metrics, **changed):
     return pd.concat([one, one.assign(model="n", **changed)], ignore_index=True)
 
 
+def results_of(model, trials):
+    """The results of a model without random weights."""
+    judgements = judge(trials)
+    tables = metric_table(judgements), check_table(judgements), difference_table(judgements)
+    return ModelResults(model, tuple(trials), 60, *tables, verdict_table(*tables), NONE, "")
+
+
 def screen(judged, metrics, random_weights=NONE):
     """The first screen of two models that have the same trials."""
     trials, judgements = judged
@@ -266,6 +273,20 @@ def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judg
     assert re.search(r"\bm: gim .*oracle", first.items[0].note)
 
 
+def test_a_model_whose_top_segment_is_undefined_may_be_tested_by_another_metric(judged):
+    trials, _ = judged
+    own = made_up()
+    small = [[value / 1e4 for value in row] for row in own.coalition_values["values"]]
+    weak = trials_of(
+        Tables(**{**vars(own), "coalition_values": own.coalition_values.assign(values=small)})
+    )
+    results = [results_of(name, found) for name, found in (("strong", trials), ("weak", weak))]
+    metrics = pd.concat([own.metrics.assign(model=own.model) for own in results])
+    undefined, *others = first_screen(results, metrics, NONE).sentences
+    assert re.match(r"On 1 of 2 models, .*\b0\.1 logits.*top_segment", undefined)
+    assert not [line for line in others if "Nothing" in line or "controls" in line]
+
+
 def test_the_prompts_counted_are_those_in_which_the_metric_is_defined():
     own = made_up()
     rows = zip(own.coalition_values["prompt_id"], own.coalition_values["values"], strict=True)
@@ -295,6 +316,7 @@ def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
     assert re.match(r"not tested: 5 clusters; .*\b10\b", notes["top_segment"].iloc[0])
     verdicts = verdict_table(metrics, checks, differences)
     assert (verdicts["verdict"] == UNTESTED).all()
+    assert differences["may_be_best"].isna().all() and verdicts["may_be_best"].isna().all()
     first = screen((trials, judgements), of_two_models(metrics))
     (only,) = first.sentences
     assert "any model" in only and "n = 5 clusters" in only
