@@ -9,7 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 from playwright.sync_api import Page
 
-from interp.report.browse import in_frame, standalone
+from interp.report.browse import in_frame, standalone, write_browser
 from interp.report.figures.style import mark_cells, new_axes
 from interp.report.page import Cells, FigureItem, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Number
@@ -142,6 +142,26 @@ def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
         page.get_by_label("id or words").press("Enter")
         settled(page)
         assert listed(page) == found
+
+
+def test_the_beginning_of_very_many_words_is_searched_in_one_piece(browser, tmp_path):
+    pairs = 4_000
+    write_browser(many(pairs), tmp_path, title="Study", page="report.html")
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    page.goto((tmp_path / "pairs.html").as_uri())
+    for word in ("3", "0", "39", "judo"):
+        asked.clear()
+        page.get_by_label("id or words").fill(word)
+        page.get_by_label("id or words").press("Enter")
+        settled(page)
+        padded = f"{{:07d}} {{}} {'judo'}".format
+        fits = [n for n in range(pairs) if any(w.startswith(word) for w in padded(n, n).split())]
+        count = page.locator(".pair-chooser output").inner_text()
+        assert count == f"{len(fits):,} of {pairs:,} pairs"
+        assert sum(name[0] in "sb" for name in asked) <= 2
+    page.close()
 
 
 def test_pairs_are_sorted_by_a_number_of_each(page):

@@ -8,7 +8,7 @@ const MOST_SORTED = 10000;
 const CODES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !#$%'()*+,-./:;=?@[]^_`{|}~";
 const CODE = new Map([...CODES].map((letter, place) => [letter, place]));
 const RIGHT = 1, WRONG = 2;
-const LONGEST = 40, CONTINUED = 45;
+const LONGEST = 40, CONTINUED = 45, MOST_PIECES = 2;
 
 const waiting = new Map();
 const arrived = new Map();
@@ -217,16 +217,20 @@ async function browse(root) {
     return { fits, value };
   }
 
-  // For each pair, whether it has a word that begins so (words.py).
+  // For each pair, whether it has a word that begins so; the pairs of what many pieces hold are known (words.py).
   async function pairsWith(beginning) {
-    const { words } = index;
     const found = new Uint8Array(index.pairs);
-    // A piece ends before the first word of the next.
-    const own = words.map((_, place) => place).filter((place) => (words[place] <= beginning || words[place].startsWith(beginning)) && !(words[place + 1] <= beginning));
-    for (const entries of await Promise.all(own.map((place) => piece(`s${place}`)))) {
-      for (const [word, code] of entries) if (word.startsWith(beginning)) markNumbers(found, code);
+    let kind = "s", own = holding(index.words, beginning);
+    if (own.length > MOST_PIECES) [kind, own] = ["b", [index.beginnings.findLastIndex((first) => first <= beginning)]];
+    for (const entries of await Promise.all(own.map((place) => piece(`${kind}${place}`)))) {
+      for (const [word, code] of entries) if (kind === "b" ? word === beginning : word.startsWith(beginning)) markNumbers(found, code);
     }
     return found;
+  }
+
+  // The pieces that may hold words with a beginning: each ends before the first word of the next.
+  function holding(firsts, beginning) {
+    return firsts.map((_, place) => place).filter((place) => (firsts[place] <= beginning || firsts[place].startsWith(beginning)) && !(firsts[place + 1] <= beginning));
   }
 
   // The piece of a kind that holds a pair, and where the pair stands in it.
