@@ -254,7 +254,13 @@ def _number(number: Number, by_pair: Mapping[str, Sequence[int]]) -> Column:
     """A number's values with three significant digits, which three letters hold exactly."""
     codes = [number_code(number.values.get(pair, float("nan"))) for pair in by_pair]
     return (
-        {"name": label_of(number), "kind": "number", "of": dict(number.of), "width": 3},
+        {
+            "name": label_of(number),
+            "kind": "number",
+            "of": dict(number.of),
+            "group": number.name,
+            "width": 3,
+        },
         {"codes": _coded(codes, 3)},
     )
 

@@ -97,13 +97,27 @@ function outcomesOf(codes, width, pair, sides) {
   return sides.map((_, side) => Math.floor(CODE.get(codes[pair * width + Math.floor(side / 3)]) / 4 ** (side % 3)) % 4);
 }
 
+// A control with several values, such as the two that a test compares, holds them with this between.
+const OR = "\u001f";
+
 function addressOf(state, changes) {
   const next = new URLSearchParams(state);
   for (const [key, value] of Object.entries(changes)) {
-    if (value === "" || value === null) next.delete(key);
-    else next.set(key, value);
+    next.delete(key);
+    for (const one of String(value ?? "").split(OR)) if (one) next.append(key, one);
   }
   return `#${next}`;
+}
+
+// Shows what the address says; a list gets an entry for several of its values.
+function fill(control, values) {
+  control.querySelector?.("[data-several]")?.remove();
+  if (values.length > 1 && control.options) {
+    const several = new Option(values.join(" or "), values.join(OR));
+    several.dataset.several = "";
+    control.add(several);
+  }
+  control.value = values.join(control.options ? OR : " ");
 }
 
 async function browse(root) {
@@ -155,7 +169,16 @@ async function browse(root) {
     else control(`f.${column.name}`, label, element("input")).type = "search";
   }
   if (numbers.length) {
-    select("sort", "sort by", [["", "the order of the draw"], ...numbers.map((column) => [column.name, column.name])]);
+    const sorts = select("sort", "sort by", [["", "the order of the draw"]]);
+    for (const title of new Set(numbers.map((column) => column.group))) {
+      const columns = numbers.filter((column) => column.group === title);
+      const options = columns.map((column) => new Option(columns.length > 1 ? Object.values(column.of).join(", ") || title : column.name, column.name));
+      if (columns.length > 1) {
+        const group = element("optgroup", "", ...options);
+        group.label = title;
+        sorts.append(group);
+      } else sorts.append(...options);
+    }
     select("order", "order", [["", "largest size first"], ["high", "highest first"], ["low", "lowest first"]]);
   }
   control("text", "id or words", element("input")).type = "search";
@@ -185,11 +208,11 @@ async function browse(root) {
     let fits = Array.from({ length: index.pairs }, (_, place) => place);
     const side = index.sides.indexOf(now.get("side") ?? "");
     for (const column of factors) {
-      const wanted = now.get(`f.${column.name}`);
-      if (!wanted) continue;
+      const wanted = now.getAll(`f.${column.name}`);
+      if (!wanted.length) continue;
       const data = await piece(column.piece);
       const values = column.values ?? data.values;
-      const codes = new Set(values.flatMap((value, place) => (column.values ? value === wanted : value.toLowerCase().includes(wanted.toLowerCase())) ? [place + 1] : []));
+      const codes = new Set(values.flatMap((value, place) => (column.values ? wanted.includes(value) : wanted.some((one) => value.toLowerCase().includes(one.toLowerCase()))) ? [place + 1] : []));
       const each = column.sided ? index.sides.length : 1;
       const places = column.sided && side >= 0 ? [side] : [...Array(each).keys()];
       fits = fits.filter((pair) => places.some((place) => codes.has(codeAt(data.codes, column.width, pair * each + place))));
@@ -271,7 +294,7 @@ async function browse(root) {
     turn += 1;
     const mine = turn;
     const now = state();
-    for (const [name, made] of controls) made.value = now.get(name) ?? "";
+    for (const [name, made] of controls) fill(made, now.getAll(name));
     const { fits, value } = await fitting(now);
     const last = Math.max(0, Math.ceil(fits.length / A_PAGE) - 1);
     const asked = Math.min(last, Math.max(0, Number(now.get("page") ?? 1) - 1 || 0));
