@@ -155,8 +155,7 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
                 elinewidth=0.8,
             )
         points = list(zip(table["planted_yes"], table["measured_yes"], strict=True))
-        names = ["modality", "argument_form"]
-        mark_points(ax, table, points, series=0, number="measured_yes", named=names)
+        mark_points(ax, table, points, series=0, number="measured_yes", named=["formula"])
         _name_outliers(ax, table)
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)

@@ -135,6 +135,7 @@ async function browse(root) {
 
   const form = element("form", "filter");
   const count = element("output");
+  count.tabIndex = -1;
   const list = element("ol", "pair-list");
   const pages = element("p", "pair-pages");
   const shown = element("section", "pair-shown");
@@ -142,6 +143,19 @@ async function browse(root) {
   aside.setAttribute("aria-label", "List of pairs");
   shown.setAttribute("aria-label", "Pair");
   root.replaceChildren(aside, shown);
+  // On a narrow screen, a pair that is cited or chosen comes before the list.
+  const narrow = window.matchMedia("(max-width: 59.99rem)");
+  let cited = "";
+  function arrange() {
+    const id = narrow.matches ? state().get("pair") ?? "" : "";
+    if (id === cited) return;
+    cited = id;
+    // The list stays in its place, and what has the focus with it.
+    if (id) root.prepend(shown);
+    else root.append(shown);
+    if (id) shown.scrollIntoView();
+  }
+  narrow.addEventListener("change", arrange);
   const controls = new Map();
 
   function control(name, label, made) {
@@ -327,13 +341,17 @@ async function browse(root) {
         ...(asked > 0 ? [link("pages back", [`← previous ${A_PAGE}`], { page: asked })] : []), " ",
         ...(asked < last ? [link("pages on", [`next ${A_PAGE} →`], { page: asked + 2 })] : []),
       );
+      const toList = element("a", "pair-to-list", "The list");
+      toList.href = "#";
+      toList.addEventListener("click", (event) => { event.preventDefault(); event.stopPropagation(); aside.scrollIntoView(); count.focus({ preventScroll: true }); });
       const steps = element("p", "pair-steps", ...[["← previous", -1], ["next →", 1]].map(([text, step], side) => {
         const row = beside[side], number = place + step;
         return row ? link(text, [text], to(fits[number], row, Math.floor(number / A_PAGE))) : element("span", "", text);
-      }));
+      }), toList);
       if (detail) showPair(shown, detail, { steps, now, change: (changes) => go(addressOf(state(), changes)), cite: `#${new URLSearchParams({ pair: detail.id, at: pair })}` });
       else shown.replaceChildren(element("p", "note", id === undefined ? (page.length ? "Choose a pair of the list." : "No pair fits.") : `There is no pair ${id}.`));
     });
+    arrange();
   }
 
   // In a frame of a notebook, a link to a part of the page would lead to the notebook.
