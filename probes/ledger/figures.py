@@ -56,8 +56,8 @@ def stacked_shares(shares: pd.DataFrame) -> Axes:
                     linewidth=0,
                 )
                 about = {**rows.loc[entry].to_dict(), "entry": entry}
-                place, names = (up, index), ["model", "entry"]
-                mark(ax, bar.patches[0], about, at=place, number="share", named=names)
+                at, names = (up, index), ["model", "entry"]
+                mark(ax, bar.patches[0], about, at=at, number="share", named=names)
                 if share >= _ROOM:
                     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
                     ax.text(

@@ -377,7 +377,9 @@ def mark_points(
     assert figure is not None
     for at, (row, (x, y)) in enumerate(zip(rows.to_dict("records"), places, strict=True)):
         if np.isfinite(float(x)) and np.isfinite(float(y)) and np.isfinite(float(row[number])):
-            here = ScaledTranslation(float(x), float(y), ax.transData)
+            # Axes may be logarithmic, which the types of Matplotlib do not foresee.
+            scale: Any = ax.transData
+            here = ScaledTranslation(float(x), float(y), scale)
             size = Affine2D().translate(-0.5, -0.5).scale(_AREA / 72) + figure.dpi_scale_trans
             area = PathPatch(
                 Path.unit_rectangle(), transform=size + here, facecolor="none", edgecolor="none"
