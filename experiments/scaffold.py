@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from interp.measurements.answers.readings import reading_items
-from interp.report.page import Glance, Report, Section, TableItem, prompts_item
+from interp.report.page import FigureItem, Glance, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Browser
 from interp.studies.folder import StudyFolder
 
@@ -62,9 +62,11 @@ def paper_report(
 
 
 def about_pairs(section: Section, **values: str) -> Section:
-    """The section, the numbers of whose tables lead to the pairs with these values of factors."""
+    """The section, whose numbers lead to the pairs with these values of factors."""
     items = [
-        replace(item, pairs={**item.pairs, **values}) if isinstance(item, TableItem) else item
+        replace(item, pairs={**item.pairs, **values})
+        if isinstance(item, TableItem | FigureItem)
+        else item
         for item in section.items
     ]
     return replace(section, items=tuple(items))

@@ -410,6 +410,19 @@ SCHEMAS: dict[str, pa.Schema] = {
             sign="positive where the model prefers `answer` of segment_effects to `other_answer`",
         ),
     ),
+    "context_scores": table(
+        "With `--context`: one row per model, prompt, method of context attribution and segment, "
+        "from the values of coalitions with other instances as donors. A prompt with an error has "
+        "no rows.",
+        *_PROMPT,
+        column("method", TEXT, "the method, with its options"),
+        column("segment", TEXT, "name of the segment"),
+        _logits(
+            "score",
+            "score of the segment",
+            "positive if the segment supports the model's answer",
+        ),
+    ),
     "patches": table(
         "One row per model, pair, direction, method, source and cell. A cell is a site in a layer "
         "(and head) at a token or group of tokens of the base prompt. `position` and `token` are "

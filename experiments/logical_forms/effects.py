@@ -57,7 +57,7 @@ class MixedEffects:
         """One row: formula, rows, groups, R squared and notes on the fit."""
         explained = r_squared(self.model)
         row = {
-            "formula": self.model.equation,
+            "model_formula": self.model.equation,
             "rows": len(self.model.design.response),
             "models": len(self.model.groups),
             "R2_marginal": explained.marginal,

@@ -10,7 +10,15 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import offset_copy
 
 from interp.report.figures.points import labeled_points
-from interp.report.figures.style import QUIET, Picture, house_style, look, new_axes, panel_a_model
+from interp.report.figures.style import (
+    QUIET,
+    Picture,
+    house_style,
+    look,
+    mark_points,
+    new_axes,
+    panel_a_model,
+)
 from interp.report.formatting import number_text
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
@@ -82,6 +90,8 @@ def estimated_means(
         adjusted = "raw_mean" in table
         columns = ["mean", "low", "high", "raw_mean" if adjusted else "mean"]
         numbers = table[columns].to_numpy(dtype=float)
+        heights = list(zip(table["mean"], places.values(), strict=True))
+        mark_points(ax, table, heights, series=0, number="mean", named=["factor", "level"])
         for place, factor, row in zip(places.values(), table["factor"], numbers, strict=True):
             style = look(factors.index(factor))
             mean, low, high, raw = row.tolist()
@@ -144,6 +154,8 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
                 fillstyle="full" if row["gold"] == "Yes" else "none",
                 elinewidth=0.8,
             )
+        points = list(zip(table["planted_yes"], table["measured_yes"], strict=True))
+        mark_points(ax, table, points, series=0, number="measured_yes", named=["formula"])
         _name_outliers(ax, table)
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
@@ -244,6 +256,9 @@ def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
             linewidth=0.8,
             markersize=5,
         )
+    points = list(zip(table["perplexity"], table["soft_accuracy"], strict=True))
+    names = ["modality", "argument_form"]
+    mark_points(ax, table, points, series=0, number="soft_accuracy", named=names)
     if not gray:
         _whiskers(table, ax)
     ax.set_xscale("log")

@@ -45,6 +45,8 @@ THEORIES = "theories: number in each set; brackets: 95% interval, with the theor
 COUNTED = 300
 """Number of theories, from the training set "All", in which features are counted."""
 
+_UNASKED = "counted in theories of the training set, about which no model was asked"
+
 NAMES = {
     "accuracy": "share of statements with the right answer; in the section on counts, share of "
     "statements whose label is guessed correctly from one count",
@@ -335,14 +337,16 @@ def feature_section(seed: int) -> Section:
                 "Labels by statistical feature (Figure 8)",
                 lambda: figures.features(features),
                 "Gray: number of instances with each value, relative to the most frequent value.",
+                no_pairs=_UNASKED,
             ),
             TableItem(
                 "feature_guesses",
                 "How often the best guess from one count is right",
                 tables.guess_table(features),
                 "gain: the accuracy minus the share of the most frequent label.",
+                no_pairs=_UNASKED,
             ),
-            TableItem("features", "Labels by count", features),
+            TableItem("features", "Labels by count", features, no_pairs=_UNASKED),
         ),
     )
 

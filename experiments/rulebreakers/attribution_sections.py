@@ -121,7 +121,13 @@ def attribution_section(results: Results) -> Section:
                 "prompts, as published; familiarity is the mean over the cities asked about.",
             ),
             *compared,
-            TableItem("published_tables", "As published", published_tables(), inferred),
+            TableItem(
+                "published_tables",
+                "As published",
+                published_tables(),
+                inferred,
+                no_pairs="published",
+            ),
         ),
     )
 

@@ -335,3 +335,22 @@ def modules_of(label: str) -> list[str]:
 
 ATTRIBUTION = Variants("method", method_names, lambda name: find_method(name).options)
 """The attribution methods with their options."""
+
+
+def check_by_coalitions(name: str) -> None:
+    """Refuse a method that reads more than values of coalitions; one of another package might.
+
+    Raises:
+        UserError: the method is unknown, or reads more of a model.
+    """
+    if not _reads_only_coalitions(name):
+        known = [own for own in method_names() if _reads_only_coalitions(own)]
+        raise UserError(
+            f"the method {name!r} reads more than the values of coalitions, which are all that "
+            f"effects measure; expected some of {', '.join(known)}"
+        )
+
+
+def _reads_only_coalitions(name: str) -> bool:
+    method = find_method(name)
+    return method.reads_coalitions and method.implementation.startswith("interp.")

@@ -17,6 +17,8 @@ from interp.report.figures.style import (
     distinct,
     house_style,
     look,
+    mark_areas,
+    mark_points,
     n_of,
     new_axes,
 )
@@ -51,6 +53,8 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
                 color=style.color,
                 label=label,
             )
+            points = list(zip(rows["value"], places[own], strict=True))
+            mark_points(ax, rows, points, series=index, number="value", named=["contender"])
         ax.axvline(float(table["chance"].iloc[0]), color=QUIET, linewidth=1, linestyle="--")
         ax.set_yticks(places, table["contender"])
         ax.set_ylim(len(table) - 0.4, -0.6)
@@ -113,6 +117,8 @@ def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             image, ax=ax, shrink=0.7, pad=0.02, label="0: random order, 1: oracle", extend="both"
         )
         _write(ax, shown.to_numpy(float), standing.to_numpy(float))
+        names = {"columns": list(columns), "rows": list(rows)}
+        mark_areas(ax, table, x="metric", y="contender", number="value", **names)
         ax.set_yticks(range(len(rows)), list(rows))
         ax.set_xticks(range(len(columns)), [str(name).replace("_", "\n") for name in columns])
         ax.xaxis.tick_top()

@@ -8,7 +8,13 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import Field, JsonValue, model_validator
 
 from interp import texts
-from interp.attribution.registry import ATTRIBUTION, DEFAULT_METHODS, find_method, modules_of
+from interp.attribution.registry import (
+    ATTRIBUTION,
+    DEFAULT_METHODS,
+    check_by_coalitions,
+    find_method,
+    modules_of,
+)
 from interp.choices import (
     RESERVED,
     SITES,
@@ -302,12 +308,14 @@ class Effects(ReadsAnswers, OfPairs, Spec):
     examples = (
         "effects --model organism/phi3-deep --limit 48",
         "effects --segments premise1 premise2 --donors 16 --out runs/effects",
+        "effects --server http://127.0.0.1:8000/v1 --model org/model --context context_cite",
     )
     written = (
         "written to {folder}/segment_effect_table.csv; prompt by prompt in segment_effects.parquet"
     )
     measures = "interp.measurements.effects.measure:effects"
-    fills = ("segment_effects", "coalition_values")
+    fills = ("segment_effects", "coalition_values", "context_scores")
+    optional: ClassVar[Mapping[str, str]] = {"context_scores": "context"}
     shard_prompts = 60
     excluded_from_identity = frozenset({"server"})
     result = "interp.measurements.effects.show:SegmentEffects"
@@ -320,6 +328,18 @@ class Effects(ReadsAnswers, OfPairs, Spec):
     server: Annotated[str | None, FromText(texts.server, "URL")] = None
     """address of a server that runs the model by vLLM's protocol, such as http://127.0.0.1:8000/v1;
     only tokenizer and configuration are read here, and an API key from INTERP_SERVER_KEY"""
+    context: Annotated[
+        tuple[str, ...] | None, FromVariants(ATTRIBUTION.some, WRITTEN, ATTRIBUTION)
+    ] = None
+    """methods of context attribution whose scores are computed from the same values, without
+    further passes: context_cite, shapley, leave_one_out:donor, captum:kernel_shap, captum:lime
+    (default: none)"""
+
+    @model_validator(mode="after")
+    def _check_context(self) -> "Effects":
+        for name in self.context or ():
+            check_by_coalitions(name)
+        return self
 
     @property
     def needs_weights(self) -> bool:

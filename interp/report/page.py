@@ -48,6 +48,8 @@ class TableItem:
 
     pairs: Mapping[str, str] = field(default_factory=dict)
     """Values of factors that all pairs behind the numbers have."""
+    no_pairs: str = ""
+    """Why no pairs of the page are behind the numbers, in a few words such as "published"."""
 
     @property
     def on_page(self) -> pd.DataFrame:
@@ -102,7 +104,11 @@ class FigureItem:
     files.
     """
     cells: Cells | None = None
-    """What its cells are about, if they lead to pairs."""
+    """What its cells are about, if no shape of `interp.report.figures` says it."""
+    pairs: Mapping[str, str] = field(default_factory=dict)
+    """Values of factors that all pairs behind the numbers have."""
+    no_pairs: str = ""
+    """Why no pairs of the page are behind the numbers, if none are."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,8 @@ class HeatMapItem:
     html: Markup
     note: str = ""
     """Notes on reading the heat map, or on the choice of this prompt."""
+    pair: str = ""
+    """The pair_id of what it shows."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,14 @@
 """An index of the words of all pairs, in pieces: a search reads only the pieces of its words."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import pandas as pd
+
+MOST_PIECES = 2
+"""Number of pieces that a search of one word reads; of more, it reads their union."""
 
 LONGEST = 40
 """Number of letters of a word that are indexed."""
@@ -28,24 +32,82 @@ def words_of(text: str) -> set[str]:
     return found | {word.lstrip("0") for word in found if word.startswith("0")} - {""}
 
 
-def indexed(
-    prompts: pd.DataFrame, by_pair: Mapping[str, Sequence[int]], digits: str
-) -> Iterator[Entry]:
+def pairs_by_word(
+    prompts: pd.DataFrame, by_pair: Mapping[str, Sequence[int]]
+) -> dict[str, list[int]]:
     """Each word of the pairs' ids and prompts, in the order in which a page compares texts.
 
     Args:
         prompts: the prompts table.
         by_pair: the places of each pair's prompts in the table.
-        digits: the letters of codes, at least 2 * 45.
+
+    Returns:
+        for each word, the numbers of the pairs that have it, increasing.
     """
     texts = prompts["text"].astype(str).tolist()
     having: dict[str, list[int]] = {}
     for number, (pair, places) in enumerate(by_pair.items()):
         for word in words_of(" ".join([pair, *(texts[place] for place in places)])):
             having.setdefault(word, []).append(number)
-    # Texts of a page are compared by their units of UTF-16.
-    for word in sorted(having, key=lambda word: word.encode("utf-16-be")):
-        yield word, _shorter(having[word], digits)
+    return {word: having[word] for word in sorted(having, key=_order)}
+
+
+def indexed(having: Mapping[str, Sequence[int]], digits: str) -> Iterator[Entry]:
+    """Each word with its pairs.
+
+    Args:
+        having: from `pairs_by_word`.
+        digits: the letters of codes, at least 2 * 45.
+    """
+    for word, numbers in having.items():
+        yield word, _shorter(numbers, digits)
+
+
+def unions(
+    having: Mapping[str, Sequence[int]], firsts: Sequence[str], digits: str
+) -> Iterator[Entry]:
+    """Beginnings of words that many pieces hold, each with the pairs that have any such word.
+
+    Args:
+        having: from `pairs_by_word`.
+        firsts: the first word of each piece of `indexed`.
+        digits: the letters of codes, at least 2 * 45.
+    """
+    words = list(having)
+    places, order = list(map(_order, words)), list(map(_order, firsts))
+    # The first word of a piece between two others has every beginning that all three hold.
+    known = {word[:length] for word in firsts for length in range(1, len(word) + 1)}
+    for beginning in sorted(known, key=_order):
+        if _spanned(beginning, firsts, order) > MOST_PIECES:
+            first = bisect_left(places, _order(beginning))
+            numbers: set[int] = set()
+            for word in words[first:]:
+                if not word.startswith(beginning):
+                    break
+                numbers.update(having[word])
+            yield beginning, _shorter(sorted(numbers), digits)
+
+
+def _spanned(beginning: str, firsts: Sequence[str], order: Sequence[bytes]) -> int:
+    """The number of pieces that may hold words with this beginning.
+
+    Args:
+        beginning: the beginning.
+        firsts: the first word of each piece.
+        order: the keys by which these are ordered.
+    """
+    own = _order(beginning)
+    first = max(0, bisect_right(order, own) - 1)
+
+    def may_hold(word: str) -> bool:
+        return _order(word) <= own or word.startswith(beginning)
+
+    return len(list(takewhile(may_hold, firsts[first:])))
+
+
+def _order(word: str) -> bytes:
+    """Texts of a page are compared by their units of UTF-16."""
+    return word.encode("utf-16-be", "surrogatepass")
 
 
 def _shorter(numbers: Sequence[int], digits: str) -> str:

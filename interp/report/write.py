@@ -12,8 +12,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ from interp.report.browse import (
     piece_names,
     write_browser,
 )
-from interp.report.figures.style import house_style, with_caption
-from interp.report.formatting import heading
+from interp.report.figures.style import Mark, Picture, house_style, with_caption
+from interp.report.formatting import heading, segment_label
 from interp.report.glance import ACCURACY
 from interp.report.html import render
 from interp.report.latex import latex
@@ -76,9 +77,9 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
     _check_names(figures)
     _make_folder(folder)
     files: dict[str, bytes] = {}
-    svgs = {}
+    svgs, marks = {}, {}
     for figure in figures:
-        svgs[figure.name], drawn = _draw(figure)
+        svgs[figure.name], drawn, marks[figure.name] = _draw(figure)
         files |= drawn
     for table in tables:
         files[f"tables/{table.name}.csv"] = table.frame.to_csv(index=False).encode("utf-8")
@@ -104,7 +105,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         provenance=provenance(report.record),
         names=glossary(" ".join(_words(report)), report.names),
         plain_json=lambda data: plain_json(dict(data)),
-        cells_data=_cells_data,
+        marks=marks,
         kind=lambda item: _KINDS[type(item)],
     )
     write_whole(folder / page, lambda path: path.write_text(html, encoding="utf-8"))
@@ -137,15 +138,25 @@ def _few_pairs(browser: Browser | None) -> Browser | None:
     return None if browser is None else replace(browser, prompts=spread(browser.prompts))
 
 
-def _cells_data(cells: Cells) -> dict[str, object]:
-    """What a figure's cells are about, as JSON data."""
-    axes = {"rows": cells.rows, "columns": cells.columns}
+def _marks_of(item: FigureItem, marks: Sequence[Mark]) -> dict[str, object] | None:
+    """What the cells, bars and points of a figure are about, as JSON data; None if nothing is."""
+    found = _cells(item.cells) if item.cells else marks
+    if not found or item.no_pairs:
+        return None
+    shared = dict(item.cells.of) if item.cells else {}
     return {
-        "number": cells.number,
-        "of": dict(cells.of),
-        **{name: {"name": by, "values": list(values)} for name, (by, values) in axes.items()},
-        "values": [rounded(row) for row in cells.values],
+        "of": shared,
+        "marks": [{**asdict(one), "value": rounded([one.value])[0]} for one in found],
     }
+
+
+def _cells(cells: Cells) -> Iterator[Mark]:
+    """The cells of a figure, marked by `mark_cells`."""
+    (down, rows), (across, columns) = cells.rows, cells.columns
+    for (i, row), (j, column) in product(enumerate(rows), enumerate(columns)):
+        said = f"{heading(down)} {segment_label(row)}, {heading(across)} {column}"
+        of = {down: row, across: column}
+        yield Mark(f"cell-{i}-{j}", (i, j), cells.number, of, said, cells.values[i][j])
 
 
 def _count_pairs(browser: Browser | None, shown: Browser | None) -> str:
@@ -237,8 +248,10 @@ def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
             raise UserError(f"{times} tables or figures are named {name!r}; expected unique names")
 
 
-def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
-    """A figure as an element of a page, and the contents of its files by path."""
+def _draw(
+    item: FigureItem,
+) -> tuple[Markup, dict[str, bytes], dict[str, object] | None]:
+    """A figure as an element of a page, the contents of its files by path, and its marks."""
     with house_style():
         figure = item.draw().get_figure(root=True)
         assert isinstance(figure, Figure)
@@ -250,7 +263,8 @@ def _draw(item: FigureItem) -> tuple[Markup, dict[str, bytes]]:
             f"figures/{item.name}.svg": figure_svg(figure, name=item.name).encode("utf-8"),
             f"figures/{item.name}.png": png.getvalue(),
         }
-    return inline_svg(shown, name=item.name, label=item.title, least=least), files
+    marks = _marks_of(item, figure.marks if isinstance(figure, Picture) else ())
+    return inline_svg(shown, name=item.name, label=item.title, least=least), files, marks
 
 
 LEAST_LETTERS = 9.0

@@ -12,6 +12,8 @@ from interp.report.figures.style import (
     distinct,
     house_style,
     look,
+    mark,
+    mark_points,
     n_of,
     new_axes,
     row_height,
@@ -42,7 +44,7 @@ def stacked_shares(shares: pd.DataFrame) -> Axes:
             for index, entry in enumerate(entries):
                 share, low, high = (float(rows.loc[entry, name]) for name in _NUMBERS)
                 style, label = look(index), entry if up == 0 else None
-                ax.barh(
+                bar = ax.barh(
                     up,
                     share,
                     height=_BAR,
@@ -53,6 +55,9 @@ def stacked_shares(shares: pd.DataFrame) -> Axes:
                     edgecolor="white",
                     linewidth=0,
                 )
+                about = {**rows.loc[entry].to_dict(), "entry": entry}
+                at, names = (up, index), ["model", "entry"]
+                mark(ax, bar.patches[0], about, at=at, number="share", named=names)
                 if share >= _ROOM:
                     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
                     ax.text(
@@ -119,3 +124,5 @@ def _band(ax: Axes, rows: pd.DataFrame, name: str, index: int) -> None:
     # Markers, as a single layer has no line.
     shown = f"{style.line}{style.marker}"
     ax.plot(layers, values, shown, color=style.color, markersize=3.5)
+    places = list(zip(layers, values, strict=True))
+    mark_points(ax, rows, places, series=-index, number=name, named=["layer"])

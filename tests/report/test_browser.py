@@ -302,7 +302,7 @@ def test_without_scripts_everything_is_there(browser, file):
 
 
 def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
-    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit")
+    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", of={"model": "m"})
     report = Report("Study", "", (Section("All", "", (PictureItem("c", "Circuit", html),)),))
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.goto(write_report(report, tmp_path).as_uri())

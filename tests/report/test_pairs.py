@@ -6,12 +6,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from playwright.sync_api import Page
 
-from interp.report.browse import in_frame, standalone
+from interp.report.browse import in_frame, standalone, write_browser
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.lines import lines
 from interp.report.figures.style import mark_cells, new_axes
-from interp.report.page import Cells, FigureItem, Report, Section, TableItem, prompts_item
+from interp.report.page import (
+    Cells,
+    FigureItem,
+    HeatMapItem,
+    Report,
+    Section,
+    TableItem,
+    prompts_item,
+)
 from interp.report.pairs import Number
 from interp.report.write import write_report
 from tests.report.conftest import HOSTILE
@@ -46,6 +57,18 @@ GRID = Cells(
     ("layer", ["0", "1", "2"]),
     [[0.5, -1.5, 2.0], [0.0, 1.0, np.nan]],
 )
+TESTS = pd.DataFrame(
+    {
+        "factor": ["city", "city", "other"],
+        "first": ["Rome", "Rome", "x"],
+        "second": ["Paris", "Oslo", "y"],
+        "difference": 0.5,
+    }
+)
+FIT = pd.DataFrame({"term": ["intercept", "city"], "estimate": [0.5, np.nan]})
+LAYERS = pd.DataFrame(
+    {"model": "m", "site": "x", "layer": [0, 1], "role": "other", "effect": [0.5, 1.5], "n": 2}
+)
 VERDICTS = pd.DataFrame({"method": ["gradient"], "m": ["0.50 [0.25, 0.75] trust"], "n": ["0.10"]})
 
 SIZES = {"1": -3.0, "2": 1.5}
@@ -58,6 +81,15 @@ def drawn_grid() -> Axes:
     return ax
 
 
+def drawn_lines() -> Axes:
+    return lines(LAYERS, x="layer", y="effect", hue="role", n="n")
+
+
+def drawn_bars() -> Axes:
+    table = BY_CITY.iloc[:3].assign(model=["m", "m", "n"], n=2, accuracy=[0.5, 0.0, np.nan])
+    return grouped_bars(table, x="city", y="accuracy", hue="model", n="n")
+
+
 def report(prompts=PROMPTS) -> Report:
     largest = Number("largest", {"model": "m", "site": "x"}, SIZES)
     numbers = [largest, Number("effect", {"model": "m", "site": "x", "layer": "1"}, SIZES)]
@@ -68,6 +100,12 @@ def report(prompts=PROMPTS) -> Report:
         TableItem("verdicts", "Verdicts", VERDICTS),
         FigureItem("grid", "Grid", drawn_grid, cells=GRID),
         TableItem("levels", "Levels", LEVELS, pairs={"same": "x", "city": "Rome"}),
+        TableItem("tests", "Tests", TESTS),
+        TableItem("fit", "Fit", FIT, pairs={"city": "Rome"}),
+        TableItem("copied", "Copied", FIT, no_pairs="published"),
+        FigureItem("lines", "Lines", drawn_lines),
+        FigureItem("bars", "Bars", drawn_bars),
+        HeatMapItem("Tokens", Markup("<p>One</p>"), pair="2"),
         TableItem("columns", "Columns", pd.DataFrame({"model": ["m"], "Paris": 0.5, "b": 1.5})),
         prompts_item(prompts, ANSWERS),
     )
@@ -142,6 +180,26 @@ def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
         page.get_by_label("id or words").press("Enter")
         settled(page)
         assert listed(page) == found
+
+
+def test_the_beginning_of_very_many_words_is_searched_in_one_piece(browser, tmp_path):
+    pairs = 4_000
+    write_browser(many(pairs), tmp_path, title="Study", page="report.html")
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    page.goto((tmp_path / "pairs.html").as_uri())
+    for word in ("3", "0", "39", "judo"):
+        asked.clear()
+        page.get_by_label("id or words").fill(word)
+        page.get_by_label("id or words").press("Enter")
+        settled(page)
+        padded = f"{{:07d}} {{}} {'judo'}".format
+        fits = [n for n in range(pairs) if any(w.startswith(word) for w in padded(n, n).split())]
+        count = page.locator(".pair-chooser output").inner_text()
+        assert count == f"{len(fits):,} of {pairs:,} pairs"
+        assert sum(name[0] in "sb" for name in asked) <= 2
+    page.close()
 
 
 def test_pairs_are_sorted_by_a_number_of_each(page):
@@ -339,6 +397,112 @@ def test_a_table_says_which_pairs_it_is_about(page, folder):
     assert "f.city=Rome" in second
     paris, b = chosen("columns")
     assert "f.city=Paris" in paris and "f.city" not in b
+
+
+def chosen(page: Page, place: str) -> list[str | None]:
+    """The parts of the addresses to which the links of a place lead; None without a link."""
+    links = page.locator(f"{place} a").all()
+    return [str(link.get_attribute("href")).partition("#")[2] for link in links]
+
+
+def test_a_test_of_two_values_leads_to_the_pairs_of_both(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    both, known, other = chosen(page, "#table-tests tbody")
+    assert both == "f.city=Rome&f.city=Paris&from=table-tests"
+    assert known == "f.city=Rome&from=table-tests"
+    assert other == "from=table-tests"
+    page.locator("#table-tests tbody a").first.click()
+    page.wait_for_selector("[data-ready]")
+    assert listed(page) == ["1", "2"]
+    city = page.get_by_label("city (cluster)", exact=True)
+    assert city.locator("option:checked").inner_text() == "Rome or Paris"
+    choose(page, "side", "b")  # the other filters stay
+    assert page.url.count("f.city=") == 2
+    choose(page, "city (cluster)", "Paris")
+    assert listed(page) == ["2"] and page.url.count("f.city=") == 1
+    assert city.locator("option").count() == 3
+
+
+def test_a_fit_leads_to_all_its_pairs_and_what_was_published_says_so(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    assert chosen(page, "#table-fit tbody") == ["f.city=Rome&from=table-fit"]
+    assert chosen(page, "#table-copied tbody") == []
+    assert "1 number has no pairs: published" in page.locator("#table-copied").inner_text()
+    said = page.locator("#table-by_city .files").inner_text()
+    assert "2 numbers have no pairs: about prompts that are not on this page" in said
+    assert "2 numbers have no pairs: published" in said
+
+
+def test_points_and_bars_of_a_figure_lead_to_their_pairs(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    first, second = chosen(page, "#figure-lines svg")
+    assert first == "model=m&sort=effect%3A+m%2C+x%2C+0%2C+other&from=figure-lines"
+    assert "effect%3A+m%2C+x%2C+1" in second
+    titles = page.locator("#figure-lines a.cell title").all_text_contents()
+    assert titles == [
+        f"layer {n}, role other: {v}; show the pairs" for n, v in ((0, 0.5), (1, 1.5))
+    ]
+    bars = chosen(page, "#figure-bars svg")  # one bar is undefined
+    assert bars == [f"model=m&f.city={city}&from=figure-bars" for city in ("Rome", "Paris&side=b")]
+    page.locator("#figure-lines a.cell").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-ready]")
+    assert page.get_by_label("sort by").input_value() == "effect: m, x, 1"
+
+
+def test_a_prompt_that_is_shown_leads_to_its_pair(page, folder):
+    page.goto((folder / "report.html").as_uri())
+    page.get_by_role("link", name="Show this pair").click()
+    page.wait_for_selector("[data-ready]")
+    assert page.locator(".pair-shown h2").inner_text() == "2"
+
+
+def test_numbers_of_one_kind_stand_together_in_the_list(page):
+    group = page.locator("select[name=sort] optgroup")
+    assert group.get_attribute("label") == "effect"
+    assert group.locator("option").all_inner_texts() == ["m, x, 1", "m, x, 0, other"]
+    single = page.locator("select[name=sort] > option").all_inner_texts()
+    assert single == ["the order of the draw", "largest: m, x"]
+
+
+def test_on_a_narrow_screen_a_cited_pair_comes_before_the_list(page, folder):
+    page.set_viewport_size({"width": 390, "height": 800})
+
+    def tops() -> tuple[float, float]:
+        found = [page.locator(own).bounding_box() for own in (".pair-shown h2", ".pair-chooser")]
+        return found[0]["y"], found[1]["y"]
+
+    page.goto((folder / "pairs.html").as_uri())
+    settled(page)
+    assert tops()[0] > tops()[1]
+    page.locator(".pair-list a").last.click()
+    settled(page)
+    assert page.locator(".pair-shown h2").inner_text() == "2"
+    pair, chooser = tops()
+    assert 0 <= pair < 300 and chooser > 800
+    page.get_by_role("link", name="The list").click()
+    assert tops()[1] < 800
+    page.set_viewport_size({"width": 1400, "height": 800})
+    left, right = (page.locator(own).bounding_box() for own in (".pair-chooser", ".pair-shown"))
+    assert left["x"] + left["width"] < right["x"]
+
+
+def test_a_long_prompt_scrolls_in_its_own_box(browser, tmp_path):
+    texts = ["One " * 2_000, "Two " * 2_000, "Three?", "Four?"]
+    write_browser(plain(PROMPTS.assign(text=texts)), tmp_path, title="Study", page="report.html")
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "pairs.html").as_uri())
+    settled(page)
+    boxes = page.locator(".pair-prompt .pair-text")
+    assert all(box.bounding_box()["height"] < 400 for box in boxes.all())
+    boxes.first.focus()
+    page.keyboard.press("End")
+    page.wait_for_timeout(500)  # it scrolls smoothly
+    assert boxes.first.evaluate("box => box.scrollTop") > 1_000
+    page.emulate_media(media="print")
+    assert boxes.first.bounding_box()["height"] > 2_000
+    page.close()
 
 
 def test_a_piece_that_is_missing_is_said(browser, tmp_path):

@@ -206,6 +206,7 @@ class Attributions(Answered):
                 token_heat_map(
                     own, prompts=rows, answers=answers, method=method, compared=self.ratio
                 ),
+                pair=str(pair_id),
             )
             for pair_id, rows in first
             for model, own in shares.groupby("model", sort=False)

@@ -1,6 +1,6 @@
 """What the browser of pairs shows about circuits: the answer that each circuit leaves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -39,6 +39,27 @@ def circuit_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tu
                     note=note,
                 ),
             )
+
+
+def drawn_numbers(
+    effects: pd.DataFrame, edges: pd.DataFrame, of: Mapping[str, str]
+) -> Iterator[Number]:
+    """The effect in logits, in each pair, of each edge of the picture.
+
+    Args:
+        effects: rows with pair_id, writer, reader and effect, of one model and method.
+        edges: the circuits, as for `interp.measurements.circuits.picture.circuit_picture`.
+        of: the model and the method.
+    """
+    from interp.measurements.circuits.picture import drawn_edges
+
+    ends = ["writer", "reader"]
+    rows = effects.merge(drawn_edges(edges)[ends].drop_duplicates(), on=ends)
+    for edge, own in grouped(rows, ends):
+        means = own.groupby("pair_id", sort=False)["effect"].mean()
+        values = {str(pair): float(mean) for pair, mean in means.items()}
+        labels = {**of, **{name: str(value) for name, value in edge.items()}}
+        yield Number("effect", labels, values)
 
 
 def circuit_numbers(measured: ResultTables) -> Iterator[Number]:

@@ -4,6 +4,7 @@ The picture is one SVG element in the page. Each line is marked with the smalles
 contains its edge, so that a reader can choose a size without a script (circuit.css).
 """
 
+import json
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ class _Line:
     title: str
     ends: str
     """The components at both ends."""
+    writer: str
+    reader: str
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,13 @@ class _Segment:
 
 
 def circuit_picture(
-    edges: pd.DataFrame, pair: pd.DataFrame, *, group: int, name: str, label: str
+    edges: pd.DataFrame,
+    pair: pd.DataFrame,
+    *,
+    group: int,
+    name: str,
+    label: str,
+    of: Mapping[str, str],
 ) -> Markup:
     """A picture of circuits of growing size.
 
@@ -77,10 +86,11 @@ def circuit_picture(
         group: number of heads that share a key and a value.
         name: a name that no other picture on the page has.
         label: what the picture shows, for screen readers.
+        of: the model and the method of the effects, by which a page finds the pairs of an edge.
     """
     sizes = edges.groupby("share").size().cumsum()
-    shown = sizes.index[: max(1, int((sizes <= MOST_EDGES).sum()))]
-    drawn = edges[edges["share"].isin(shown)]
+    drawn = drawn_edges(edges)
+    shown = drawn["share"].drop_duplicates().sort_values()
     size = {share: number for number, share in enumerate(shown)}
     drawn = drawn.assign(
         to=[_component(reader, group) for reader in drawn["reader"]],
@@ -106,6 +116,7 @@ def circuit_picture(
         "circuit.html.jinja",
         name=name,
         label=label,
+        of=json.dumps(dict(of)),
         height=height,
         width=width,
         rows=rows,
@@ -117,6 +128,12 @@ def circuit_picture(
         segments=_segments(pair),
         sides=list(pair["side"]),
     )
+
+
+def drawn_edges(edges: pd.DataFrame) -> pd.DataFrame:
+    """The edges of all circuits with at most `MOST_EDGES`, or of the smallest nonempty circuit."""
+    sizes = edges.groupby("share").size().cumsum()
+    return edges[edges["share"].isin(sizes.index[: max(1, int((sizes <= MOST_EDGES).sum()))])]
 
 
 def _component(reader: str, group: int) -> str:
@@ -189,7 +206,7 @@ def _line(
     width = 0.8 + 5.2 * abs(effect) / largest
     ends = f"{writer} {row['to']}"
     title = f"{writer} → {reader}: {effect:+.3g} logits".replace("-", "−")
-    return _Line(path, kind, round(width, 2), effect < 0, row["size"], title, ends)
+    return _Line(path, kind, round(width, 2), effect < 0, row["size"], title, ends, writer, reader)
 
 
 def _segments(pair: pd.DataFrame) -> list[_Segment]:

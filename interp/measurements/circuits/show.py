@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interp.errors import UserError
-from interp.measurements.circuits.panels import circuit_numbers, circuit_panels
+from interp.measurements.circuits.panels import circuit_numbers, circuit_panels, drawn_numbers
 from interp.measurements.circuits.tables import (
     circuit_area_table,
     circuit_table,
@@ -48,8 +48,8 @@ within the bound; worst: the tested value with the largest distance."""
 
 _PICTURE = """Circuits of growing size, chosen greedily by {method} effects and pruned. Each line
 runs from a writer to a reader and is wider for a larger mean effect; point at a line for its
-number, and click on a component to see only its edges. Effects are summed over all tokens. Below
-are the segments of one pair, with differing words underlined."""
+number, click on it for its pairs, and click on a component to see only its edges. Effects are
+summed over all tokens. Below are the segments of one pair, with differing words underlined."""
 
 
 class CircuitAnswers(PairResult):
@@ -61,6 +61,7 @@ class CircuitAnswers(PairResult):
         """Store the tables and, if in memory, the effects that the circuits are chosen by."""
         super().__init__(measured)
         self._in_memory = effects
+        self._kept: dict[str, tuple[str, pd.DataFrame, pd.DataFrame, int]] = {}
 
     @property
     def circuits(self) -> pd.DataFrame:
@@ -129,8 +130,12 @@ class CircuitAnswers(PairResult):
         yield from circuit_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
-        """How far circuits are from the whole model."""
+        """How far circuits are from the whole model, and the effects of the edges drawn."""
         yield from circuit_numbers(self.measured)
+        for model in self.measured.models():
+            with suppress(UserError):
+                method, effects, edges, _ = self._drawn(model)
+                yield from drawn_numbers(effects, edges, {"model": model, "method": method})
 
     def effects(self, model: str) -> pd.DataFrame:
         """The effects that circuits were chosen by: pair_id, method, writer, reader, effect.
@@ -210,15 +215,25 @@ class CircuitAnswers(PairResult):
 
     def _picture(self, model: str, name: str) -> PictureItem:
         """A picture of the circuits chosen by exact effects or, without these, the first method."""
-        from interp.circuits.choice import greedy_members  # imports torch
         from interp.measurements.circuits.picture import circuit_picture
 
-        effects, pairs = self.effects(model), self.pairs
-        methods = list(effects["method"].unique())
-        method = "exact" if "exact" in methods else methods[0]
-        edges, group = greedy_members(effects[effects["method"] == method])
+        method, _, edges, group = self._drawn(model)
+        pairs = self.pairs
         pair = pairs.loc[pairs["model"] == model, ["clean_prompt_id", "corrupt_prompt_id"]].iloc[0]
         title = f"The circuit of {model}"
         prompts = self.prompts.set_index("prompt_id").loc[pair]
-        html = circuit_picture(edges, prompts, group=group, name=name, label=title)
+        of = {"model": model, "method": method}
+        html = circuit_picture(edges, prompts, group=group, name=name, label=title, of=of)
         return PictureItem(name, title, html, _PICTURE.format(method=method))
+
+    def _drawn(self, model: str) -> tuple[str, pd.DataFrame, pd.DataFrame, int]:
+        """The method whose circuits are drawn, its effects, its circuits, and heads per key."""
+        if model not in self._kept:
+            from interp.circuits.choice import greedy_members  # imports torch
+
+            effects = self.effects(model)
+            methods = list(effects["method"].unique())
+            method = "exact" if "exact" in methods else methods[0]
+            own = effects[effects["method"] == method]
+            self._kept[model] = (method, own, *greedy_members(own))
+        return self._kept[model]

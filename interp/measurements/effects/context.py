@@ -15,8 +15,7 @@ from interp.attribution.attributor import build
 from interp.attribution.explained import Played
 from interp.attribution.games import Values
 from interp.attribution.method import SegmentScores
-from interp.attribution.registry import find_method, method_names
-from interp.errors import UserError
+from interp.attribution.registry import check_by_coalitions
 from interp.statistics.summaries import grouped
 
 COLUMNS = ["model", "prompt_id", "method", "segment", "score"]
@@ -48,10 +47,32 @@ class _ByCoalitions(Protocol):
         """The scores of the segments."""
 
 
-def _is_enough_for(name: str) -> bool:
-    """Whether a method reads only coalitions' values; those of other packages might read more."""
-    method = find_method(name)
-    return method.reads_coalitions and method.implementation.startswith("interp.")
+def by_coalitions(methods: Sequence[str]) -> Mapping[str, _ByCoalitions]:
+    """Methods of context attribution, by label.
+
+    Raises:
+        UserError: a method is unknown, or reads more of a model than values of coalitions.
+    """
+    for name in methods:
+        check_by_coalitions(name)
+    return {name: cast("_ByCoalitions", build(name, None)) for name in methods}
+
+
+def scores_of(
+    methods: Mapping[str, _ByCoalitions], prompt_id: str, segments: Sequence[str], values: Values
+) -> Iterator[tuple[str, str, float]]:
+    """The score of each segment of a prompt: method, segment and score in logits.
+
+    Args:
+        methods: from `by_coalitions`.
+        prompt_id: the prompt, which seeds methods that draw coalitions.
+        segments: the segments that donors replace.
+        values: the value of each coalition, the mean over donors (coalition,).
+    """
+    prompt = _Prompt(prompt_id, _Measured(tuple(segments), values))
+    for name, method in methods.items():
+        for segment, score in method.attribute(prompt).scores.items():
+            yield name, segment, score
 
 
 def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.DataFrame:
@@ -64,30 +85,14 @@ def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.
     Raises:
         UserError: a method is unknown, or reads more of a model.
     """
-    built = {}
-    for name in methods:
-        if not _is_enough_for(name):
-            known = [own for own in method_names() if _is_enough_for(own)]
-            raise UserError(
-                f"the method {name!r} reads more than the values of coalitions, which are all that "
-                f"effects measure; expected some of {', '.join(known)}"
-            )
-        built[name] = cast("_ByCoalitions", build(name, None))
-    return pd.DataFrame(
-        [(*key, name, *own) for key, name, own in _scored(parts, built)], columns=COLUMNS
-    )
-
-
-def _scored(
-    parts: Iterable[pd.DataFrame], built: Mapping[str, _ByCoalitions]
-) -> Iterator[tuple[tuple[str, str], str, tuple[str, float]]]:
-    """The model and the prompt, the method, and a segment with its score."""
+    built = by_coalitions(methods)
+    found = []
     for part in parts:
         for of, rows in grouped(part[part["donor_kind"] == "instance"], ["model", "prompt_id"]):
             ordered = rows.sort_values("coalition")
             means = np.array(ordered["values"].tolist(), dtype=np.float64).mean(1)
-            game = _Measured(tuple(ordered["segments"].iloc[0]), means)
-            prompt = _Prompt(str(of["prompt_id"]), game)
-            for name, method in built.items():
-                for segment, score in method.attribute(prompt).scores.items():
-                    yield (str(of["model"]), prompt.seed), name, (segment, score)
+            key = str(of["model"]), str(of["prompt_id"])
+            found += [
+                (*key, *own) for own in scores_of(built, key[1], ordered["segments"].iloc[0], means)
+            ]
+    return pd.DataFrame(found, columns=COLUMNS)

@@ -24,6 +24,7 @@ from interp.attribution.games import (
 )
 from interp.choices import UNCHANGED
 from interp.errors import UserError
+from interp.measurements.effects.context import by_coalitions, scores_of
 from interp.measurements.specs import Effects
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
@@ -45,6 +46,7 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
     """Measure the effects of each segment, and of each pair of segments, on the answer."""
     answer_tokens = AnswerTokenizer(model, spec.answers)
     budget = token_budget(model, batch_tokens)
+    methods = by_coalitions(spec.context or ())
     server = None if spec.server is None else Server(spec.server, model)
 
     def read(prompts: list[Prompt]) -> Iterable[Logits]:
@@ -67,6 +69,8 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
             key: Row = {"model": model.name, "prompt_id": tokenized.prompt.id}
             whole = answer_tokens(tokenized).whole
             tables: PromptRows = {"segment_effects": [], "coalition_values": []}
+            if methods:
+                tables["context_scores"] = []
             for game in own:
                 answers = _compared(game.prompt, values_of[game.prompt.content])
                 values = _values(game, values_of, answers)
@@ -75,6 +79,14 @@ def effects(model: Model, spec: Effects, *, batch_tokens: int | None = None) -> 
                 tables["coalition_values"] += [
                     {**key, **row} for row in _coalition_rows(game, values)
                 ]
+                if methods and game.donors[0].kind == "instance" and np.isfinite(values).all():
+                    means = values.mean(0)
+                    tables["context_scores"] += [
+                        {**key, "method": method, "segment": segment, "score": score}
+                        for method, segment, score in scores_of(
+                            methods, tokenized.prompt.id, game.segments, means
+                        )
+                    ]
             rows.append(tables)
         return rows
 

@@ -43,6 +43,33 @@ def effect_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tup
             )
 
 
+def context_panels(scores: pd.DataFrame, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
+    """The scores of a pair's segments, as bars for each side, by model and method.
+
+    Args:
+        scores: rows of `interp.measurements.effects.context.context_scores`.
+        prompts: rows of the prompts table, of whole pairs.
+    """
+    note = "In logits. Positive: the segment supports the answer."
+    for of, own in grouped(with_sides(scores, prompts), ["pair_id", "model", "method"]):
+        groups = {
+            str(side): [
+                (segment_label(str(row["segment"])), float(row["score"]))
+                for row in each.to_dict("records")
+            ]
+            for side, each in own.groupby("side", sort=False)
+        }
+        labels = {name: str(of[name]) for name in ("model", "method")}
+        yield str(of["pair_id"]), Bars("Context attribution", labels, groups, note=note)
+
+
+def context_numbers(scores: pd.DataFrame, prompts: pd.DataFrame) -> Iterator[Number]:
+    """The mean score of each segment over a pair's prompts, by model and method."""
+    for of, own in grouped(scores, ["model", "method", "segment"]):
+        labels = {name: str(value) for name, value in of.items()}
+        yield Number("score in logits", labels, mean_by_pair(own, prompts, "score"))
+
+
 def _segments(segment: object, other: object) -> str:
     names = [str(segment), *([str(other)] if isinstance(other, str) and other else [])]
     return " × ".join(map(segment_label, names))

@@ -16,7 +16,13 @@ from interp.measurements.attribution.segments import (
     same_answers,
     segment_effect_table,
 )
-from interp.measurements.effects.panels import effect_numbers, effect_panels
+from interp.measurements.effects.panels import (
+    context_numbers,
+    context_panels,
+    effect_numbers,
+    effect_panels,
+)
+from interp.measurements.effects.tables import context_table
 from interp.report.formatting import mean_with_sd, segment_label
 from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
@@ -38,6 +44,12 @@ _LARGEST_NOTE = (
     "spread over donors (Student's t, 95%); a counterpart is one donor, which has no spread."
 )
 
+
+_CONTEXT = (
+    "Computed from the values of coalitions that effects measure, with other instances as donors. "
+    "Positive: the segment supports the answer. size: mean over prompts of the absolute score, "
+    "whatever its direction. low, high: 95% interval of the mean, clustered."
+)
 
 _OF, _IN = "effect of ", " in logits"
 """How the names of headline numbers begin and end."""
@@ -97,6 +109,19 @@ class SegmentEffects(Result):
         note = " ".join([_SIZE, *self._cancelled(effects)])
         yield TableItem("segment_effect_table", title, table, note, [(title, shown)])
         yield from self._largest_items()
+        if len(self._context):
+            table = context_table(self._context, self.prompts, cluster=self.cluster or "pair_id")
+            title = "Scores by methods of context attribution, in logits: means over prompts"
+            yield TableItem("context_table", title, table, _CONTEXT)
+            named = table.assign(segment=table["segment"].map(segment_label))
+            title, draw = "Scores by methods of context attribution", partial(_context, named)
+            yield FigureItem("context_scores", title, draw, _CONTEXT)
+
+    @cached_property
+    def _context(self) -> pd.DataFrame:
+        """The scores by the methods that the run names; empty without any."""
+        named = self.measured.about.parameters.get("context")
+        return self.table("context_scores") if named else pd.DataFrame()
 
     def findings(self) -> Iterator[str]:
         """Which segment has the largest effect, for each model and kind of donor."""
@@ -173,12 +198,16 @@ class SegmentEffects(Result):
         return context_scores(parts, methods or ("context_cite",))
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The effects of the segments."""
+        """The effects of the segments, and their scores by methods of context attribution."""
         yield from effect_panels(self.measured, prompts)
+        if len(self._context):
+            yield from context_panels(self._context, prompts)
 
     def numbers(self) -> Iterator[Number]:
-        """The mean effect of each segment."""
+        """The mean effect of each segment, and its mean score by each method."""
         yield from effect_numbers(self.measured)
+        if len(self._context):
+            yield from context_numbers(self._context, self.prompts)
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model; prints a line about each mean in which effects cancel."""
@@ -186,6 +215,19 @@ class SegmentEffects(Result):
         for note in self._cancelled(effects):
             echo(note)
         return errors_by_model(effects)
+
+
+def _context(table: pd.DataFrame) -> "Axes":
+    """Draw the mean scores of segments, with one panel per model."""
+    from interp.report.figures.bars import grouped_bars
+    from interp.report.figures.style import panel_a_model
+
+    def draw(rows: pd.DataFrame, ax: "Axes") -> None:
+        ends = ("low", "high")
+        grouped_bars(rows, x="segment", y="score", hue="method", n="prompts", interval=ends, ax=ax)
+        ax.set_ylabel("mean score in logits")
+
+    return panel_a_model(table, draw)
 
 
 def _bars(numbers: pd.DataFrame) -> "Axes":

@@ -5,7 +5,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from interp.report.figures.style import PALE, house_style, look, n_of, new_axes
+from interp.report.figures.style import (
+    PALE,
+    house_style,
+    look,
+    mark_areas,
+    mark_points,
+    n_of,
+    new_axes,
+)
 from interp.report.formatting import segment_label
 
 _COLUMNS = 16
@@ -32,6 +40,9 @@ def over_layers(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             ):
                 values = rows[column].to_numpy(float)
                 ax.plot(layers, values, color=color, linestyle=line, linewidth=width, label=label)
+            points = list(zip(layers, rows["accuracy"].astype(float), strict=True))
+            names = ["method", "layer"]
+            mark_points(ax, rows, points, series=-index, number="accuracy", named=names)
         ax.set_ylim(-0.02, 1.02)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"layer; −1: embeddings ({n_of(table['readings'])} readings)")
@@ -73,6 +84,9 @@ def layers_by_groups(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
                 ink = "white" if value < 0.55 else "black"
                 text = f"{value:.2f}" if np.isfinite(value) else ""
                 ax.text(across, down, text, ha="center", va="center", fontsize=7, color=ink)
+        for number, name in enumerate(wide):
+            order = [own if line == number else None for own in groups for line in range(len(wide))]
+            mark_areas(ax, table, x="layer", y="group", number=name, columns=layers, rows=order)
         ax.set_yticks(range(len(labels)), labels)
         step = 1 + len(layers) // (_COLUMNS + 1)
         ax.set_xticks(

@@ -18,6 +18,7 @@ from interp.report.figures.style import (
     house_style,
     look,
     mark_cells,
+    mark_points,
     n_of,
     new_axes,
 )
@@ -103,6 +104,9 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
             label = f"{ranking} (n = {int(rows['pairs'].iloc[0]):,} {kind})"
             ends = rows[["low", "high"]].to_numpy(float).T
             ax.plot(share, rows["normalized"], color=own.color, linestyle=own.line, label=label)
+            points = list(zip(share, rows["normalized"].astype(float), strict=True))
+            names = ["ranking", "share"]
+            mark_points(ax, rows, points, series=-index, number="normalized", named=names)
             ax.fill_between(share, *ends, color=own.color, alpha=0.15, linewidth=0)
         ax.set_xlim(0, 1)
         ax.set_xlabel("share of the cells in the set")

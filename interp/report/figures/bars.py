@@ -17,6 +17,7 @@ from interp.report.figures.style import (
     house_style,
     interval_errors,
     look,
+    mark,
     n_of,
     new_axes,
     panel_a_model,
@@ -59,7 +60,7 @@ def grouped_bars(
                 continue
             places = positions(rows[x], clusters) + (index - (len(groups) - 1) / 2) * width
             heights = np.asarray(rows[y], dtype=np.float64)
-            ax.bar(
+            bars = ax.bar(
                 places,
                 np.nan_to_num(heights),
                 width=width * 0.92,
@@ -69,6 +70,9 @@ def grouped_bars(
                 linewidth=0,
                 label=str(group),
             )
+            for at, (bar, row) in enumerate(zip(bars, rows.to_dict("records"), strict=True)):
+                if not np.isnan(heights[at]):
+                    mark(ax, bar, row, at=(index, at), number=y, named=[x, hue])
             if interval is not None:
                 errors = interval_errors(rows, heights, interval)
                 ax.errorbar(

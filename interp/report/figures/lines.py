@@ -18,6 +18,8 @@ from interp.report.figures.style import (
     distinct,
     house_style,
     look,
+    mark_areas,
+    mark_points,
     n_of,
     new_axes,
 )
@@ -63,6 +65,8 @@ def lines(
                 markersize=4.5,
                 label=str(group),
             )
+            places = list(zip(rows[x], rows[y].astype(float), strict=True))
+            mark_points(ax, rows, places, series=-index, number=y, named=[x, hue])
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel(f"{heading(x)} ({n_of(table[n])})")
         ax.set_ylabel(heading(y))
@@ -107,6 +111,7 @@ def matrix(
                 if ends and not np.isnan(ends[0][down, across]):
                     text += "\n" + " to ".join(f"{end[down, across]:.2f}" for end in ends)
                 ax.text(across, down, text, ha="center", va="center", color=ink, fontsize=7)
+        mark_areas(ax, table, x=x, y=y, number=value, columns=columns, rows=rows)
         ax.set_xticks(range(len(columns)), columns, rotation=30, ha="right")
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(length=0)
@@ -161,6 +166,7 @@ def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) 
             weight = "bold" if strong else "normal"
             how: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
             ax.text(row["across"], row["place"], text, color=ink, fontweight=weight, **how)
+        mark_areas(ax, table, x=x, y=y, number="difference", columns=columns, rows=rows)
         ax.set_xticks(range(len(columns)), along, rotation=30, ha="right")
         ax.set_yticks(range(len(rows)), down)
         ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)

@@ -1,6 +1,7 @@
 """Figures made of points: clouds, named points, estimates with intervals, means above clusters."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from interp.report.figures.style import (
     interval_errors,
     jitter,
     look,
+    mark_points,
     new_axes,
     positions,
     row_height,
@@ -121,6 +123,8 @@ def labeled_points(
             if ends is not None
         }
         ax.errorbar(points[x], points[y], fmt="none", ecolor=QUIET, elinewidth=1, **errors)
+        places = list(zip(points[x].astype(float), points[y].astype(float), strict=True))
+        mark_points(ax, points, places, series=0, number=y, named=[label])
         ax.margins(0.12)
         lift = 0.0 if x_interval is None else _LIFT
         _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
@@ -203,7 +207,8 @@ def interval_points(
         for index, group in enumerate(groups):
             rows = table[table[hue] == group]
             places = positions(rows[y], names) + (index - (len(groups) - 1) / 2) * step
-            _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
+            how: dict[str, Any] = {"x": x, "interval": interval, "named": [y, hue]}
+            _whiskers(ax, rows, places, index=index, label=group, **how)
         _name_rows(ax, table, names, y=y, n=n)
         ax.set_xlabel(heading(x))
         add_legend(ax, groups)
@@ -256,7 +261,8 @@ def cluster_points(
             )
             rows = means[means[hue] == group]
             places = positions(rows[y], names) + shift
-            _whiskers(ax, rows, places, x=x, interval=interval, index=index, label=group)
+            how: dict[str, Any] = {"x": x, "interval": interval, "named": [y, hue]}
+            _whiskers(ax, rows, places, index=index, label=group, **how)
         for line in ax.lines:
             line.set(markeredgecolor="white", markeredgewidth=1.2, markersize=9)
         _name_rows(ax, means, names, y=y, n=n)
@@ -284,6 +290,7 @@ def _whiskers(
     interval: Interval,
     index: int,
     label: object,
+    named: Sequence[str],
 ) -> None:
     values, style = np.asarray(rows[x], dtype=np.float64), look(index)
     ax.errorbar(
@@ -295,6 +302,8 @@ def _whiskers(
         elinewidth=1.6,
         label=str(label),
     )
+    points = list(zip(values, places, strict=True))
+    mark_points(ax, rows, points, series=index, number=x, named=named)
     small = {"va": "center", "color": QUIET, "fontsize": 8}
     for place in places[np.isnan(values)]:
         annotate(ax, f"{label}: {UNDEFINED}", (0, place), (4, 0), xycoords=_AT_EDGE, **small)

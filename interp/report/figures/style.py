@@ -3,7 +3,7 @@
 import io
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +16,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.container import Container
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D, ScaledTranslation
 from numpy.typing import NDArray
 
 from interp.errors import shortened
-from interp.report.formatting import UNDEFINED
+from interp.report.formatting import UNDEFINED, heading
 
 _INK = "#1b1f24"
 QUIET = "#57606a"
@@ -144,8 +146,33 @@ def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None
     figure.legend(handles=handles, labels=names, loc="outside right center")
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a cell, bar or point of a figure is about.
+
+    With scripts, it leads to its pairs, as a row of a table does that has these values.
+    """
+
+    id: str
+    """The end of the id of its element in the figure's SVG file."""
+    at: tuple[int, int]
+    """Its row and column, between which arrow keys lead."""
+    number: str
+    """What its number is, as in the heading of a table's column."""
+    of: Mapping[str, str]
+    """What its number is about, by column."""
+    said: str
+    """What it is about, in words."""
+    value: float
+
+
 class Picture(Figure):
     """A figure that notebooks show, also without `%matplotlib inline`."""
+
+    def __init__(self, **options: Any) -> None:
+        """Create a figure without marks."""
+        super().__init__(**options)
+        self.marks: list[Mark] = []
 
     def _repr_png_(self) -> bytes:
         image = io.BytesIO()
@@ -286,3 +313,110 @@ def mark_cells(ax: Axes, rows: int, columns: int) -> None:
         area = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="none", edgecolor="none")
         area.set_gid(f"cell-{row}-{column}")
         ax.add_patch(area)
+
+
+MOST_MARKS = 800
+"""Largest number of marks of a figure, since each makes its page larger."""
+
+_AREA = 12
+"""Width of the area around a point that is its mark, in typographic points."""
+
+
+def mark(
+    ax: Axes,
+    artist: Artist,
+    row: Mapping[Any, Any],
+    *,
+    at: tuple[int, int],
+    number: str,
+    named: Sequence[str],
+) -> None:
+    """Let a cell, bar or point lead to the pairs of its row; figures of others have no marks.
+
+    Args:
+        ax: the axes that show it.
+        artist: what shows the number.
+        row: the row of the table that is drawn.
+        at: its row and column among the marks of these axes.
+        number: column of the number.
+        named: columns that tell the marks of these axes apart.
+    """
+    figure = ax.get_figure(root=True)
+    if not isinstance(figure, Picture) or len(figure.marks) >= MOST_MARKS:
+        return
+    texts = {str(name): _text(row[name]) for name in row if isinstance(row[name], str)}
+    texts |= {name: _text(row[name]) for name in named}
+    said = ", ".join(f"{heading(name)} {texts[name]}" for name in named)
+    name = f"mark-{len(figure.marks)}"
+    artist.set_gid(name)
+    # Panels of a figure stand beside each other.
+    at = (at[0], at[1] + 1000 * figure.axes.index(ax))
+    figure.marks.append(Mark(name, at, number, texts, said, float(row[number])))
+
+
+def mark_points(
+    ax: Axes,
+    rows: pd.DataFrame,
+    places: Sequence[tuple[float, float]],
+    *,
+    series: int,
+    number: str,
+    named: Sequence[str],
+) -> None:
+    """Put an invisible square over each point of a table's rows, as its mark.
+
+    Args:
+        ax: the axes.
+        rows: one row per point.
+        places: the point of each row.
+        series: the number of these points' group, between which arrow keys lead up and down.
+        number: column of the number.
+        named: columns that tell the points of these axes apart.
+    """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    for at, (row, (x, y)) in enumerate(zip(rows.to_dict("records"), places, strict=True)):
+        if np.isfinite(float(x)) and np.isfinite(float(y)) and np.isfinite(float(row[number])):
+            # Axes may be logarithmic, which the types of Matplotlib do not foresee.
+            scale: Any = ax.transData
+            here = ScaledTranslation(float(x), float(y), scale)
+            size = Affine2D().translate(-0.5, -0.5).scale(_AREA / 72) + figure.dpi_scale_trans
+            area = PathPatch(
+                Path.unit_rectangle(), transform=size + here, facecolor="none", edgecolor="none"
+            )
+            ax.add_artist(area)
+            mark(ax, area, row, at=(series, at), number=number, named=named)
+
+
+def mark_areas(
+    ax: Axes,
+    table: pd.DataFrame,
+    *,
+    x: str,
+    y: str,
+    number: str,
+    columns: list[Any],
+    rows: list[Any],
+) -> None:
+    """Put an invisible area over each cell of a grid, as its mark.
+
+    Cells are one unit wide and high, and their centers are at whole numbers, as those of images.
+
+    Args:
+        ax: the axes.
+        table: one row per cell.
+        x: column of the grid's columns.
+        y: column of the grid's rows.
+        number: column of the number.
+        columns: the values of `x` in order.
+        rows: the values of `y` in order.
+    """
+    for row in table.dropna(subset=number).to_dict("records"):
+        across, down = columns.index(row[x]), rows.index(row[y])
+        area = Rectangle((across - 0.5, down - 0.5), 1, 1, facecolor="none", edgecolor="none")
+        ax.add_artist(area)
+        mark(ax, area, row, at=(down, across), number=number, named=[y, x])
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

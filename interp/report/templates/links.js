@@ -1,6 +1,8 @@
 // Leads from each number of a table to the pairs behind it. Without this script, tables are plain.
 "use strict";
 
+const LEVELS = ["level", "value", "first", "second"];
+
 const known = JSON.parse(document.querySelector("#pairs-links")?.textContent ?? "null");
 
 function named(table) {
@@ -13,15 +15,15 @@ function sideOf(column) {
   return known.sides.find((side) => side.replaceAll("-", "_") === words) ?? "";
 }
 
-// Whether a row is about the pairs of this page, not a guess, a published result or another set.
-function isOurs(values) {
-  const models = values.get("model");
-  if (models !== undefined && models !== "" && models !== "all" && !known.models.includes(models)) return false;
-  if ((values.get("source") ?? "measured") === "published") return false;
-  return Object.entries(known.factors).every(([name, own]) => {
+// Why a row's numbers have no pairs on this page: published results, and other sets. Guesses and fits
+// over several models are about all pairs.
+function whyNone(values) {
+  if (values.get("source") === "published" || values.get("model") === "published") return "published";
+  const other = Object.entries(known.factors).some(([name, own]) => {
     const value = values.get(name) ?? "";
-    return value === "" || value === "all" || own.includes(value);
+    return value !== "" && value !== "all" && !own.includes(value);
   });
+  return other ? "about prompts that are not on this page" : "";
 }
 
 // Of several numbers that a row could be about, the one with the most distinguishing values.
@@ -32,8 +34,9 @@ function mostNamed(numbers) {
 
 // The number of each pair whose mean a row gives: every value that distinguishes it stands in the row.
 function numberOfRow(values, column) {
-  // A table may show 1.000 where a name says 1.
-  const same = (one, other) => one === other || (one && Number(one) === Number(other));
+  // A table may show 1.000 where a name says 1, and a figure premise 1 for premise1.
+  const plain = (text) => text?.replaceAll(/[ _]/g, "");
+  const same = (one, other) => plain(one) === plain(other) || (one && Number(one) === Number(other));
   const fits = (number) => Object.entries(number.of).every(([name, value]) => same(values.get(name), value) || (name === "model" && !values.has(name) && known.models.length === 1));
   // The column or a cell, such as that of the measure, may name the number.
   const named = new Set([column, ...values.values()].map((text) => text.replaceAll("_", " ")));
@@ -43,9 +46,11 @@ function numberOfRow(values, column) {
     ?? known.numbers.find((number) => named.has(number.name) && fits(number));
 }
 
-// The value of a factor in a row: in the factor's column, or beside the factor's name.
-function valueOf(values, name) {
-  return values.get(name) ?? (values.get("factor") === name ? values.get("level") : undefined);
+// The values of a factor in a row: in the factor's column, or beside the factor's name, as a level or
+// as the levels that a test compares.
+function valuesOf(values, name) {
+  if (values.has(name)) return [values.get(name)];
+  return values.get("factor") === name ? LEVELS.flatMap((column) => values.get(column) ?? []) : [];
 }
 
 // The values of factors that all pairs behind a table's numbers have.
@@ -60,9 +65,10 @@ function linkOf(values, column, article) {
   // Some tables have a column for each value of a factor.
   const ofColumn = Object.entries(known.factors).filter(([, own]) => own.includes(column));
   for (const [name, own] of Object.entries(known.factors)) {
-    const said = valueOf(values, name);
-    const value = own.includes(said) ? said : ofColumn.length === 1 && ofColumn[0][0] === name ? column : about[name];
-    if (own.includes(value) && said !== "all") chosen.set(`f.${name}`, value);
+    const said = valuesOf(values, name);
+    const found = said.filter((value) => own.includes(value));
+    if (!found.length) found.push(ofColumn.length === 1 && ofColumn[0][0] === name ? column : about[name]);
+    if (!said.includes("all")) for (const value of found) if (value && own.includes(value)) chosen.append(`f.${name}`, value);
   }
   const side = values.get("side") ?? (/accuracy/.test(column) ? sideOf(column) : "");
   const measured = known.sides.includes(side) ? side : known.sides.find((own) => own === values.get("measure")) ?? "";
@@ -78,25 +84,28 @@ function linkOf(values, column, article) {
 function linkNumbers(table) {
   const columns = named(table);
   const article = table.closest("article");
-  const keys = new Set(["layer", "head", "level", ...Object.keys(known.factors), ...known.numbers.flatMap((number) => Object.keys(number.of))]);
+  const names = new Set(["layer", "head", "level", ...Object.keys(known.factors), ...known.numbers.flatMap((number) => Object.keys(number.of))]);
   const ofModels = columns.filter((name) => known.models.includes(name));
-  if (!columns.includes("model") && !ofModels.length && !columns.some((name) => keys.has(name))) return;
+  const none = new Map();
   for (const row of table.tBodies[0].rows) {
     const values = new Map(columns.map((column, place) => [column, row.cells[place].textContent]));
-    if (!isOurs(values)) continue;
+    const why = article?.dataset.noPairs || whyNone(values);
     let before = "";
     columns.forEach((column, place) => {
       const cell = row.cells[place];
       // Some tables have a column for each model, and some name the place of a number beside it.
       const said = ofModels.includes(column) || (article?.id === "table-at_a_glance" && place > 0);
       const isNumber = cell.classList.contains("figures") || (said && /\d/.test(cell.textContent));
-      if (!isNumber || keys.has(column) || cell.textContent.trim() === "") return;
+      if (!isNumber || names.has(column) || cell.textContent.trim() === "") return;
+      if (why) {
+        none.set(why, (none.get(why) ?? 0) + 1);
+        return;
+      }
       const link = document.createElement("a");
       link.className = "drill";
       link.href = linkOf(ofModels.includes(column) ? new Map([...values, ["model", column]]) : values, column, article);
       link.title = "Show the pairs";
-      // The browser of a page in one file is on the page itself.
-      if (known.page === "") link.addEventListener("click", () => document.querySelector("#pairs-browser").scrollIntoView());
+      leadsDown(link);
       // Numbers of a row that lead to the same pairs are one stop of the Tab key.
       if (link.href === before) link.tabIndex = -1;
       before = link.href;
@@ -104,29 +113,36 @@ function linkNumbers(table) {
       cell.append(link);
     });
   }
+  const said = [...none].map(([why, count]) => `${count.toLocaleString("en")} ${count === 1 ? "number has" : "numbers have"} no pairs: ${why} · `);
+  if (said.length) article?.querySelector(".files")?.prepend(...said);
 }
 
-// The cells of a figure lead to the pairs sorted by their numbers. They are one stop of the Tab key;
-// arrow keys lead from cell to cell.
-function linkCells(article) {
-  const { number, of, rows, columns, values } = JSON.parse(article.dataset.cells);
+// The browser of a page in one file is on the page itself.
+function leadsDown(link) {
+  if (known.page === "") link.addEventListener("click", () => document.querySelector("#pairs-browser").scrollIntoView());
+}
+
+// The cells, bars and points of a figure lead to their pairs. They are one stop of the Tab key; arrow
+// keys lead from one to the next.
+function linkMarks(article) {
+  const { of, marks } = JSON.parse(article.dataset.marks);
   const svg = article.querySelector("svg");
   const links = new Map();
-  rows.values.forEach((row, down) => columns.values.forEach((column, across) => {
-    const area = svg.querySelector(`[id$="-cell-${down}-${across}"]`);
-    const own = new Map([...Object.entries(of), [rows.name, row], [columns.name, column]]);
-    if (!area || values[down][across] === null || !numberOfRow(own, number)) return;
+  for (const mark of marks) {
+    const area = svg.querySelector(`[id$="-${mark.id}"]`);
+    const own = new Map(Object.entries({ ...of, ...mark.of }));
+    if (!area || mark.value === null || whyNone(own)) continue;
     const link = document.createElementNS("http://www.w3.org/2000/svg", "a");
     const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
-    title.textContent = `${rows.name} ${row.replaceAll("_", " ")}, ${columns.name} ${column}: ${values[down][across]}; show the pairs`;
+    title.textContent = `${mark.said}: ${mark.value}; show the pairs`;
     link.setAttribute("class", "cell");
-    link.setAttribute("href", linkOf(own, number, article));
+    link.setAttribute("href", linkOf(own, mark.number, article));
     link.setAttribute("tabindex", links.size ? "-1" : "0");
-    if (known.page === "") link.addEventListener("click", () => document.querySelector("#pairs-browser").scrollIntoView());
+    leadsDown(link);
     area.replaceWith(link);
     link.append(title, area);
-    links.set(`${down} ${across}`, link);
-  }));
+    links.set(mark.at.join(" "), link);
+  }
   if (!links.size) return;
   // Links within an image are hidden from screen readers.
   svg.setAttribute("role", "group");
@@ -143,7 +159,20 @@ function linkCells(article) {
   });
 }
 
+// A prompt that is shown leads to its pair.
+function linkPair(article) {
+  const link = document.createElement("a");
+  link.href = `${known.page}#${new URLSearchParams({ pair: article.dataset.pair })}`;
+  link.append("Show this pair");
+  leadsDown(link);
+  const line = document.createElement("p");
+  line.className = "files";
+  line.append(link);
+  article.append(line);
+}
+
 if (known) {
   for (const table of document.querySelectorAll("article > .table-box table, article > details table")) if (!table.closest("#prompts")) linkNumbers(table);
-  for (const article of document.querySelectorAll("[data-cells]")) linkCells(article);
+  for (const article of document.querySelectorAll("[data-marks]")) linkMarks(article);
+  for (const article of document.querySelectorAll("[data-pair]")) linkPair(article);
 }

@@ -8,7 +8,7 @@ const MOST_SORTED = 10000;
 const CODES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !#$%'()*+,-./:;=?@[]^_`{|}~";
 const CODE = new Map([...CODES].map((letter, place) => [letter, place]));
 const RIGHT = 1, WRONG = 2;
-const LONGEST = 40, CONTINUED = 45;
+const LONGEST = 40, CONTINUED = 45, MOST_PIECES = 2;
 
 const waiting = new Map();
 const arrived = new Map();
@@ -97,13 +97,27 @@ function outcomesOf(codes, width, pair, sides) {
   return sides.map((_, side) => Math.floor(CODE.get(codes[pair * width + Math.floor(side / 3)]) / 4 ** (side % 3)) % 4);
 }
 
+// A control with several values, such as the two that a test compares, holds them with this between.
+const OR = "\u001f";
+
 function addressOf(state, changes) {
   const next = new URLSearchParams(state);
   for (const [key, value] of Object.entries(changes)) {
-    if (value === "" || value === null) next.delete(key);
-    else next.set(key, value);
+    next.delete(key);
+    for (const one of String(value ?? "").split(OR)) if (one) next.append(key, one);
   }
   return `#${next}`;
+}
+
+// Shows what the address says; a list gets an entry for several of its values.
+function fill(control, values) {
+  control.querySelector?.("[data-several]")?.remove();
+  if (values.length > 1 && control.options) {
+    const several = new Option(values.join(" or "), values.join(OR));
+    several.dataset.several = "";
+    control.add(several);
+  }
+  control.value = values.join(control.options ? OR : " ");
 }
 
 async function browse(root) {
@@ -121,6 +135,7 @@ async function browse(root) {
 
   const form = element("form", "filter");
   const count = element("output");
+  count.tabIndex = -1;
   const list = element("ol", "pair-list");
   const pages = element("p", "pair-pages");
   const shown = element("section", "pair-shown");
@@ -128,6 +143,19 @@ async function browse(root) {
   aside.setAttribute("aria-label", "List of pairs");
   shown.setAttribute("aria-label", "Pair");
   root.replaceChildren(aside, shown);
+  // On a narrow screen, a pair that is cited or chosen comes before the list.
+  const narrow = window.matchMedia("(max-width: 59.99rem)");
+  let cited = "";
+  function arrange() {
+    const id = narrow.matches ? state().get("pair") ?? "" : "";
+    if (id === cited) return;
+    cited = id;
+    // The list stays in its place, and what has the focus with it.
+    if (id) root.prepend(shown);
+    else root.append(shown);
+    if (id) shown.scrollIntoView();
+  }
+  narrow.addEventListener("change", arrange);
   const controls = new Map();
 
   function control(name, label, made) {
@@ -155,7 +183,16 @@ async function browse(root) {
     else control(`f.${column.name}`, label, element("input")).type = "search";
   }
   if (numbers.length) {
-    select("sort", "sort by", [["", "the order of the draw"], ...numbers.map((column) => [column.name, column.name])]);
+    const sorts = select("sort", "sort by", [["", "the order of the draw"]]);
+    for (const title of new Set(numbers.map((column) => column.group))) {
+      const columns = numbers.filter((column) => column.group === title);
+      const options = columns.map((column) => new Option(columns.length > 1 ? Object.values(column.of).join(", ") || title : column.name, column.name));
+      if (columns.length > 1) {
+        const group = element("optgroup", "", ...options);
+        group.label = title;
+        sorts.append(group);
+      } else sorts.append(...options);
+    }
     select("order", "order", [["", "largest size first"], ["high", "highest first"], ["low", "lowest first"]]);
   }
   control("text", "id or words", element("input")).type = "search";
@@ -185,11 +222,11 @@ async function browse(root) {
     let fits = Array.from({ length: index.pairs }, (_, place) => place);
     const side = index.sides.indexOf(now.get("side") ?? "");
     for (const column of factors) {
-      const wanted = now.get(`f.${column.name}`);
-      if (!wanted) continue;
+      const wanted = now.getAll(`f.${column.name}`);
+      if (!wanted.length) continue;
       const data = await piece(column.piece);
       const values = column.values ?? data.values;
-      const codes = new Set(values.flatMap((value, place) => (column.values ? value === wanted : value.toLowerCase().includes(wanted.toLowerCase())) ? [place + 1] : []));
+      const codes = new Set(values.flatMap((value, place) => (column.values ? wanted.includes(value) : wanted.some((one) => value.toLowerCase().includes(one.toLowerCase()))) ? [place + 1] : []));
       const each = column.sided ? index.sides.length : 1;
       const places = column.sided && side >= 0 ? [side] : [...Array(each).keys()];
       fits = fits.filter((pair) => places.some((place) => codes.has(codeAt(data.codes, column.width, pair * each + place))));
@@ -217,16 +254,20 @@ async function browse(root) {
     return { fits, value };
   }
 
-  // For each pair, whether it has a word that begins so (words.py).
+  // For each pair, whether it has a word that begins so; the pairs of what many pieces hold are known (words.py).
   async function pairsWith(beginning) {
-    const { words } = index;
     const found = new Uint8Array(index.pairs);
-    // A piece ends before the first word of the next.
-    const own = words.map((_, place) => place).filter((place) => (words[place] <= beginning || words[place].startsWith(beginning)) && !(words[place + 1] <= beginning));
-    for (const entries of await Promise.all(own.map((place) => piece(`s${place}`)))) {
-      for (const [word, code] of entries) if (word.startsWith(beginning)) markNumbers(found, code);
+    let kind = "s", own = holding(index.words, beginning);
+    if (own.length > MOST_PIECES) [kind, own] = ["b", [index.beginnings.findLastIndex((first) => first <= beginning)]];
+    for (const entries of await Promise.all(own.map((place) => piece(`${kind}${place}`)))) {
+      for (const [word, code] of entries) if (kind === "b" ? word === beginning : word.startsWith(beginning)) markNumbers(found, code);
     }
     return found;
+  }
+
+  // The pieces that may hold words with a beginning: each ends before the first word of the next.
+  function holding(firsts, beginning) {
+    return firsts.map((_, place) => place).filter((place) => (firsts[place] <= beginning || firsts[place].startsWith(beginning)) && !(firsts[place + 1] <= beginning));
   }
 
   // The piece of a kind that holds a pair, and where the pair stands in it.
@@ -267,7 +308,7 @@ async function browse(root) {
     turn += 1;
     const mine = turn;
     const now = state();
-    for (const [name, made] of controls) made.value = now.get(name) ?? "";
+    for (const [name, made] of controls) fill(made, now.getAll(name));
     const { fits, value } = await fitting(now);
     const last = Math.max(0, Math.ceil(fits.length / A_PAGE) - 1);
     const asked = Math.min(last, Math.max(0, Number(now.get("page") ?? 1) - 1 || 0));
@@ -300,13 +341,17 @@ async function browse(root) {
         ...(asked > 0 ? [link("pages back", [`← previous ${A_PAGE}`], { page: asked })] : []), " ",
         ...(asked < last ? [link("pages on", [`next ${A_PAGE} →`], { page: asked + 2 })] : []),
       );
+      const toList = element("a", "pair-to-list", "The list");
+      toList.href = "#";
+      toList.addEventListener("click", (event) => { event.preventDefault(); event.stopPropagation(); aside.scrollIntoView(); count.focus({ preventScroll: true }); });
       const steps = element("p", "pair-steps", ...[["← previous", -1], ["next →", 1]].map(([text, step], side) => {
         const row = beside[side], number = place + step;
         return row ? link(text, [text], to(fits[number], row, Math.floor(number / A_PAGE))) : element("span", "", text);
-      }));
+      }), toList);
       if (detail) showPair(shown, detail, { steps, now, change: (changes) => go(addressOf(state(), changes)), cite: `#${new URLSearchParams({ pair: detail.id, at: pair })}` });
       else shown.replaceChildren(element("p", "note", id === undefined ? (page.length ? "Choose a pair of the list." : "No pair fits.") : `There is no pair ${id}.`));
     });
+    arrange();
   }
 
   // In a frame of a notebook, a link to a part of the page would lead to the notebook.

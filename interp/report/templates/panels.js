@@ -3,6 +3,7 @@
 
 const MOST_COMPARED = 4e6;
 const MOST_WRITTEN = 400;
+const LONG_PROMPT = 1200;
 
 // The words of two texts, each marked if the other text lacks it (longest common subsequence).
 function differences(one, other) {
@@ -49,6 +50,13 @@ function promptText(prompt, other) {
   const cuts = new Set([0, prompt.text.length, ...segments.flatMap(([, start, end]) => [start, end]), ...marks.flat()]);
   const places = [...cuts].sort((a, b) => a - b);
   const text = element("p", "pair-text");
+  if (prompt.text.length > LONG_PROMPT) {
+    // The keyboard scrolls a box that can have the focus.
+    text.classList.add("scrolls");
+    text.tabIndex = 0;
+    text.setAttribute("role", "region");
+    text.setAttribute("aria-label", `${readable(prompt.side)}, the prompt`);
+  }
   for (let number = 0; number + 1 < places.length; number += 1) {
     const [start, end] = [places[number], places[number + 1]];
     for (const [name, begin] of segments) if (begin === start) text.append(element("span", "segment-name", readable(name)));

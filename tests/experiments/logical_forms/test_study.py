@@ -72,7 +72,7 @@ def test_formula_4_finds_the_known_effects(results):
     assert set(terms["df2"]) == {4}
     assert terms["df"].tolist() == [2, 2, 1, 4]
     assert found.fit["models"].tolist() == [5]
-    assert found.fit["formula"][0].endswith(
+    assert found.fit["model_formula"][0].endswith(
         "(1 + relative_perplexity | model) + (1 | modality:model) + (1 | argument_form:model)"
     )
 

@@ -31,7 +31,7 @@ PAIR = pd.DataFrame(
 
 
 def drawn(edges=EDGES, *, group=2):
-    return str(circuit_picture(edges, PAIR, group=group, name="c", label="a circuit"))
+    return str(circuit_picture(edges, PAIR, group=group, name="c", label="a circuit", of={}))
 
 
 def test_letters_can_be_read_on_a_phone():
