@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from interp.statistics.proportions import difference_interval, proportions
 from interp.statistics.summaries import UPPER, grouped
@@ -104,19 +104,35 @@ def _first(
 
 
 def others_mean(
-    scores: Float[np.ndarray, "reading word"], clusters: Int[np.ndarray, " reading"]
+    scores: Float[np.ndarray, "reading word"],
+    clusters: Int[np.ndarray, " reading"],
+    counted: Bool[np.ndarray, "reading word"] | None = None,
 ) -> Float[np.ndarray, "reading word"]:
     """For each reading, the mean over the readings of all other clusters.
 
     Args:
         scores: the scores.
         clusters: the number of each reading's cluster, from 0; there are two or more.
+        counted: which scores count; all by default, and all of a word of which none would.
     """
-    sums = np.zeros((clusters.max() + 1, scores.shape[1]))
-    np.add.at(sums, clusters, scores)
-    counts = np.bincount(clusters)
-    others = sums.sum(0) - sums, counts.sum() - counts
-    return np.asarray((others[0] / others[1][:, None])[clusters])
+    every = np.ones(scores.shape, dtype=bool)
+    found, number = _of_others(scores, every if counted is None else counted, clusters)
+    if (number == 0).any():
+        found = np.where(number == 0, _of_others(scores, every, clusters)[0], found)
+    return found
+
+
+def _of_others(
+    scores: Float[np.ndarray, "reading word"],
+    counted: Bool[np.ndarray, "reading word"],
+    clusters: Int[np.ndarray, " reading"],
+) -> tuple[Float[np.ndarray, "reading word"], Float[np.ndarray, "reading word"]]:
+    """The mean over the readings of all other clusters that count, and their number."""
+    sums, numbers = np.zeros((2, clusters.max() + 1, scores.shape[1]))
+    np.add.at(sums, clusters, np.where(counted, scores, 0.0))
+    np.add.at(numbers, clusters, counted)
+    sums, numbers = (own.sum(0) - own for own in (sums, numbers))
+    return np.asarray(sums / np.maximum(numbers, 1))[clusters], np.asarray(numbers[clusters])
 
 
 def reading_table(found: pd.DataFrame) -> pd.DataFrame:
