@@ -22,6 +22,7 @@ from interp.lenses.final import FinalNorm, check_lens
 from interp.lenses.rows import EMBEDDING, check_layers, logit_rows, own_rows, stream_at
 from interp.lenses.store import fitted
 from interp.measurements.activations.measure import Place, places_of, vectors_at
+from interp.measurements.lens.tables import mean_rank
 from interp.measurements.lens.words import Question, Questions
 from interp.measurements.specs import Activations, Lens
 from interp.measuring.core import Measurement, PromptRows, token_rows
@@ -210,6 +211,6 @@ def _ranked(scores: Float[Tensor, " word"], right: int | None) -> Row:
         return {"rank": None, "log_odds": None}
     others = torch.cat([scores[:right], scores[right + 1 :]])
     return {
-        "rank": 1 + int((others >= scores[right]).sum()),
+        "rank": mean_rank(scores.double().numpy(), right),
         "log_odds": float(scores[right] - others.logsumexp(0)),
     }

@@ -145,9 +145,8 @@ def test_intervals_cover_planted_shares_although_verdicts_err():
     ids=["even", "half not retrieved", "none used", "three prompts about each fact"],
 )
 def test_intervals_of_each_entry_cover_at_the_stated_rate(shares, each):
-    # 0.927 is three standard errors of 800 studies below the nominal rate. An exact binomial
-    # interval of 60 trials covers .94 to .99.
-    assert covered(800, shares, each=each).min() >= 0.927
+    # 0.917 is three standard errors of 400 studies below the nominal rate.
+    assert covered(400, shares, each=each).min() >= 0.917
 
 
 def test_shares_without_the_errors_of_verdicts_equal_the_counts_of_a_thousand_prompts():
