@@ -124,8 +124,9 @@ def _effects(
             "effect": rng.normal(size=DRAWS * len(ids)),
         }
     )
-    kind = {"model": "m", "direction": "jacobian", "change": "swap", "dose": 1.0}
-    return pd.concat([own, random], ignore_index=True).assign(**kind)
+    return pd.concat([own, random], ignore_index=True).assign(
+        model="m", direction="jacobian", change="swap", dose=1.0
+    )
 
 
 def of_ledger(rng: np.random.Generator, _: bool) -> list[Tested]:
@@ -133,9 +134,10 @@ def of_ledger(rng: np.random.Generator, _: bool) -> list[Tested]:
     found = []
     for (name, shares), (clusters, each) in product(PLANTED.items(), SIZES):
         entries = planted_entries(rng, shares, clusters=clusters, each=each)
-        table = ledger_table(simulated_ledger(rng, entries, each=each)).set_index("entry")
-        for entry, share in zip(ENTRIES, shares, strict=True):
-            low, high = (float(table.loc[entry, end]) - share for end in ("low", "high"))
+        table = ledger_table(simulated_ledger(rng, entries, each=each))
+        ends = table[["low", "high"]].to_numpy(float)
+        for entry, share, own in zip(ENTRIES, shares, ends, strict=True):
+            low, high = (float(end) - share for end in own)
             words = f"ledger, {name}, {clusters} x {each}: {entry}"
             found.append(Tested(words, np.nan, low=low, high=high))
     return found

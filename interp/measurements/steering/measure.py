@@ -117,11 +117,9 @@ class _Steering:
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
         """The rows of each prompt of the pair; none for a side that is not changed."""
-        changed = {own.prompt.id: (own, *rest) for own, *rest in self._changed(*batch.prompts)}
-        return [
-            self._measured(*changed[one.prompt.id]) if one.prompt.id in changed else {}
-            for one in batch.prompts
-        ]
+        clean, corrupt = batch.prompts
+        found = {one[0].prompt.id: self._measured(*one) for one in self._changed(clean, corrupt)}
+        return [found.get(prompt.prompt.id, {}) for prompt in batch.prompts]
 
     def _changed(
         self, clean: TokenizedPrompt, corrupt: TokenizedPrompt

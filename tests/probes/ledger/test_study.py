@@ -150,6 +150,30 @@ def test_curves_show_where_it_is_read_and_where_it_is_used(measured):
     assert below.lines[0].get_ydata().tolist() == curves["used"].dropna().tolist()
 
 
+def test_the_page_says_what_its_clusters_are(measured, organisms, tables, tmp_path):
+    results = read_ledger(measured)
+    facts, pairs = (results.entries[name].nunique() for name in ("fact", "cluster"))
+    assert facts < pairs
+    assert results.clusters.startswith(f"pairs ({pairs} clusters, {facts} facts); ")
+    assert results.clusters in report_of(measured).text
+    rows = pd.read_csv(tables / "pairs.csv")
+    rows.assign(cluster=rows["place"]).to_csv(tmp_path / "pairs.csv", index=False)
+    joined = interp.run(
+        Ledger(facts=str(tables / "facts.csv"), lens="logit", layers=(0,), **OWN),
+        models=[f"fact-mixed={organisms / 'fact-mixed'}"],
+        data=str(tmp_path / "pairs.csv"),
+        limit="all",
+        device="cpu",
+        out=tmp_path / "ledger",
+    )
+    found = read_ledger(joined)
+    assert (found.entries["cluster"] == found.entries["fact"]).all()
+    said = f"pairs of one cluster, or with the same texts ({facts} clusters, {facts} facts)"
+    assert found.clusters == said
+    wrong = found.failures
+    assert (wrong["clusters"] < wrong["n"]).all()
+
+
 def test_bars_are_the_shares(measured):
     failures = read_ledger(measured).failures
     ax = stacked_shares(failures)
