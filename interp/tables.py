@@ -620,7 +620,12 @@ SCHEMAS: dict[str, pa.Schema] = {
             "logits",
             sign="as `scores`",
         ),
-        column("rank", INTEGER, "rank of the right word among the words", "rank, from 1"),
+        column(
+            "rank",
+            NUMBER,
+            "rank of the right word among the words; equal scores share the mean of their ranks",
+            "rank, from 1",
+        ),
         _logits(
             "log_odds",
             "log-odds of the right word against the others",

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.controls.ledger import of_ledger
 from benchmarks.controls.logical_forms import (
     of_one_model,
     of_skewed_answers,
@@ -41,6 +42,7 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS, across models": across_models,
     "Unlike clusters": of_unlike,
     "Continuous shares": of_shares,
+    "Ledger of facts": of_ledger,
     "LogicalForms, one model": of_one_model,
     "LogicalForms, one model, skewed": of_skewed_answers,
     "LogicalForms, three models": of_three_models,

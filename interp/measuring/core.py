@@ -78,6 +78,10 @@ class Measurement:
     """What is measured as one: a prompt, or a pair."""
     cost: Callable[[TokenizedPrompt], float] = field(default=len)
     """Function that returns how long a prompt takes, in any unit: by default, its tokens."""
+    begin: Callable[[Sequence[TokenizedPrompt]], None] | None = None
+    """Function that computes once what several prompts need, from all that can be read; it is
+    optional, since whatever a batch lacks is computed for it.
+    """
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Schema]:
@@ -98,6 +102,15 @@ class Measurement:
         for failure in measured.failures.values():
             raise UserError(failure)
         return measured.rows
+
+    def prepare(self, prompts: Sequence[Prompt]) -> None:
+        """Compute once what several prompts need (`begin`), before any of them is measured.
+
+        Raises:
+            UserError: it cannot be computed for any prompt.
+        """
+        if self.begin is not None:
+            self.begin([*self._tokenize(prompts)[0].values()])
 
     def attempt(
         self, prompts: Sequence[Prompt], *, done: Callable[[int], None] | None = None
@@ -280,6 +293,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
     errors: dict[str, str] = {}
     units = 0
     step = measurement.shard_prompts
+    measurement.prepare(prompts)
     title = f"{measurement.spec.name} {measurement.model.name}"
     with Progress(title, total=len(prompts)) as progress:
         for start in range(0, len(prompts), step):

@@ -204,6 +204,8 @@ class Run(RunFolder):
         claims.longest = max((found.seconds for found in manifests(self.done(name))), default=0)
         recall_budget(self.folder, measurement)
         done = sum(shard.end - shard.start for shard in shards if shard.done)
+        if done < len(self.prompts):
+            measurement.prepare(self.prompts)
         measured = False
         title = f"{measurement.spec.name} {name}"
         with Progress(title, total=len(self.prompts), done=done) as progress:

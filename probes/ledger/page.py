@@ -37,22 +37,23 @@ _TEXT = (
     "retrieved: the fact's answer can be read in the prompt, at {read}. used: exchanging it at "
     "{change} moves the model's answer more than random directions of the same norm do. A failure "
     "is a wrong answer; its entry is the first of the three steps that is missing. Intervals are "
-    "95%, over clusters of prompts."
+    "95%, over clusters of prompts: {clusters}."
 )
 
 LIMITS = (
     f"The verdicts retrieved and used err in {1 - LEVEL:.0%} of cases by design (retrieved_error "
-    "and used_error: as measured). Shares are not corrected for this, so a share of this size is "
-    "no evidence. Where the right word stands in the prompt before the token (seen), a reading "
-    "may be a copy. Effects are averaged over the layers that were changed, so a fact that is "
-    "used at few of them may be missed. Prompts are not weighted."
+    "and used_error: as measured). Shares are as counted; their intervals are those of the shares "
+    "without these errors, if what is retrieved or used is always found. Where the right word "
+    "stands in the prompt before the token (seen), a reading may be a copy. Effects are averaged "
+    "over the layers that were changed, so a fact that is used at few of them may be missed. "
+    "Prompts are not weighted."
 )
 """What the entries do not show."""
 
 _BAR = (
     "Lines below a bar: the 95% interval of each share, measured from where its part of the bar "
     f"begins. n counts failures. The verdicts behind the parts err in {1 - LEVEL:.0%} of cases by "
-    "design; shares are not corrected for this."
+    "design; the intervals allow for this, the parts do not."
 )
 
 _CURVES = (
@@ -76,7 +77,7 @@ def report_of(folder: StudyFolder) -> Report:
     }
     return Report(
         title="The ledger of facts",
-        text=_TEXT.format(**parameters),
+        text=_TEXT.format(**parameters, clusters=results.clusters),
         glance=_first_screen(results),
         sections=(*ledger_sections(results),),
         record=folder.provenance(),

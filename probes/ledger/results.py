@@ -20,6 +20,7 @@ from interp.measurements.lens.ledger import TABLE, USED, ledger_table
 from interp.measurements.lens.show import LensReadings, copied
 from interp.measurements.steering.show import Steered
 from interp.measurements.steering.tables import steering_table
+from interp.prompts.own.layout import PAIR
 from interp.statistics.clusters import FEWEST
 from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
@@ -64,6 +65,23 @@ class LedgerResults:
         # The ledger has columns of its own about the fact.
         factors = [name for name in factors_of(prompts) if name not in found]
         return found.merge(self.seen, how="left").merge(prompts[["prompt_id", *factors]])
+
+    @cached_property
+    def clusters(self) -> str:
+        """What the clusters are, how many, and whether several of them are about one fact."""
+        rows = self.entries.drop_duplicates("prompt_id")
+        prompts = self.read.prompts.set_index("prompt_id")
+        pairs, of_pairs = prompts["pair_id"][rows["prompt_id"]], self.read.cluster in (None, PAIR)
+        what = f"prompts with the same {self.read.cluster}"
+        if of_pairs:
+            alike = pairs.nunique() > rows["cluster"].nunique()
+            what = "pairs of one cluster, or with the same texts" if alike else "pairs"
+        number, facts = (rows[name].nunique() for name in ("cluster", "fact"))
+        said = f"{what} ({counted(number, 'cluster')}, {counted(facts, 'fact')})"
+        if facts < number:
+            said += "; clusters about one fact count as independent, so intervals may be too narrow"
+            said += ": a column cluster joins them" * of_pairs
+        return said
 
     @cached_property
     def shares(self) -> pd.DataFrame:

@@ -4,11 +4,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from interp.cli import main
 from interp.errors import UserError
 from interp.lenses import store
 from interp.lenses.corpus import read_corpus, sentences
 from interp.lenses.rows import EMBEDDING, FIRST, read_texts, rows
 from interp.lenses.store import cache_folder, fitted
+from interp.models.organisms import DEFAULT
 from tests.support.tiny import tiny_model
 
 WORDS = (5, 9)
@@ -41,6 +43,30 @@ def test_a_lens_is_fitted_once_per_model(tmp_path, no_fit):
         named = {"model": model, "token_ids": WORDS, "layers": [0], "texts": TEXTS}
         with pytest.raises(AssertionError, match="fitted again"):
             fitted(**{**named, **other}, folder=tmp_path)
+
+
+def test_a_lens_is_fitted_once_for_several_commands(tmp_path, monkeypatch, no_fit):
+    monkeypatch.setattr(store, "cache_folder", lambda: tmp_path / "lenses")
+    common = ["--model", DEFAULT, "--device", "cpu", "--layers", "0", "--limit", "2"]
+
+    def run(name, *options, out):
+        return main([name, *common, *options, "--out", str(tmp_path / out)])
+
+    def fitted_files():
+        return {file: file.read_bytes() for file in (tmp_path / "lenses").rglob("*.safetensors")}
+
+    assert run("steer", "--draws", "1", out="first") == 0
+    files = fitted_files()
+    no_fit()
+    assert run("steer", "--draws", "1", out="second") == 0
+    # Another measurement that reads some of the same words.
+    assert run("lens", out="third") == 0
+    assert fitted_files() == files
+    for table in ("steered", "steering_effects"):
+        first, second = (tmp_path / out / f"{table}.parquet" for out in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()
+    with pytest.raises(AssertionError, match="fitted again"):
+        run("lens", "--words", "Peru", "Norway", out="fourth")
 
 
 def test_an_interrupted_fit_goes_on(tmp_path, monkeypatch):

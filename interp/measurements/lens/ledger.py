@@ -12,6 +12,7 @@ Three measurements of the same model are joined, prompt by prompt.
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from interp.errors import UserError, shortened
 from interp.statistics.proportions import proportions
@@ -134,10 +135,11 @@ def ledger(
 
 
 def ledger_table(found: pd.DataFrame) -> pd.DataFrame:
-    """The share of each entry among the prompts that each model answers wrong and right.
+    """One row per model, kind of answer (right or wrong) and entry.
 
-    Columns: model, answered (wrong or right), entry, share with its clustered 95% interval (low,
-    high), n (prompts of this model and kind), clusters, and the mean errors of both verdicts. Used
+    Columns: share of prompts, as counted, its 95% interval over clusters (low, high), n (prompts of
+    this model and kind), clusters, and the mean errors of both verdicts. The interval is that of
+    the share without these errors (`_true_parts`), and never leaves out the share as counted. Used
     and still wrong is an entry of wrong answers like any other.
 
     Args:
@@ -149,23 +151,55 @@ def ledger_table(found: pd.DataFrame) -> pd.DataFrame:
         judged.assign(answered=judged["correct"].map({True: "right", False: "wrong"})),
         ["model", "answered"],
     ):
-        for entry in ENTRIES:
-            share = proportions(
-                own.assign(share=own["entry"] == entry),
-                values=["share"],
-                by=["model"],
-                cluster="cluster",
-            ).iloc[0]
+        errors = own[["retrieved_error", "used_error"]].astype(float).mean()
+        parts = _true_parts(*errors.fillna(0.0).clip(upper=_MOST_ERROR))
+        for entry, values in zip(ENTRIES, parts, strict=True):
+            share = (own["entry"] == entry).mean()
+            low, high, clusters = _interval(own, values)
             rows.append(
                 {
                     **place,
                     "entry": entry,
-                    **{name: share[name] for name in ("share", "low", "high", "n", "clusters")},
-                    "retrieved_error": own["retrieved_error"].mean(),
-                    "used_error": own["used_error"].mean(),
+                    "share": share,
+                    "low": min(low, share),
+                    "high": max(high, share),
+                    "n": len(own),
+                    "clusters": clusters,
+                    **errors,
                 }
             )
     return pd.DataFrame(rows, columns=TABLE)
+
+
+_MOST_ERROR = 0.5
+"""Largest error of a verdict that an interval is corrected for; beyond it, a verdict says less than
+its opposite."""
+
+
+def _true_parts(retrieved: float, used: float) -> Float[np.ndarray, "true counted"]:
+    """What a prompt counted under each entry adds to the true share of each entry.
+
+    The inverse of the shares in which true entries are counted (Rogan and Gladen 1978), if what is
+    retrieved or used is always found, and the verdicts find what is not there in these shares.
+    """
+    counted = [
+        [1.0, 0.0, 0.0, 0.0],
+        [0.0, 1 - retrieved, 0.0, 0.0],
+        [0.0, retrieved * (1 - used), 1 - used, 0.0],
+        [0.0, retrieved * used, used, 1.0],
+    ]
+    return np.linalg.inv(np.array(counted))
+
+
+def _interval(own: pd.DataFrame, parts: Float[np.ndarray, " counted"]) -> tuple[float, float, int]:
+    """The ends of the interval of the mean of what the entries add, and the number of clusters."""
+    least, most = min(0.0, parts.min()), max(1.0, parts.max())
+    scaled = own["entry"].map(dict(zip(ENTRIES, (parts - least) / (most - least), strict=True)))
+    row = proportions(
+        own.assign(part=scaled), values=["part"], by=["model"], cluster="cluster"
+    ).iloc[0]
+    low, high = (float(np.clip(least + row[end] * (most - least), 0, 1)) for end in ("low", "high"))
+    return low, high, int(row["clusters"])
 
 
 TABLE = [

@@ -3,11 +3,12 @@
 One forward pass of a batch yields the answers and the streams at the chosen tokens. A score is the
 product of a word's row with the stream, divided by the scale of the final norm at that token: in
 units of logits, and at the last layer the model's own logits. Rows of the Jacobian lens are fitted
-when a batch first needs them, and kept on disk (`interp.lenses.store`).
+for the words of all prompts at once, and kept on disk (`interp.lenses.store`).
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 
@@ -15,11 +16,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from interp.errors import UserError
 from interp.lenses.corpus import read_corpus, sentences
 from interp.lenses.final import FinalNorm, check_lens
 from interp.lenses.rows import EMBEDDING, check_layers, logit_rows, own_rows, stream_at
 from interp.lenses.store import fitted
 from interp.measurements.activations.measure import Place, places_of, vectors_at
+from interp.measurements.lens.tables import mean_rank
 from interp.measurements.lens.words import Question, Questions
 from interp.measurements.specs import Activations, Lens
 from interp.measuring.core import Measurement, PromptRows, token_rows
@@ -46,7 +49,14 @@ def lens(model: Model, spec: Lens, *, batch_tokens: int | None = None) -> Measur
     check_layers(model, layers)
     reader = _Reader(model, spec, layers, batch_tokens)
     budget = token_budget(model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS)
-    return Measurement(model, spec, budget, reader.measure, partial(answer_error, model))
+    return Measurement(
+        model,
+        spec,
+        budget,
+        reader.measure,
+        partial(answer_error, model),
+        begin=reader.fit if "jacobian" in spec.methods else None,
+    )
 
 
 class _Reader:
@@ -63,6 +73,21 @@ class _Reader:
         self._answer_tokens = AnswerTokenizer(model, spec.answers)
         self._corpus = sentences() if spec.corpus is None else read_corpus(spec.corpus)
         self._fitted: dict[int, Float[Tensor, "layer width"]] = {}
+
+    def fit(self, prompts: Sequence[TokenizedPrompt]) -> None:
+        """Fit or read the rows of the words of all prompts that have words."""
+        tokens: dict[int, None] = {}
+        for prompt in prompts:
+            with suppress(UserError):  # the prompt's row says so
+                tokens |= dict.fromkeys(self._questions(prompt).words.tokens)
+        self._fit([*tokens])
+
+    def _fit(self, tokens: Sequence[int]) -> None:
+        if new := [token for token in tokens if token not in self._fitted]:
+            found = fitted(
+                self._model, new, self._layers, self._corpus, batch_tokens=self._batch_tokens
+            )
+            self._fitted |= dict(zip(new, found.unbind(1), strict=True))
 
     def measure(self, batch: Batch) -> list[PromptRows]:
         """The rows of each prompt."""
@@ -130,11 +155,7 @@ class _Reader:
                 for place in own
             ]
             return own_rows(self._model, batch, tokens, self._layers, at)
-        if new := [token for token in tokens if token not in self._fitted]:
-            fit = fitted(
-                self._model, new, self._layers, self._corpus, batch_tokens=self._batch_tokens
-            )
-            self._fitted |= dict(zip(new, fit.unbind(1), strict=True))
+        self._fit(tokens)
         return torch.stack([self._fitted[token] for token in tokens], 1)
 
     def _rows(
@@ -190,6 +211,6 @@ def _ranked(scores: Float[Tensor, " word"], right: int | None) -> Row:
         return {"rank": None, "log_odds": None}
     others = torch.cat([scores[:right], scores[right + 1 :]])
     return {
-        "rank": 1 + int((others >= scores[right]).sum()),
+        "rank": mean_rank(scores.double().numpy(), right),
         "log_odds": float(scores[right] - others.logsumexp(0)),
     }

@@ -1,10 +1,12 @@
 """What the browser of pairs shows about readings of lenses: the first word by layer and token."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
+from interp.measurements.lens.tables import leading
 from interp.report.formatting import readable
 from interp.report.pairs import Grid, Number, Panel, mean_by_pair, with_sides
 from interp.results.measured import ResultTables
@@ -20,9 +22,7 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
     """The word that each layer disposes the model to say, by token, for each side and lens."""
     columns = [*_KEY, "prompt_id", "position", "token", "words", "scores", "right", "log_odds"]
     rows = measured.table("lens_readings", columns, prompts=prompts["prompt_id"])
-    first = [
-        words[int(np.argmax(scores))] for words, scores in rows[["words", "scores"]].to_numpy()
-    ]
+    first = [_first(*read) for read in rows[["words", "scores"]].to_numpy()]
     rows = with_sides(rows.assign(first=first), prompts)
     for of, own in grouped(rows, ["pair_id", "model", "method", "side"]):
         values, words = (
@@ -52,6 +52,12 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
                 note=note,
             ),
         )
+
+
+def _first(words: Sequence[str], scores: Float[np.ndarray, " word"]) -> str:
+    """The word with the highest score, or all that have it."""
+    (leads,) = leading(scores[None], scores[None])
+    return " = ".join(word for word, leader in zip(words, leads, strict=True) if leader)
 
 
 def lens_numbers(measured: ResultTables) -> Iterator[Number]:

@@ -1,10 +1,14 @@
 """Whether the right word is retrieved in a prompt: a verdict for each prompt, with its error.
 
-A word's strength in a prompt is its centred score (`tables`), averaged over the middle layers,
-minus the mean of the other words'. Strengths of wrong words show what a word gets without being the
-fact: in a prompt, a word counts as retrieved if its strength exceeds `LEVEL` of the strengths of
-wrong words in the prompts of other clusters. How many wrong words of the prompt itself exceed this
-threshold is the verdict's error.
+A word's strength in a prompt is its score, averaged over the middle layers, minus its mean over the
+prompts of other clusters in which it is wrong, minus the same of the prompt's other wrong words.
+Strengths of wrong words show what a word gets without being the fact: in a prompt, a word counts as
+retrieved if its strength exceeds `LEVEL` of the strengths of wrong words in the prompts of other
+clusters. How many wrong words of the prompt itself exceed this threshold is the verdict's error.
+
+Right words have no part in what is subtracted. Facts that are retrieved would otherwise lower the
+strengths of wrong words, in their prompts and wherever their words are wrong, and with them the
+threshold, so that the verdict would err more often where nothing is retrieved.
 """
 
 from collections.abc import Sequence
@@ -55,7 +59,9 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
         return found.assign(
             strength=np.nan, threshold=np.nan, retrieved=None, error=np.nan, embedding=None
         )
-    strengths, alone = (_strengths(rows, name, codes) for name in ("scores", "from_embedding"))
+    strengths, alone = (
+        _strengths(rows, name, right, codes) for name in ("scores", "from_embedding")
+    )
     limits, limits_alone = (_thresholds(own, right, codes) for own in (strengths, alone))
     beyond = strengths > limits[:, None]
     return found.assign(
@@ -68,14 +74,21 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _strengths(
-    rows: pd.DataFrame, column: str, clusters: Int[np.ndarray, " prompt"]
+    rows: pd.DataFrame,
+    column: str,
+    right: Bool[np.ndarray, "prompt word"],
+    clusters: Int[np.ndarray, " prompt"],
 ) -> Float[np.ndarray, "prompt word"]:
-    """Each word's strength in each prompt, in the order in which the prompts appear."""
+    """Each word's strength in each prompt, in the order in which the prompts appear.
+
+    Of two words, the other one is right for the wrong one; it is then subtracted all the same.
+    """
     scores = pd.DataFrame(np.stack(rows[column].tolist()), index=rows["prompt_id"].to_numpy())
     means = scores.groupby(level=0, sort=False).mean().to_numpy()
-    centred = means - others_mean(means, clusters)
-    others = centred.sum(1, keepdims=True) - centred
-    return np.asarray(centred - others / (centred.shape[1] - 1))
+    centred = means - others_mean(means, clusters, ~right)
+    counted = ~right if right.shape[1] > 2 else np.ones_like(right)
+    others = np.where(counted, centred, 0.0).sum(1, keepdims=True) - counted * centred
+    return np.asarray(centred - others / (counted.sum(1, keepdims=True) - counted))
 
 
 def _thresholds(

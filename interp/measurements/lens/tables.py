@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from interp.statistics.proportions import difference_interval, proportions
 from interp.statistics.summaries import UPPER, grouped
@@ -39,7 +39,8 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
         shuffled_first: the probability that the right word of a cluster drawn at random comes
             first: the expectation over all shuffles of the right words among the clusters.
         chance: one divided by the number of words.
-        margin: centred score of the right word minus the highest of the others.
+        margin: centred score of the right word minus the highest of the others, in logits: above 0
+            if it comes first, and 0, up to rounding, if it shares the point.
     """
     known = with_words(readings, clusters)
     parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]
@@ -64,7 +65,7 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "from_embedding"))
     each = np.arange(len(rows))
     found = rows[[*PLACE, "prompt_id", "cluster"]].assign(
-        raw_first=_first(raw, raw)[each, right], chance=1 / len(words)
+        raw_first=shared_first(raw, raw)[each, right], chance=1 / len(words)
     )
     if codes.max() == 0:
         return found.assign(
@@ -73,12 +74,12 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     centred = raw - others_mean(raw, codes)
     # The probability that each word is the right one of a cluster that is drawn at random.
     drawn = pd.DataFrame(np.eye(len(words))[right]).groupby(codes).mean().mean().to_numpy()
-    first = _first(centred, raw)
+    first = shared_first(centred, raw)
     own = centred[each, right]
     centred[each, right] = -np.inf
     return found.assign(
         right_first=first[each, right],
-        embedding_first=_first(alone - others_mean(alone, codes), alone)[each, right],
+        embedding_first=shared_first(alone - others_mean(alone, codes), alone)[each, right],
         shuffled_first=(drawn * first).sum(1),
         margin=own - centred.max(1),
     )
@@ -89,34 +90,68 @@ _ROUNDING = 1e-6
 and readings of one token have one embedding."""
 
 
-def _first(
+def leading(
     scores: Float[np.ndarray, "reading word"], raw: Float[np.ndarray, "reading word"]
-) -> Float[np.ndarray, "reading word"]:
-    """Each word's part of the point of a reading, which the words with the highest score share.
+) -> Bool[np.ndarray, "reading word"]:
+    """Which words have the highest score of a reading.
 
     Args:
         scores: the scores, centred or not.
         raw: the scores as they were stored.
     """
-    near = _ROUNDING * np.abs(raw).max(1, keepdims=True)
-    first = scores >= scores.max(1, keepdims=True) - near
+    return np.asarray(scores >= scores.max(1, keepdims=True) - _near(raw))
+
+
+def shared_first(
+    scores: Float[np.ndarray, "reading word"], raw: Float[np.ndarray, "reading word"]
+) -> Float[np.ndarray, "reading word"]:
+    """Each word's part of the point of a reading, which the leading words share."""
+    first = leading(scores, raw)
     return np.asarray(first / first.sum(1, keepdims=True))
 
 
+def mean_rank(scores: Float[np.ndarray, " word"], right: int) -> float:
+    """The rank of a word, from 1; words with equal scores share the mean of their ranks."""
+    beyond = np.delete(scores, right) - scores[right]
+    near = _near(scores[None]).item()
+    return float(1 + (beyond > near).sum() + (np.abs(beyond) <= near).sum() / 2)
+
+
+def _near(raw: Float[np.ndarray, "reading word"]) -> Float[np.ndarray, "reading 1"]:
+    """The differences of scores that count as none."""
+    return np.asarray(_ROUNDING * np.abs(raw).max(1, keepdims=True))
+
+
 def others_mean(
-    scores: Float[np.ndarray, "reading word"], clusters: Int[np.ndarray, " reading"]
+    scores: Float[np.ndarray, "reading word"],
+    clusters: Int[np.ndarray, " reading"],
+    counted: Bool[np.ndarray, "reading word"] | None = None,
 ) -> Float[np.ndarray, "reading word"]:
     """For each reading, the mean over the readings of all other clusters.
 
     Args:
         scores: the scores.
         clusters: the number of each reading's cluster, from 0; there are two or more.
+        counted: which scores count; all by default, and all of a word of which none would.
     """
-    sums = np.zeros((clusters.max() + 1, scores.shape[1]))
-    np.add.at(sums, clusters, scores)
-    counts = np.bincount(clusters)
-    others = sums.sum(0) - sums, counts.sum() - counts
-    return np.asarray((others[0] / others[1][:, None])[clusters])
+    every = np.ones(scores.shape, dtype=bool)
+    found, number = _of_others(scores, every if counted is None else counted, clusters)
+    if (number == 0).any():
+        found = np.where(number == 0, _of_others(scores, every, clusters)[0], found)
+    return found
+
+
+def _of_others(
+    scores: Float[np.ndarray, "reading word"],
+    counted: Bool[np.ndarray, "reading word"],
+    clusters: Int[np.ndarray, " reading"],
+) -> tuple[Float[np.ndarray, "reading word"], Float[np.ndarray, "reading word"]]:
+    """The mean over the readings of all other clusters that count, and their number."""
+    sums, numbers = np.zeros((2, clusters.max() + 1, scores.shape[1]))
+    np.add.at(sums, clusters, np.where(counted, scores, 0.0))
+    np.add.at(numbers, clusters, counted)
+    sums, numbers = (own.sum(0) - own for own in (sums, numbers))
+    return np.asarray(sums / np.maximum(numbers, 1))[clusters], np.asarray(numbers[clusters])
 
 
 def reading_table(found: pd.DataFrame) -> pd.DataFrame:
@@ -196,6 +231,8 @@ TABLE = [
 def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """One row per model, group, method, layer, side and word: how often it comes first.
 
+    Words with the same highest score share the point, as in `judged`.
+
     Args:
         readings: rows of lens_readings.
         prompts: the prompts table.
@@ -210,13 +247,13 @@ def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
 def _of_words(place: dict[str, object], own: pd.DataFrame) -> Iterator[dict[str, object]]:
     words: Sequence[str] = own["words"].iloc[0]
     scores, alone = (np.stack(own[name].tolist()) for name in ("scores", "from_embedding"))
-    first = scores.argmax(1)
+    first = shared_first(scores, scores)
     for number, word in enumerate(words):
         yield {
             **place,
             "word": word,
             "readings": len(own),
-            "first": float((first == number).mean()),
+            "first": float(first[:, number].mean()),
             "score": float(scores[:, number].mean()),
             "embedding_score": float(alone[:, number].mean()),
         }

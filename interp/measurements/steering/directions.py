@@ -1,7 +1,7 @@
 """The directions along which a prompt's stream is changed: those of words, or between sides."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -151,22 +151,28 @@ class WordRows:
             position: the token at which its own Jacobian is taken.
             words: the words.
         """
-        needed = list(dict.fromkeys(token for own in words.tokens.values() for token in own))
+        needed = _tokens_of([words])
         if self._kind == "own":
             batch = pad(self._model, [prompt])
             at = [(0, (batch.unpadded(0).start or 0) + position)]
             found = own_rows(self._model, batch, needed, self._layers, at)[:, :, 0]
             rows = dict(zip(needed, found.unbind(1), strict=True))
         else:
-            self._fit([token for token in needed if token not in self._known])
+            self.fit([words])
             rows = self._known
         return {
             word: torch.stack([rows[token] for token in tokens]).mean(0)
             for word, tokens in words.tokens.items()
         }
 
-    def _fit(self, tokens: Sequence[int]) -> None:
-        if not tokens:
+    def fit(self, words: Iterable[Words]) -> None:
+        """Fit or read the rows of all words at once; those of the prompt's own lens are not kept.
+
+        Raises:
+            UserError: the model has no lens, or a file of a fitted one is damaged.
+        """
+        tokens = [token for token in _tokens_of(words) if token not in self._known]
+        if not tokens or self._kind == "own":
             return
         rows: Rows = (
             logit_rows(self._model, tokens, self._layers)
@@ -174,6 +180,12 @@ class WordRows:
             else fitted(self._model, tokens, self._layers, sentences())
         )
         self._known |= dict(zip(tokens, rows.unbind(1), strict=True))
+
+
+def _tokens_of(words: Iterable[Words]) -> list[int]:
+    return list(
+        dict.fromkeys(token for one in words for own in one.tokens.values() for token in own)
+    )
 
 
 def word_directions(

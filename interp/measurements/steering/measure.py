@@ -3,12 +3,15 @@
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import torch
 
 from interp.choices import LAST, POOLED
+from interp.errors import UserError
 from interp.lenses.final import check_lens
 from interp.lenses.interventions import Change, Directions, Intervention, Outcomes, intervene
 from interp.measurements.edges.measure import cell_budget
@@ -67,7 +70,8 @@ def steering(model: Model, spec: Steer, *, batch_tokens: int | None = None) -> P
         return {"steered": [{**key, "error": error}]}
 
     budget = cell_budget(model, batch_tokens)
-    return PairMeasurement(model, spec, budget, _Steering(model, spec, budget), error_rows)
+    change = _Steering(model, spec, budget)
+    return PairMeasurement(model, spec, budget, change, error_rows, begin=change.fit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +100,41 @@ class _Steering:
         }
         self._unchecked = model.architecture.causal
 
+    def fit(self, prompts: Sequence[TokenizedPrompt]) -> None:
+        """Fit or read the rows of the words of all pairs that have words.
+
+        Args:
+            prompts: the prompts, pair by pair; those whose pair is not whole are left out.
+        """
+        words: list[Words] = []
+        for pair in pairwise(prompts if self._lenses else ()):
+            own, other = (one.prompt for one in pair)
+            if own.pair_id == other.pair_id:
+                with suppress(UserError):  # the pair's row says so
+                    words += [self._words(*one) for one in self._changed(*pair)]
+        for lens in self._lenses.values():
+            lens.fit(words)
+
     def __call__(self, batch: Batch) -> list[PromptRows]:
         """The rows of each prompt of the pair; none for a side that is not changed."""
         clean, corrupt = batch.prompts
+        found = {one[0].prompt.id: self._measured(*one) for one in self._changed(clean, corrupt)}
+        return [found.get(prompt.prompt.id, {}) for prompt in batch.prompts]
+
+    def _changed(
+        self, clean: TokenizedPrompt, corrupt: TokenizedPrompt
+    ) -> Iterator[tuple[TokenizedPrompt, TokenizedPrompt, tuple[str, str]]]:
+        """The prompts of a pair that are changed, with the other one, and what is contrasted."""
         options = contrast_of(clean.prompt, corrupt.prompt)
-        found: list[PromptRows] = []
         for own, other in ((clean, corrupt), (corrupt, clean)):
-            changed = self._spec.side in (None, own.prompt.side)
-            found.append(self._measured(own, other, options) if changed else {})
-        return found
+            if self._spec.side in (None, own.prompt.side):
+                gold = own.prompt.answer.gold
+                yield own, other, options if options[0] == gold else (options[1], options[0])
 
     def _measured(
-        self, own: TokenizedPrompt, other: TokenizedPrompt, options: tuple[str, str]
+        self, own: TokenizedPrompt, other: TokenizedPrompt, contrast: tuple[str, str]
     ) -> PromptRows:
-        model, gold = self._model, own.prompt.answer.gold
-        contrast = options if options[0] == gold else (options[1], options[0])
+        model = self._model
         answers = self._read(own).contrast(*contrast)
         pair = PatchingPair.aligned(own, own, answers, policy="last", whole=True)
         with model.measuring():

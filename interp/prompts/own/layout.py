@@ -21,10 +21,14 @@ from interp.prompts.prompt_set import TAKEN
 from interp.prompts.thought import Span
 
 PAIR = "pair"
-"""The name of the column, and of the factor, that identifies the groups."""
+"""The name of the column that identifies the groups, and of the factor that is the unit of tests:
+the cluster, or else the group."""
 
 REQUIRED = (PAIR, "side", "gold")
 OPTIONS, CONTRAST, TEXT = "options", "contrast", "text"
+CLUSTER = "cluster"
+"""The column with a name that dependent pairs share, which are then one unit of tests."""
+
 FACTOR = "factor_"
 """Prefix of columns that are not part of the prompt, in a table with segments as columns."""
 
@@ -92,14 +96,15 @@ class Layout:
             UserError: a column is missing, or is neither a segment nor a factor; or a template
             names an unknown column.
         """
-        check_names(columns, (*REQUIRED, OPTIONS, CONTRAST, TEXT))
+        known = (*REQUIRED, OPTIONS, CONTRAST, CLUSTER, TEXT)
+        check_names(columns, known)
         if missing := [name for name in REQUIRED if name not in columns]:
             raise UserError(
                 f"the columns {', '.join(missing)} are missing; expected {', '.join(REQUIRED)} and "
                 f"{TEXT}, or a column for each segment. If one is the index of a data frame, use "
                 "reset_index()"
             )
-        others = [name for name in columns if name not in (*REQUIRED, OPTIONS, CONTRAST, TEXT)]
+        others = [name for name in columns if name not in known]
         if TEXT in columns:
             if templates:
                 raise UserError(
@@ -129,7 +134,7 @@ class Layout:
         cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
         own = {factor: cells[column] for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
-        factors = {PAIR: cells[PAIR], **own}
+        factors = {PAIR: cells.get(CLUSTER, cells[PAIR]).strip(), **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"], cells.get(CONTRAST))
         messages = self._messages(cells)
         several = len(self.templates) > 1
@@ -165,6 +170,12 @@ class Layout:
             for name in self.segments:
                 parts += [(None, "\n"), (name, cells[name])]
             yield compose(parts[1:])
+
+
+def pair_of(prompt: Prompt) -> str:
+    """The pair that a prompt's row names; its phrasings have ids of their own."""
+    ending = f"/{prompt.factors[PHRASING]}" if PHRASING in prompt.factors else ""
+    return prompt.pair_id.removesuffix(ending)
 
 
 def _around(columns: Sequence[str]) -> tuple[str, ...]:

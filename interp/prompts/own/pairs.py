@@ -19,7 +19,14 @@ from interp.errors import described as described_value
 from interp.lookalikes import is_blank
 from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
-from interp.prompts.own.layout import PAIR, PHRASING, REQUIRED, TEXT, Layout
+from interp.prompts.own.layout import (
+    PAIR,
+    PHRASING,
+    REQUIRED,
+    TEXT,
+    Layout,
+    pair_of,
+)
 from interp.prompts.own.table import Source, described, table_of, text_of
 from interp.prompts.prompt import Donor, Messages, Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -65,6 +72,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
             name; "Yes|No" if there is no such column.
         contrast: the two options that are contrasted in attributions, patches and effects, the
             positive one first, such as "True|False"; needed only for more than two options.
+        cluster: a name that dependent pairs share, such as that of their city: they are one unit of
+            tests and intervals, and donors and demonstrations come from other clusters.
         text: the prompt, with marked segments: "<premise1>It rains.</premise1> Is it wet?".
             All other columns are factors.
         system_prompt, answer_prefix, shot1 and shot1_answer, shot2 and shot2_answer, ...: the
@@ -224,9 +233,13 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
                 yield where, f"pair {name} has the same text twice, first in {texts[read]}"
             own.setdefault(prompt.side, where)
             texts.setdefault(read, where)
+        clusters = dict.fromkeys(prompt.factors[PAIR] for _, prompt in members)
+        if len(clusters) > 1:
+            listed = shortened(", ".join(clusters), 80)
+            yield members[0][0], f"pair {name} has several clusters ({listed}); expected one"
         missing = [side for side in sides if side not in own]
         # A row that names no pair may be the missing one.
-        known = not faulty & {"", members[0][1].factors[PAIR]}
+        known = not faulty & {"", pair_of(members[0][1])}
         if missing and known and set(own) <= set(sides):
             listed = ", ".join(missing)
             yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
@@ -241,11 +254,12 @@ def _copies_as_one(prompts: Sequence[Prompt]) -> list[Prompt]:
     """
     texts: defaultdict[str, set[str]] = defaultdict(set)
     for prompt in prompts:
-        texts[prompt.factors[PAIR]].add(" ".join(prompt.text.split()))
+        texts[pair_of(prompt)].add(" ".join(prompt.text.split()))
+    clusters = {pair_of(prompt): prompt.factors[PAIR] for prompt in prompts}
     firsts: dict[frozenset[str], str] = {}
-    unit = {pair: firsts.setdefault(frozenset(own), pair) for pair, own in texts.items()}
+    unit = {pair: firsts.setdefault(frozenset(own), clusters[pair]) for pair, own in texts.items()}
     return [
-        replace(prompt, factors={**prompt.factors, PAIR: unit[prompt.factors[PAIR]]})
+        replace(prompt, factors={**prompt.factors, PAIR: unit[pair_of(prompt)]})
         for prompt in prompts
     ]
 

@@ -1,5 +1,6 @@
 """Readings by hand: scores from plain passes, ranks, and the words among which is read."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -12,10 +13,12 @@ from interp.errors import UserError
 from interp.lenses.corpus import sentences
 from interp.lenses.final import FinalNorm, unembedding_rows
 from interp.lenses.rows import EMBEDDING, own_rows, read_streams, rows
+from interp.lenses.store import fitted
+from interp.measurements.lens import measure
 from interp.measurements.lens.words import first_token
 from interp.measurements.specs import Lens
 from interp.measuring.core import bind, collect
-from interp.prompts.answers import Choice, FreeText
+from interp.prompts.answers import AnswerOption, Choice, FreeText
 from interp.prompts.prompt import Prompt, compose
 from interp.reading.tokens import pad, tokenize
 from tests.support.other_kinds import classifier
@@ -99,6 +102,31 @@ def test_batches_do_not_matter():
     together, alone = (read(model, batch_tokens=n, **options) for n in (None, 1))
     for column in ("scores", "from_embedding"):
         assert np.allclose(np.stack(together[column]), np.stack(alone[column]), atol=1e-4)
+
+
+def test_words_of_all_prompts_are_fitted_at_once(monkeypatch):
+    model, fits = tiny_model("llama"), []
+
+    def counted(model, token_ids, *rest, **options):
+        fits.append(list(token_ids))
+        return fitted(model, token_ids, *rest, **options)
+
+    monkeypatch.setattr(measure, "fitted", counted)
+    pairs = [("Yes", "No"), ("True", "False"), ("A", "B")]
+    chosen = [with_options(*own) for own in zip(PROMPTS, pairs, strict=True)]
+    spec = Lens(methods=("jacobian",), layers=(0,))
+    together = collect(bind(spec, model, batch_tokens=1), chosen)["lens_readings"]
+    (words,) = fits
+    assert len(set(words)) == len(words) == 6
+    alone = bind(spec, model, batch_tokens=1)(chosen)["lens_readings"]
+    assert sorted(fits[1:]) == sorted([words[:2], words[2:4], words[4:]])
+    scores = np.stack([row["scores"] for row in alone])
+    assert np.allclose(np.stack(together["scores"]), scores, atol=1e-6)
+
+
+def with_options(prompt, words):
+    answer = Choice(tuple(AnswerOption(word, (word,)) for word in words), words[0])
+    return dataclasses.replace(prompt, answer=answer)
 
 
 @pytest.fixture

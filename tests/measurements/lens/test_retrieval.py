@@ -40,8 +40,12 @@ def test_verdicts_equal_loops():
     others = {a: [b for b in prompts if clusters[b] != clusters[a]] for a in prompts}
     strengths = {}
     for one in prompts:
-        centred = means[one] - np.mean([means[other] for other in others[one]], axis=0)
-        rest = [np.mean(np.delete(centred, word)) for word in range(len(WORDS))]
+        usual = [
+            np.mean([means[other][word] for other in others[one] if right[other] != word])
+            for word in range(len(WORDS))
+        ]
+        centred = means[one] - usual
+        rest = [np.mean(np.delete(centred, [word, right[one]])) for word in range(len(WORDS))]
         strengths[one] = centred - rest
     for one in prompts:
         wrong = np.sort([s for b in others[one] for s in np.delete(strengths[b], right[b])])
@@ -59,6 +63,34 @@ def test_without_information_the_share_is_the_error():
     assert found["error"].mean() == pytest.approx(0.05, abs=0.005)
     assert found["retrieved"].mean() == pytest.approx(0.05, abs=0.025)
     assert found["embedding"].mean() == pytest.approx(0.05, abs=0.025)
+
+
+def test_facts_that_are_retrieved_do_not_change_the_error_of_others():
+    shares = []
+    for size in (0.0, 4.0, 400.0):
+        rows, clusters, knows = planted(0.7, clusters=300, size=size)
+        found = retrieved(rows, clusters)
+        shares.append(found.loc[~knows, "retrieved"].tolist())
+    assert np.mean(shares[0]) == pytest.approx(0.05, abs=0.04)
+    assert shares[0] == shares[1] == shares[2]
+
+
+def test_of_two_words_the_other_one_is_subtracted():
+    right = np.arange(8) % 2
+    scores = np.random.default_rng(3).normal(size=(8, 2)) + 9 * np.eye(2)[right]
+    rows, clusters = readings(scores, right, words=["Yes", "No"]), clusters_of(range(8))
+    found = retrieved(rows, clusters)
+    for one in range(8):
+        usual = [
+            np.mean([scores[j, word] for j in range(8) if j != one and right[j] != word])
+            for word in (0, 1)
+        ]
+        centred = scores[one] - usual
+        strength = centred[right[one]] - centred[1 - right[one]]
+        assert found.loc[one, "strength"] == pytest.approx(strength)
+    # A word that is right everywhere else is centred over these prompts all the same.
+    found = retrieved(readings(scores, [0] * 8, words=["Yes", "No"]), clusters)
+    assert found["strength"].notna().all()
 
 
 def test_a_planted_share_is_found():

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.measurements.lens.tables import TABLE, in_middle, judged, reading_table, word_table
+from interp.measurements.lens.tables import (
+    TABLE,
+    in_middle,
+    judged,
+    mean_rank,
+    reading_table,
+    word_table,
+)
 
 WORDS = ["Norway", "Italy", "Peru"]
 
@@ -94,6 +101,29 @@ def test_ties_share_the_point_and_a_single_cluster_cannot_be_centred():
     table = reading_table(alone)
     assert table["accuracy"].isna().all()
     assert table["raw_accuracy"].item() == pytest.approx(1 / 3)
+
+
+def test_words_that_lead_together_share_the_point_in_every_table():
+    scores = [[2.0, 2.0, 1.0], [2.0, 2.0, 2.0], [0.0, 3.0, 1.0], [1.0, 2.0, 3.0]]
+    rows = readings(scores, [None] * 4)
+    table = word_table(rows, pd.DataFrame({"prompt_id": rows["prompt_id"], "side": "one"}))
+    by_word = table.set_index("word")["first"]
+    expected = [(1 / 2 + 1 / 3) / 4, (1 / 2 + 1 / 3 + 1) / 4, (1 / 3 + 1) / 4]
+    assert by_word[WORDS].tolist() == pytest.approx(expected)
+    found = judged(readings(scores, [0] * 4), clusters_of(range(4)))
+    assert found["raw_first"].tolist() == pytest.approx([1 / 2, 1 / 3, 0, 0])
+    ranks = [[mean_rank(np.array(own), word) for word in range(3)] for own in scores]
+    assert ranks == [[1.5, 1.5, 3], [2, 2, 2], [3, 1, 2], [3, 2, 1]]
+    noise = 1e-7 * np.array([0.0, 1.0, -1.0])
+    assert mean_rank(np.full(3, 5.0) + noise, 0) == 2
+
+
+def test_the_margin_is_zero_where_the_point_is_shared():
+    # Centred, the last reading is [1, 1, -2] plus what is common to all words.
+    scores = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, -2.0]])
+    found = judged(readings(scores, [2, 2, 0]), clusters_of(range(3)))
+    assert found["margin"].iloc[2] == pytest.approx(0)
+    assert found["right_first"].iloc[2] == pytest.approx(1 / 2)
 
 
 def test_one_embedding_reads_by_chance_whatever_is_left_of_rounding():

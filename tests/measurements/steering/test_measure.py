@@ -9,9 +9,12 @@ import torch
 import interp
 from interp.errors import UserError
 from interp.lenses.rows import logit_rows
+from interp.lenses.store import fitted
 from interp.measurements.specs import Steer
+from interp.measurements.steering import directions
 from interp.measurements.steering.directions import joined_tokens
 from interp.measurements.steering.measure import band_of
+from interp.measuring.core import bind, collect
 from interp.patching.pairs import in_pairs
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize, tokens_of
@@ -269,6 +272,27 @@ def test_words_that_begin_alike_are_refused_prompt_by_prompt(model, prompts):
     longer = [with_word(p, 4 + (p.side == prompts.sides[0])) for p in prompts]
     with pytest.raises(UserError, match="begins with the same token"):
         steered(model, longer, words="word")
+
+
+@pytest.mark.parametrize("side", [None, "rulebreaker"])
+def test_words_of_all_pairs_are_fitted_at_once(model, side, monkeypatch):
+    prompts, fits = some_prompts(3), []
+
+    def counted(model, token_ids, layers, texts):
+        fits.append(list(token_ids))
+        return fitted(model, token_ids, layers, texts)
+
+    monkeypatch.setattr(directions, "fitted", counted)
+    spec = Steer(words="entity_a", draws=1, layers=(0,), roles=(ROLE,), side=side)
+    arranged = spec.arranged(prompts)
+    together = collect(bind(spec, model), arranged)["steering_effects"]
+    (tokens,) = fits
+    assert len(set(tokens)) == len(tokens)
+    alone = bind(spec, model)(list(arranged))["steering_effects"]
+    assert len(fits) > 2
+    assert sorted(token for own in fits[1:] for token in own) == sorted(tokens)
+    effects = [row["effect"] for row in alone]
+    assert together["effect"].tolist() == pytest.approx(effects, abs=1e-6)
 
 
 def test_lenses_need_a_causal_language_model(prompts):

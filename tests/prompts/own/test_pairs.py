@@ -31,6 +31,54 @@ def table(*changes, drop=()):
     return pd.DataFrame(rows).drop(columns=list(drop))
 
 
+def several(clusters, **options):
+    """A table of pairs with these clusters, by pair."""
+    rows = []
+    for pair, cluster in clusters.items():
+        for row in ROWS:
+            text = f"{row['premise1']} It is {pair}."
+            rows.append({**row, "pair": pair, "premise1": text, "cluster": cluster, **options})
+    return pd.DataFrame(rows)
+
+
+def test_pairs_of_one_cluster_are_one_unit_of_tests(organism):
+    clusters = {"one": "Oslo", "two": " Oslo ", "three": "Rome", "four": "Lima"}
+    prompts = read_pairs(several(clusters))
+    assert {prompt.pair_id: prompt.factors["pair"] for prompt in prompts} == {
+        pair: cluster.strip() for pair, cluster in clusters.items()
+    }
+    assert "cluster" not in prompts[0].factors
+    assert prompts[0].segments.keys() == {"premise1", "question"}
+    for prompt in with_donors(prompts, count=2):
+        donors = {d.name.partition("/")[0] for d in prompt.donors if d.kind == "instance"}
+        own = {pair for pair in clusters if clusters[pair].strip() == prompt.factors["pair"]}
+        assert len(donors) == 2
+        assert not donors & own
+    phrased = read_pairs(
+        several(clusters), templates=["{premise1} {question}", "{question} {premise1}"]
+    )
+    assert {prompt.factors["pair"] for prompt in phrased} == {"Oslo", "Rome", "Lima"}
+    result = interp.evaluate(organism, prompts)
+    assert set(result.clusters.values()) == {"Oslo", "Rome", "Lima"}
+
+
+def test_a_copy_of_a_pair_is_in_its_cluster():
+    table = several({"one": "Oslo", "two": "Oslo", "three": "Rome"})
+    copy = table[table["pair"] == "two"].assign(pair="copy", cluster="Lima")
+    prompts = read_pairs(pd.concat([table, copy]))
+    clusters = {prompt.pair_id: prompt.factors["pair"] for prompt in prompts}
+    assert clusters == {"one": "Oslo", "two": "Oslo", "three": "Rome", "copy": "Oslo"}
+
+
+def test_a_pair_with_two_clusters_is_a_fault():
+    table = several({"one": "Oslo", "two": "Rome"})
+    table.loc[1, "cluster"] = "Lima"
+    (fault,) = faults(table)
+    assert re.search("pair one .*Oslo, Lima", fault)
+    with pytest.raises(UserError, match="not called cluster"):
+        read_pairs(table.rename(columns={"cluster": "Cluster"}))
+
+
 def test_segments_are_written_one_per_line_in_the_order_of_columns():
     first, _ = read_pairs(table())
     assert first.text == "It rains.\nIs it wet?"
