@@ -549,7 +549,7 @@ def reach_cautions(
             f"no test can be significant after the correction over {tests:,} cells, whatever the "
             f"effects: with {counted(clusters, 'cluster')}, p_holm is at least {least:.2g}. That "
             "nothing is significant says nothing about effects. Choose in advance at most "
-            f"{fewer:,} cells (fewer layers, sites or roles)"
+            f"{fewer:,} cells, such as those of fewer layers"
         )
         text += f", or measure {more:,} clusters." if more else "."
         numbers = {"tests": tests, "clusters": clusters, "p_holm_least": least, "most_tests": fewer}
