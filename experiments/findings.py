@@ -17,6 +17,7 @@ from interp.statistics.decisions import (
     SMALLEST,
     UNTESTED,
     holm,
+    out_of_reach,
     verdicts,
 )
 
@@ -131,9 +132,9 @@ def _matrix(name: str, title: str, cells: pd.DataFrame, *, y: str, x: str) -> Fi
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
     """A sentence of at most 25 words that summarizes the comparisons of one kind.
 
-    If no comparison shows a difference, the sentence gives the range of differences that at least
-    one comparison leaves open, the smallest p, and the n of the comparison with the fewest
-    clusters.
+    If no comparison shows a difference, or none could (`out_of_reach`), the sentence gives the
+    range of differences that at least one comparison leaves open, the smallest p, and the n of the
+    comparison with the fewest clusters.
 
     Args:
         rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
@@ -151,8 +152,9 @@ def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
         fewest = tested.iloc[int(tested["clusters"].argmin())]
         smallest = tested["p_holm"].min()
         p = "p = 1" if smallest > 0.9995 else _p(smallest).replace("p ", "p ≥ ")
+        could = "can be " * bool(out_of_reach(tested).all())
         return (
-            f"{subject}: no difference shown in {counted(len(tested), 'comparison')}; "
+            f"{subject}: no difference {could}shown in {counted(len(tested), 'comparison')}; "
             f"{signed(low)} to {signed(high)} not excluded, "
             f"{p}, {fewest['n']}."
         )

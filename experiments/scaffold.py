@@ -83,6 +83,7 @@ def choice_section(
     cluster: str | None,
     *,
     text: str = "",
+    by: Sequence[str] = (),
 ) -> Section:
     """The accuracy of each reading of the answers, and which differ from chance.
 
@@ -92,11 +93,12 @@ def choice_section(
         options: rows of the option_probabilities table.
         cluster: the factor whose values group dependent prompts; None for pairs.
         text: what else to know about the prompts.
+        by: factors by which to say how well prompts are told apart.
     """
     answers, options = (
         rows[rows["prompt_id"].isin(prompts["prompt_id"])] for rows in (answers, options)
     )
-    items = tuple(reading_items(answers, prompts, options, cluster))
+    items = tuple(reading_items(answers, prompts, options, cluster, by=by))
     about = (
         "Does a model know more than it says? A forced choice takes the most probable of the "
         "options, whatever the most probable token is. A calibrated choice takes the option that "

@@ -104,7 +104,8 @@ def reading_section(folder: StudyFolder) -> Section:
     run = folder.runs["questions"]
     answers = run.table("answers")
     prompts = whole_pairs(run.table("prompts"), answers)
-    return choice_section(answers, prompts, run.table("option_probabilities"), CLUSTER)
+    options = run.table("option_probabilities")
+    return choice_section(answers, prompts, options, CLUSTER, by=["modality"])
 
 
 def score_numbers(results: Results) -> Iterator[Number]:

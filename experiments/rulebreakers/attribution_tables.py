@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from interp.measurements.attribution.ratios import ratio_table
-from interp.statistics.classical import spearman_table
+from interp.statistics.classical import least_rank_p, spearman_table
 from interp.statistics.clusters import ClusterContrast, cluster_contrast_table
 from interp.statistics.decisions import holm
 from interp_experiments.rulebreakers.answer_tables import (
@@ -71,7 +71,8 @@ def model_correlations(results: Results) -> pd.DataFrame:
     Score ratios are summarized by geometric means, so no single prompt decides the order of models.
     """
     pairs = [(name, "paired_accuracy") for name in (*RATIOS, "familiarity")]
-    return holm(spearman_table(attribution(results), pairs=pairs), family="across models")
+    table = spearman_table(attribution(results), pairs=pairs)
+    return holm(table.assign(p_least=table["n"].map(least_rank_p)), family="across models")
 
 
 def published_tables() -> pd.DataFrame:

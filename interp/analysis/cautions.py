@@ -7,7 +7,7 @@ summary, in the order of severity.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from interp.console import counted
 from interp.errors import UserError, one_line
 from interp.prompts.systems import FACT_SIDE
 from interp.statistics.clusters import FEWEST
+from interp.statistics.decisions import HOLM_LEAST, LEAST, most_tests, out_of_reach
 from interp.statistics.summaries import effective_number
 from interp.variants import name_of
 
@@ -40,11 +41,13 @@ FEW_FAILURES = "too few failures"
 WHOLE = "answers read whole"
 PLACEBOS = "no more than random directions"
 SPREAD = "within the donors' spread"
+REACH = "tests that nothing can make significant"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
     *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
-    *(COPIED, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE, UNTESTED),
+    *(COPIED, REACH, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE),
+    UNTESTED,
 )
 """Kinds of cautions, the most severe first."""
 
@@ -520,6 +523,37 @@ def side_differences(options: pd.DataFrame, prompts: pd.DataFrame) -> dict[str, 
     by_pair = spread.groupby(level=[0, 1], sort=False).max()
     medians: dict[str, float] = by_pair.groupby(level=0, sort=False).median().to_dict()
     return medians
+
+
+def reach_cautions(
+    families: Iterable[pd.DataFrame], clusters_for: Callable[[int], int | None]
+) -> Iterator[Caution]:
+    """A caution about each model with corrected tests that no effect could make significant.
+
+    Args:
+        families: tests that are corrected together, of one model, with clusters and the columns of
+            `interp.statistics.decisions.holm`. Of a model with several, the largest is named.
+        clusters_for: with how many clusters one of so many tests could be significant; None if
+            more clusters would not help.
+    """
+    largest: dict[str, pd.DataFrame] = {}
+    for rows in families:
+        tested, model = rows[rows[HOLM_LEAST].notna()], str(rows["model"].iloc[0])
+        if out_of_reach(tested).any() and len(tested) > len(largest.get(model, ())):
+            largest[model] = tested
+    for model, rows in largest.items():
+        tests, clusters = len(rows), int(rows["clusters"].max())
+        least, fewer = float(rows[HOLM_LEAST].max()), most_tests(float(rows[LEAST].min()))
+        more = clusters_for(tests)
+        text = (
+            f"no test can be significant after the correction over {tests:,} cells, whatever the "
+            f"effects: with {counted(clusters, 'cluster')}, p_holm is at least {least:.2g}. That "
+            "nothing is significant says nothing about effects. Choose in advance at most "
+            f"{fewer:,} cells, such as those of fewer layers"
+        )
+        text += f", or measure {more:,} clusters." if more else "."
+        numbers = {"tests": tests, "clusters": clusters, "p_holm_least": least, "most_tests": fewer}
+        yield Caution(REACH, model, text, numbers=numbers)
 
 
 def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterator[Caution]:

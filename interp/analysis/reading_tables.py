@@ -21,10 +21,17 @@ from interp.analysis.readings import (
     scored_options,
 )
 from interp.statistics.clusters import RESAMPLES, ClusterMean, cluster_mean
-from interp.statistics.decisions import SIGNIFICANT, UNTESTED, holm
+from interp.statistics.decisions import (
+    HOLM_LEAST,
+    LEAST,
+    SIGNIFICANT,
+    UNTESTED,
+    holm,
+    out_of_reach,
+)
 from interp.statistics.discrimination import auroc, concordance
 from interp.statistics.proportions import proportions
-from interp.statistics.resampling import random_sign_sums, share_as_far
+from interp.statistics.resampling import least_sign_p, random_sign_sums, share_as_far
 
 CHANCE, CONSTANT = "chance", "constant answer"
 """Baselines: each option is equally probable; the most frequent correct answer to such options."""
@@ -102,11 +109,13 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     pairs, or groups, whose members are all correct), paired_low, paired_high; {side}_accuracy with
     its interval, if there are two or three sides; outside (share of prompts whose reply is outside
     the options) and tied (share of prompts with several equally probable answers); p and p_holm, of
-    a mean difference of 0 between the accuracy and the better baseline; compared (that
-    baseline), verdict; p_chance, p_holm_chance and verdict_chance, the same for chance; prompts
-    (judged), pairs, clusters and note. In all shares, prompts count by their weights. Intervals are
-    those of `interp.statistics.proportions`, p that of `_mean` over the same clusters (pairs
-    if there are no clusters); both p_holm are corrected over all tests of the table (Holm, 1979).
+    a mean difference of 0 between the accuracy and the better baseline; p_holm_least (the smallest
+    p_holm that so many tests of so few clusters allow; if no test can be significant, verdicts are
+    `UNTESTED`); compared (that baseline), verdict; p_chance, p_holm_chance and verdict_chance, the
+    same for chance; prompts (judged), pairs, clusters and note. In all shares, prompts count by
+    their weights. Intervals are those of `interp.statistics.proportions`, p that of `_mean` over
+    the same clusters (pairs if there are no clusters); both p_holm are corrected over all tests of
+    the table (Holm, 1979).
 
     Args:
         sample: the prompts.
@@ -133,7 +142,8 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     sides = [f"{side}_{name}" for side in sample.sides for name in ("accuracy", "low", "high")]
     first = ["accuracy", "low", "high", "paired_accuracy", "paired_low", "paired_high", *sides]
     last = ["outside", "tied", "p", "p_holm", "compared", "verdict"]
-    last += ["p_chance", "p_holm_chance", "verdict_chance", "prompts", "pairs", "clusters"]
+    last += ["p_chance", "p_holm_chance", "verdict_chance", HOLM_LEAST]
+    last += ["prompts", "pairs", "clusters"]
     table = table.reindex(columns=["model", "reading", *first, *last, "note"])
     return table.fillna({"compared": "", "verdict": "", "verdict_chance": "", "note": ""})
 
@@ -379,19 +389,22 @@ def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
     # One family, since a reader would notice a difference from either.
     table = corrected(
         [
-            {"baseline": name, "over": one.mean, "p": one.p}
+            {"baseline": name, "over": one.mean, "p": one.p, "clusters": one.clusters}
             for name, own in over.items()
             for one in own
         ]
-    ).assign(verdict=lambda own: [*map(_verdict, own["p_holm"], own["over"])])
+    )
+    tested = table["p_holm"].mask(out_of_reach(table))
+    table = table.assign(verdict=[*map(_verdict, tested, table["over"])])
     better = next(iter(over))
-    return pd.DataFrame(
+    columns = pd.DataFrame(
         {
             f"{column}{ending}": table.loc[table["baseline"] == name, column].to_numpy()
             for name, ending in ((better, ""), (CHANCE, "_chance"))
             for column in ("p", "p_holm", "verdict")
         }
     )
+    return columns.assign(**{HOLM_LEAST: table[HOLM_LEAST].max()})
 
 
 def _mean(rows: pd.DataFrame) -> ClusterMean:
@@ -418,8 +431,15 @@ def _mean(rows: pd.DataFrame) -> ClusterMean:
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
-    """Rows with p as a table with p_holm, corrected over all of them."""
-    return holm(pd.DataFrame(rows), family="rows").drop(columns=["family", "family_size"])
+    """Rows with p as a table with p_holm, corrected over all of them, and p_holm_least.
+
+    Args:
+        rows: each with p of `_mean` and with the number of clusters.
+    """
+    table = pd.DataFrame(rows)
+    least = [least_sign_p(int(clusters), RESAMPLES) for clusters in table["clusters"]]
+    table = holm(table.assign(**{LEAST: least}), family="rows")
+    return table.drop(columns=["family", "family_size"])
 
 
 def in_words(table: pd.DataFrame) -> str:

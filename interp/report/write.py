@@ -11,7 +11,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -53,6 +53,7 @@ from interp.report.page import (
 )
 from interp.report.pairs import Browser, rounded
 from interp.report.pieces import PIECES, links, plain_json
+from interp.statistics.decisions import reach_in_words
 
 PAGE = "report.html"
 
@@ -70,7 +71,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         UserError: two tables or two figures share a name, a name is not a valid file name, or the
             folder is not writable.
     """
-    report = _with_void_models(report)
+    report = _with_reach(_with_void_models(report))
     tables = [item for item in report.items if isinstance(item, TableItem)]
     figures = [item for item in report.items if isinstance(item, FigureItem)]
     _check_names(tables)
@@ -127,8 +128,27 @@ def _with_void_models(report: Report) -> Report:
         if not about:
             return item
         said = f"Accuracies do not show reading: {'; '.join(about)}."
-        return replace(item, note=" ".join(filter(None, [item.note, said])))
+        return _also(item, said)
 
+    return _with_notes(report, noted)
+
+
+def _with_reach(report: Report) -> Report:
+    """The report whose tables say which of their corrected tests could not be significant."""
+
+    def noted(item: Item) -> Item:
+        said = reach_in_words(item.frame) if isinstance(item, TableItem) else ""
+        return _also(item, said) if isinstance(item, TableItem) and said else item
+
+    return _with_notes(report, noted)
+
+
+def _also(item: TableItem, said: str) -> TableItem:
+    return replace(item, note=" ".join(filter(None, [item.note, said])))
+
+
+def _with_notes(report: Report, noted: Callable[[Item], Item]) -> Report:
+    """The report with changed items in its sections."""
     sections = [replace(own, items=tuple(map(noted, own.items))) for own in report.sections]
     return replace(report, sections=tuple(sections))
 
@@ -376,6 +396,9 @@ TERMS: Mapping[str, str] = {
     "low": "lower end of the 95% interval; the upper end is high",
     "p holm": "p corrected by Holm's method over tests that belong together; if a table has a "
     "column family, within each family",
+    "p least": "smallest p that a test can give with as many clusters and resamples",
+    "p holm least": "smallest p holm that a test can have in as large a family, whatever the data; "
+    "if it is not below 0.05, nothing can be significant",
     "graft": "an adapter of a published model that was trained such that the cause of its answers "
     "is known",
     "organism": "a small packaged model that was trained such that the cause of its answers is "

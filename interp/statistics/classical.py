@@ -224,6 +224,14 @@ def _p_value(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"]) -> tuple[fl
     return share_as_far(drawn, observed), "random permutation"
 
 
+def least_rank_p(n: int) -> float:
+    """The smallest p that an exact test of a rank correlation of so many rows can give.
+
+    Of the n! orders, at least the observed one and its reverse have the same |rho|.
+    """
+    return 2 / math.factorial(n)
+
+
 def _log_orders(values: Float[np.ndarray, " n"]) -> float:
     """The logarithm of the number of different orders of the values."""
     counts = np.unique(values, return_counts=True)[1]

@@ -31,6 +31,9 @@ Human Resources 50).
 RESAMPLES = 9999
 """Number of random orders or signs in a permutation test, and number of bootstrap resamples."""
 
+LEAST_MEAN_P = 2 / (1 + RESAMPLES)
+"""The smallest p of `cluster_mean` for a mean with an interval."""
+
 LEAST_ERROR = 0.2
 """Lower limit on the standard error of a resample, relative to that of the data. Without it, a
 resample without any deviating cluster would have a standard error of 0, and its mean would be

@@ -36,11 +36,12 @@ from scipy.special import stdtrit
 
 from interp.prompts.systems import Contrast
 from interp.statistics.clusters import FEWEST, RESAMPLES
-from interp.statistics.decisions import ONE_SIDED, holm, verdicts
+from interp.statistics.decisions import HOLM_LEAST, LEAST, ONE_SIDED, holm, verdicts
 from interp.statistics.proportions import difference_interval
 from interp.statistics.resampling import (
     ROUNDING,
     apart,
+    least_sign_p,
     permutation_sums,
     random_sign_sums,
     share_as_far,
@@ -83,6 +84,8 @@ class Difference:
     clusters: int = 0
     paired: bool = False
     """Whether the clusters have trials at both levels."""
+    p_least: float = np.nan
+    """The smallest p that the test can give with as many clusters and resamples."""
     note: str = ""
 
 
@@ -98,8 +101,9 @@ def contrast_table(
 
     Columns are model (empty for contrasts between models), factor, contrast ("a - b"), status
     ("confirmatory" or "exploratory"), and the fields of `Difference`. p is followed by p_holm,
-    corrected over all confirmatory rows. The verdict (`interp.statistics.decisions`) is based on
-    p_holm for confirmatory rows and on p for the others.
+    corrected over all confirmatory rows, p_least is preceded by p_holm_least (`holm`). The verdict
+    (`interp.statistics.decisions`) is based on p_holm for confirmatory rows and on p for the
+    others.
 
     Args:
         pairs: one row per model and pair, with the factors (`interp.analysis.accuracy.pairs_of`),
@@ -120,8 +124,10 @@ def contrast_table(
     columns = ["model", "factor", "contrast", "status", *Difference.__dataclass_fields__]
     table = pd.DataFrame(rows, columns=columns)
     p, is_named = table["p"], table["status"] == CONFIRMATORY
-    corrected = holm(table.assign(p=p.where(is_named)), family="named contrasts")["p_holm"]
-    table.insert(columns.index("p") + 1, "p_holm", corrected)
+    named_only = holm(table.assign(p=p.where(is_named)), family="named contrasts")
+    corrected = named_only["p_holm"]
+    for name, beside in (("p_holm", "detectable"), (HOLM_LEAST, LEAST)):
+        table.insert(list(table.columns).index(beside), name, named_only[name])
     decided = verdicts(table.assign(p=corrected.where(is_named, p)), p="p")
     table.insert(list(table.columns).index("excluded_above") + 1, "verdict", decided)
     return table
@@ -173,6 +179,7 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
         low=low,
         high=high,
         p=(_by_signs if paired else _by_relabeling)(a, b, found.difference),
+        p_least=least_sign_p(found.clusters, RESAMPLES) if paired else 1 / (1 + RESAMPLES),
         detectable=(high - low) / 2 * (1 + _power(fewest)),
         excluded_below=below,
         excluded_above=above,
@@ -285,6 +292,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
         low=max(low, 0.0),
         high=min(high, 1.0),
         p=share_as_far(widths, plain.difference, rounding=ROUNDING),
+        p_least=1 / (1 + SHUFFLES),
         detectable=(high - low) / 2 + more,
         excluded_below=max(below, 0.0),
         excluded_above=min(above, 1.0),

@@ -6,15 +6,21 @@
    the other, all those above its upper end.
 3. Verdict: if both limits lie within the smallest difference of interest, any true difference
    matters little. Otherwise, the question remains open.
+4. Reach: no test of a family can be significant, whatever the data, if the smallest p-value that
+   its clusters or resamples allow, times the number of tests, is not below the level.
 
 Limits are not corrected for the number of comparisons.
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
+
+LEAST, HOLM_LEAST = "p_least", "p_holm_least"
+"""Columns of the smallest p, and the smallest p_holm, that a test can give."""
 
 
 def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
@@ -24,8 +30,12 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     any false positive in the family. A row with an undefined p-value has no p_holm and does not
     count towards family_size.
 
+    If the table has a column p_least, p_holm_least stands before it: the smallest p_holm that any
+    test of the family could have had, whatever the data (`out_of_reach`).
+
     Args:
-        table: one row per test, with p.
+        table: one row per test, with p and, if known, p_least: the smallest p that the test can
+            give with as many clusters and resamples.
         family: the label of the family.
     """
     values = table["p"].to_numpy(dtype=float)
@@ -38,7 +48,42 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     corrected[order] = np.minimum(steps, 1)
     table = table.assign(family=family, family_size=tests)
     table.insert(list(table.columns).index("p") + 1, "p_holm", corrected)
+    if LEAST in table:
+        of_tests = table[LEAST].to_numpy(dtype=float)[order]
+        least = min(tests * of_tests.min(), 1.0) if tests else np.nan
+        place = list(table.columns).index(LEAST)
+        table.insert(place, HOLM_LEAST, np.where(np.isfinite(values), least, np.nan))
     return table
+
+
+def out_of_reach(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Which rows of a corrected table no effect, however large, could have made significant."""
+    if HOLM_LEAST not in table:
+        return pd.Series(False, table.index)
+    return table[HOLM_LEAST] >= SIGNIFICANT
+
+
+def most_tests(least: float) -> int:
+    """The largest family of tests of which one can be significant, given the smallest p."""
+    return math.ceil(SIGNIFICANT / least) - 1
+
+
+def reach_in_words(table: pd.DataFrame) -> str:
+    """A sentence about the rows that could not be significant; empty if there are none."""
+    out = out_of_reach(table)
+    if not out.any():
+        return ""
+    tested = int(table[HOLM_LEAST].notna().sum())
+    rows = "none of these tests" if out.sum() == tested else f"{out.sum():,} of {tested:,} tests"
+    could = "could" if out.sum() == tested else "could not"
+    least = table.loc[out, HOLM_LEAST]
+    ends = " to ".join(dict.fromkeys(f"{end:.2g}" for end in (least.min(), least.max())))
+    return (
+        f"Whatever the effects, {rows} {could} be significant: the smallest possible p_holm "
+        f"({HOLM_LEAST}) is {ends}, because clusters, or resamples, are too few for so many tests. "
+        "That nothing is significant here says nothing about effects; see their intervals, make "
+        "fewer tests, or measure more clusters."
+    )
 
 
 SMALLEST = 0.1

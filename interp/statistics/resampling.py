@@ -71,6 +71,16 @@ def share_as_far(
     return (1 + as_far) / (1 + len(resampled))
 
 
+@lru_cache(maxsize=64)
+def least_sign_p(rows: int, resamples: int) -> float:
+    """The smallest p-value that a test by random signs of so many rows can give.
+
+    With n rows, one random assignment in 2^(n-1) gives all of them the observed sign or all of them
+    the other one, and its sum is as far from zero as the observed one, whatever the values.
+    """
+    return share_as_far(random_sign_sums(np.ones(rows), resamples=resamples), float(rows))
+
+
 def _products(
     weights: Int[np.ndarray, "resamples rows"], values: Float[np.ndarray, "rows columns"]
 ) -> Float[np.ndarray, "resamples columns"]:

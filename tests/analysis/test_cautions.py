@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from interp.analysis.cautions import (
     CONSTANT,
     OUTSIDE_OPTIONS,
+    REACH,
     ROUNDING,
     SHARED,
     SYSTEM_PROMPT,
@@ -22,11 +23,13 @@ from interp.analysis.cautions import (
     cautions_on,
     model_cautions,
     ordered,
+    reach_cautions,
     sample_cautions,
     side_differences,
     void_models,
 )
 from interp.prompts.systems import FACT_SIDE
+from interp.statistics.decisions import holm
 
 
 def prompts_of(golds, **columns):
@@ -265,3 +268,20 @@ def test_names_from_files_stay_on_one_line():
     answers = answers_of(["a\nb"] * 24, "my\nmodel")
     (found,) = answer_cautions(answers, prompts_of(["a\nb", "c"] * 12))
     assert "\n" not in found.said
+
+
+def test_tests_that_cannot_be_significant_are_said_with_what_would_help():
+    family = pd.DataFrame({"model": "m", "p": 0.5, "p_least": 0.0005, "clusters": 12}, range(360))
+    table = holm(family, family="cells")
+    few = holm(family[:20], family="cells").assign(model="n")
+    (found,) = reach_cautions([table, few], clusters_for=lambda tests: tests // 20)
+    assert (found.kind, found.model) == (REACH, "m")
+    assert found.numbers == {
+        "tests": 360,
+        "clusters": 12,
+        "p_holm_least": pytest.approx(0.18),
+        "most_tests": 99,
+    }
+    assert all(word in found.text for word in ("360", "12 clusters", "0.18", "99 ", "18 clusters"))
+    (found,) = reach_cautions([table], clusters_for=lambda _: None)
+    assert found.text.count("clusters") == 1

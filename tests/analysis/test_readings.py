@@ -38,7 +38,7 @@ from interp.analysis.readings import (
     scored_options,
 )
 from interp.statistics.clusters import too_few
-from interp.statistics.decisions import UNTESTED
+from interp.statistics.decisions import UNTESTED, out_of_reach
 from interp.tables import TIE
 
 MODEL = "m"
@@ -277,6 +277,19 @@ def test_without_a_better_constant_answer_chance_is_tested_once():
     _, expected, *_ = multipletests(table["p"], method="holm")
     assert table["p_holm"].tolist() == pytest.approx(expected.tolist())
     assert in_words(table).count(f"{CHANCE}: ") == 1
+
+
+def test_of_many_models_and_few_clusters_nothing_is_tested():
+    """Of ten groups, each all right, p is 2 / 1024 at least, and 40 tests bring it above 0.05."""
+    golds = ["A", "B"] * 10
+    prompts, answers, options = data([[0.9, 0.1], [0.1, 0.9]] * 10, golds)
+    sample = Sample(prompts, options)
+    own = readings_of(sample, answers, options)[FORCED]
+    for models, verdict in ((10, ABOVE), (40, UNTESTED)):
+        table = reading_table(sample, {(f"m{n}", FORCED): own for n in range(models)})[:models]
+        assert table["accuracy"].eq(1).all()
+        assert table["verdict"].eq(verdict).all()
+        assert out_of_reach(table).eq(verdict == UNTESTED).all()
 
 
 def test_models_that_could_not_be_tested_are_counted():

@@ -58,6 +58,13 @@ def test_a_sentence_says_what_is_shown_and_what_is_excluded(rows, brief):
     assert in_brief(compared(*rows), "A") == brief
 
 
+@pytest.mark.parametrize(
+    ("least", "said"), [(0.06, "no difference can be shown"), (0.04, "no difference shown")]
+)
+def test_what_no_data_could_show_is_not_said_to_be_missing(least, said):
+    assert said in in_brief(compared(NARROW, WIDE).assign(p_holm_least=least), "A")
+
+
 def test_between_models_no_direction_is_counted():
     said = in_brief(compared(UP, DOWN, WIDE), "A", ordered=False)
     assert said.startswith("A: 2 of 3 differ; largest up: +0.50 [")

@@ -11,6 +11,7 @@ from interp.errors import UserError
 from interp.report.figures.bars import grouped_bars
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import TERMS, glossary, provenance, write_report
+from interp.statistics.decisions import holm, reach_in_words
 from tests.report.conftest import HOSTILE
 
 TABLE = pd.DataFrame({"model": ["a", "b"], "accuracy": [1 / 3, np.nan], "n": [24, 0]})
@@ -226,3 +227,11 @@ def test_a_part_of_a_word_is_not_the_word():
     assert "share" not in glossary("shared, unshared", {})["name"].tolist()
     assert "share" in glossary("The share, of all.", {})["name"].tolist()
     assert "ratio" not in glossary("a likelihood-ratio test", {})["name"].tolist()
+
+
+def test_a_table_whose_tests_cannot_be_significant_says_so(tmp_path):
+    tests = pd.DataFrame({"model": "m", "p": [0.5] * 40, "p_least": 0.002})
+    far, near = (holm(rows, family="cells") for rows in (tests, tests[:4]))
+    items = (TableItem("far", "Far", far, "A note."), TableItem("near", "Near", near))
+    html = write_report(report(*items), tmp_path).read_text("utf-8")
+    assert html.count(reach_in_words(far)) == 1 and "A note." in html

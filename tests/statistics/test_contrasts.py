@@ -267,3 +267,14 @@ def test_mcnemar_is_that_of_statsmodels(only_a, only_b):
     b = [True] * 10 + [False] * only_a + [True] * only_b
     expected = statsmodels_mcnemar([[10, only_a], [only_b, 0]], exact=True).pvalue
     assert mcnemar(a, b) == pytest.approx(expected if only_a + only_b else 1.0)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_smallest_p_is_that_of_the_clearest_difference(paired):
+    """Ten clusters are all right at one level and all wrong at the other."""
+    a, b = sums([5] * 10, [5] * 10), sums([0] * 10, [5] * 10)
+    b.index += 0 if paired else 100
+    found = difference(a, b)
+    assert found.paired == paired
+    assert found.p == pytest.approx(found.p_least, rel=0.5, abs=3e-4)
+    assert found.p >= found.p_least

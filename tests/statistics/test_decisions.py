@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
-from interp.statistics.decisions import holm, left_open, limits, verdict, verdicts
+from interp.statistics.decisions import (
+    holm,
+    left_open,
+    limits,
+    most_tests,
+    out_of_reach,
+    reach_in_words,
+    verdict,
+    verdicts,
+)
 
 
 def test_the_correction_is_that_of_r():
@@ -100,3 +109,43 @@ def test_what_is_left_open_is_said_with_its_limits():
     assert left_open([]) == ""
     nan = float("nan")
     assert re.fullmatch(r".* 0\.1 .*not excluded .*\ba", left_open([("a", nan, nan)]))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(0.0001, 1) | st.just(float("nan")), min_size=1, max_size=200))
+def test_no_p_of_a_family_is_below_its_least(p):
+    """The least is what the correction makes of the smallest p that a test can give."""
+    values = pd.Series(p, dtype=float)
+    table = holm(pd.DataFrame({"p": values, "p_least": 0.0001}), family="cells")
+    best = holm(pd.DataFrame({"p": values.where(values.isna(), 0.0001)}), family="cells")["p_holm"]
+    assert table["p_holm_least"].dropna().tolist() == pytest.approx(best.dropna().tolist())
+    assert (table["p_holm"] >= table["p_holm_least"] - 1e-12)[values.notna()].all()
+    assert table["p_holm_least"].isna().equals(values.isna())
+
+
+@pytest.mark.parametrize("least", [2 / 1024, 2 / 4096, 0.0002, 0.05, 1.0])
+def test_the_largest_family_that_can_have_a_finding(least):
+    most = most_tests(least)
+    for tests, reached in ((most, True), (most + 1, False)):
+        if tests:
+            rows = pd.DataFrame({"p": [least] * tests, "p_least": least})
+            table = holm(rows, family="cells")
+            assert (table["p_holm"] < 0.05).any() == reached
+            assert out_of_reach(table).any() != reached
+            assert bool(reach_in_words(table)) != reached
+
+
+def test_a_family_of_tests_that_differ_can_have_a_finding_if_one_of_them_can():
+    table = holm(pd.DataFrame({"p": [0.5] * 30, "p_least": [0.001] + [0.01] * 29}), family="cells")
+    assert not out_of_reach(table).any()
+    assert table["p_holm_least"].eq(0.03).all()
+
+
+def test_a_table_of_several_families_says_how_many_tests_are_out_of_reach():
+    near = holm(pd.DataFrame({"p": [0.5] * 3, "p_least": 0.001}), family="near")
+    far = holm(pd.DataFrame({"p": [0.5, 0.5, np.nan], "p_least": 0.09}), family="far")
+    both = pd.concat([near, far])
+    assert out_of_reach(both).tolist() == [False] * 3 + [True, True, False]
+    assert re.search(r"\b2 of 5 tests could not\b.*\b0\.18\b", reach_in_words(both))
+    assert "none" in reach_in_words(far) and not reach_in_words(near)
+    assert not reach_in_words(holm(pd.DataFrame({"p": [0.5]}), family="unknown"))

@@ -1,6 +1,6 @@
 """Display of the readings of answers: how often each is correct, and what tells prompts apart."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -41,13 +41,14 @@ def reading_items(
     cluster: str | None = None,
     *,
     changed: pd.DataFrame | None = None,
+    by: Sequence[str] = (),
 ) -> Iterator[TableItem]:
     """Tables about prompts that offer a choice; none if no prompt offers one.
 
     The first compares readings of the answers, forced and calibrated, with baselines
     (`reading_table`). If changed prompts were measured, another says what the changes do to forced
-    choices (`change_row`). The last says how well prompts with different correct answers are told
-    apart (`side_row`).
+    choices (`change_row`). The next says how well prompts with different correct answers are told
+    apart (`side_row`), and the last ones the same for each value of some factors.
 
     Args:
         answers: rows of the answers table, for any number of models.
@@ -55,6 +56,7 @@ def reading_items(
         options: rows of the option_probabilities table.
         cluster: the factor whose values group dependent prompts, if any.
         changed: rows of the changed_options table, if changed prompts were measured.
+        by: factors with the same value on both sides of a pair.
     """
     sample = Sample(prompts, options, cluster)
     if sample.prompts.empty:
@@ -74,6 +76,12 @@ def reading_items(
     if any(map(_changes, readings.values())):
         yield _change_item(sample, readings)
     yield _apart_item(sample, of_model)
+    for factor in by:
+        samples = {
+            str(value): Sample(rows, options, cluster)
+            for value, rows in prompts.groupby(factor, sort=False)
+        }
+        yield _apart_by_item(factor, samples, of_model)
 
 
 def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFrame]]) -> TableItem:
@@ -109,11 +117,22 @@ def _change_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFram
 def _apart_item(sample: Sample, of_model: Mapping[str, pd.DataFrame]) -> TableItem:
     rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
     title = "Prompts with different correct answers, told apart by the options' probabilities"
-    cells = {
-        "auroc": ("auroc", "auroc_low", "auroc_high"),
-        "concordance": ("concordance", "low", "high"),
-    }
-    return _shown("told_apart", title, corrected(rows), _APART, cells)
+    return _shown("told_apart", title, corrected(rows), _APART, _APART_CELLS)
+
+
+def _apart_by_item(
+    factor: str, samples: Mapping[str, Sample], of_model: Mapping[str, pd.DataFrame]
+) -> TableItem:
+    """How well prompts are told apart, for each value of a factor."""
+    rows = [
+        {"model": model, factor: value, **side_row(sample, own)}
+        for model, own in of_model.items()
+        for value, sample in samples.items()
+        if len(sample.prompts)
+    ]
+    title = f"Prompts with different correct answers, told apart, by {factor.replace('_', ' ')}"
+    note = f"{_APART_BY} {_APART}"
+    return _shown(f"told_apart_by_{factor}", title, corrected(rows), note, _APART_CELLS)
 
 
 def _shown(
@@ -147,8 +166,18 @@ _APART = (
     "chance. auroc: probability that the log-odds of an option are higher where it is correct, "
     "mean over phrasings and options. concordance: share of pairs in which the log-odds of the two "
     "correct answers differ in the right direction; p: of a concordance of 0.5, p_holm: corrected "
-    "over the models."
+    "over the table."
 )
+
+_APART_BY = (
+    "If prompts are told apart in some rows only, or in the wrong direction in some, a word that "
+    "those rows share may do it rather than the correct answer."
+)
+
+_APART_CELLS = {
+    "auroc": ("auroc", "auroc_low", "auroc_high"),
+    "concordance": ("concordance", "low", "high"),
+}
 
 
 def _against(baseline: str) -> str:

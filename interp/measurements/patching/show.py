@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
+from interp.analysis.cautions import Caution, ordered, reach_cautions
 from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
@@ -20,7 +21,9 @@ from interp.measurements.patching.tables import (
     CELL,
     SHARED,
     agreement_table,
+    clusters_for,
     effect_table,
+    families,
     grid_of,
     premise_effects,
     verification_table,
@@ -162,6 +165,12 @@ class Patches(PairResult):
             yield TableItem("absent_table", "Sites that some layers lack", absent)
         yield from self._estimates()
         yield from self._sets()
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """Those of every measurement, and whether any cell could be significant."""
+        shown = self._effects[self._effects["recognized"] == "all"]
+        return ordered((*super().cautions, *reach_cautions(families(shown), clusters_for)))
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The pair's metrics, and grids of effects."""

@@ -4,8 +4,9 @@ Pairs of one cluster, such as those about one city, are resampled together and c
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,13 @@ from jaxtyping import Float
 from interp.choices import CONTROL, COUNTERPART
 from interp.statistics.classical import spearman
 from interp.statistics.clusters import FEWEST, too_few
-from interp.statistics.decisions import holm
-from interp.statistics.resampling import bootstrap_sums, random_sign_sums, share_as_far
+from interp.statistics.decisions import LEAST, SIGNIFICANT, holm
+from interp.statistics.resampling import (
+    bootstrap_sums,
+    least_sign_p,
+    random_sign_sums,
+    share_as_far,
+)
 from interp.statistics.summaries import grouped, percentile_interval
 from interp.tables import NO_GAP
 
@@ -64,7 +70,8 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     recognizes, if the mean difference is at least the standard deviation of the differences; p:
     two-sided, for the hypothesis that effects are equally often positive and negative (random signs
     of clusters); p_holm: corrected for the number of cells of a model, direction, method, source
-    and group; flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the
+    and group; p_holm_least: the smallest p_holm that as many cells and clusters allow, whatever
+    the effects; flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the
     reason why a statistic is undefined (NaN). If the tokens of a role were patched one by one, a
     pair's effect is the mean over these tokens.
 
@@ -88,6 +95,23 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     return _corrected(table)
 
 
+def families(effects: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of the table of effects that are corrected together."""
+    for _, rows in grouped(effects, [*CELL[:4], "recognized"]):
+        yield rows
+
+
+def clusters_for(tests: int) -> int | None:
+    """The smallest number of clusters with which one of so many cells can be significant.
+
+    None if `SIGNS` random signs are too few for any number of clusters.
+    """
+    needed = SIGNIFICANT / tests
+    if needed <= 1 / (1 + SIGNS):
+        return None
+    return next(n for n in count(FEWEST) if least_sign_p(n, SIGNS) < needed)
+
+
 def grid_of(effects: pd.DataFrame, value: str) -> pd.DataFrame:
     """A column of the table of effects as a grid of roles by layers."""
     grid = effects.pivot(index="role", columns="layer", values=value)
@@ -103,11 +127,9 @@ def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
 
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
     """Add p_holm to the table. Tests of one family differ only in site, layer, head and role."""
-    families = [
-        holm(rows, family="cells").drop(columns=["family", "family_size"])
-        for _, rows in grouped(table, [*CELL[:4], "recognized"])
-    ]
-    return pd.concat(families).sort_index() if families else table.assign(p_holm=math.nan)
+    own = [*families(table)] or [table]
+    done = [holm(rows, family="cells").drop(columns=["family", "family_size"]) for rows in own]
+    return pd.concat(done).sort_index()
 
 
 def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
@@ -183,7 +205,7 @@ def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
 _NUMBERS = (
     *("effect", "effect_low", "effect_high"),
     *("recovered", "recovered_low", "recovered_high"),
-    *("p", "flipped"),
+    *("p", "flipped", LEAST),
 )
 
 _COUNTS = ("pairs", "clusters")
@@ -207,7 +229,8 @@ def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
         shares = effect / gap + 0.0, *percentile_interval(resampled[:, 0] / resampled[:, 1])
     ends = percentile_interval(resampled[:, 0] / resampled[:, 2])
     flipped = float(rows["flipped"].astype(float).mean())
-    numbers = (effect, *ends, *shares, _sign_test(values[:, 0]), flipped)
+    least = least_sign_p(len(values), SIGNS)
+    numbers = (effect, *ends, *shares, _sign_test(values[:, 0]), flipped, least)
     note = "; ".join(filter(None, [few, why]))
     return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts, "note": note}
 

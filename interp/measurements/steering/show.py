@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from interp.analysis.cautions import PLACEBOS, Caution, ordered
+from interp.analysis.cautions import PLACEBOS, Caution, ordered, reach_cautions
 from interp.measurements.steering.panels import steering_numbers, steering_panels
 from interp.measurements.steering.tables import CELL, FAMILY, as_lines, largest, steering_table
 from interp.report.formatting import segment_label
@@ -15,6 +15,7 @@ from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model
+from interp.statistics.decisions import out_of_reach
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ class Steered(Result):
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
-        """Those of every measurement, and whether random directions do as much."""
-        return ordered((*super().cautions, *_no_better(self.effects)))
+        """Those of every measurement, and whether random directions do as much, if it is tested."""
+        families = (rows for _, rows in grouped(self.effects, FAMILY))
+        reach = reach_cautions(families, clusters_for=lambda _: None)
+        return ordered((*super().cautions, *_no_better(self.effects), *reach))
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """Effects by layer and role."""
@@ -167,7 +170,7 @@ def _where(rows: pd.DataFrame) -> pd.Series:
 
 def _no_better(table: pd.DataFrame) -> Iterator[Caution]:
     """A caution about each model whose effects are no larger than those of random directions."""
-    tested = table.dropna(subset="p_holm")
+    tested = table[table["p_holm"].notna() & ~out_of_reach(table)]
     for of, rows in grouped(tested, ["model", "direction", "change"]):
         if (rows["p_holm"] > 0.05).all():
             (best,) = largest(rows, ["model"]).to_dict("records")

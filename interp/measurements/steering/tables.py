@@ -1,12 +1,18 @@
 """Mean effects of steering over prompts, beside those of random directions."""
 
-import math
 from collections.abc import Mapping
 
 import pandas as pd
 
-from interp.statistics.clusters import cluster_mean
-from interp.statistics.decisions import holm
+from interp.statistics.clusters import (
+    LEAST_MEAN_P,
+    NO_SPREAD,
+    RESAMPLES,
+    ClusterMean,
+    cluster_mean,
+)
+from interp.statistics.decisions import LEAST, holm
+from interp.statistics.resampling import least_sign_p
 from interp.statistics.summaries import grouped
 
 DIRECTION, PLACEBO, THIRD, BEYOND = "direction", "placebo", "third", "beyond"
@@ -30,7 +36,8 @@ def steering_table(
     _high: means over prompts, with 95% intervals over clusters (`cluster_mean`). placebo: of random
     directions, averaged over draws; beyond: effect minus placebo, prompt by prompt; third: of the
     prompt's own word and a third one. p: two-sided, for a mean of beyond of 0; p_holm: corrected
-    over the roles and layers of a model, side, direction, change and dose. turned, placebo_turned:
+    over the roles and layers of a model, side, direction, change and dose; p_holm_least: the
+    smallest p_holm that so many tests allow, whatever the effects. turned, placebo_turned:
     shares of prompts (and draws) whose preferred answer changes; prompts; clusters; note: why there
     is no interval.
 
@@ -49,7 +56,7 @@ def steering_table(
         for cell, own in grouped(_flat(by_prompt).reset_index(), CELL)
     ]
     columns = [f"{name}{end}" for name in _EFFECTS for end in ("", "_low", "_high")]
-    counts = ["p", "turned", "placebo_turned", "prompts", "clusters", "note"]
+    counts = ["p", "turned", "placebo_turned", LEAST, "prompts", "clusters", "note"]
     table = pd.DataFrame(found, columns=[*CELL, *columns, *counts])
     return _corrected(table)
 
@@ -73,7 +80,8 @@ def _numbers(rows: pd.DataFrame, clusters: Mapping[str, object]) -> dict[str, ob
         mean = cluster_mean(trials, value=name, cluster="cluster", weight="weight")
         found |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
         if name == BEYOND:
-            found |= {"p": mean.p, "clusters": mean.clusters, "note": mean.note}
+            found |= {"p": mean.p, LEAST: _least(mean)}
+            found |= {"clusters": mean.clusters, "note": mean.note}
     return {
         **found,
         "turned": float(rows["direction_turned"].mean()),
@@ -82,12 +90,15 @@ def _numbers(rows: pd.DataFrame, clusters: Mapping[str, object]) -> dict[str, ob
     }
 
 
+def _least(mean: ClusterMean) -> float:
+    """The smallest p that the test of a mean can give."""
+    return least_sign_p(mean.clusters, RESAMPLES) if mean.note == NO_SPREAD else LEAST_MEAN_P
+
+
 def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    families = [
-        holm(rows, family="cells").drop(columns=["family", "family_size"])
-        for _, rows in grouped(table, FAMILY)
-    ]
-    return pd.concat(families).sort_index() if families else table.assign(p_holm=math.nan)
+    families = [rows for _, rows in grouped(table, FAMILY)] or [table]
+    done = [holm(rows, family="cells").drop(columns=["family", "family_size"]) for rows in families]
+    return pd.concat(done).sort_index()
 
 
 def largest(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:

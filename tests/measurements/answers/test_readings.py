@@ -22,3 +22,19 @@ def test_an_interval_that_holds_what_the_verdict_excludes_is_explained(right, to
     assert (forced["verdict_chance"] == "above") == (right > 5)
     assert (forced["low"] <= 0.5) == (right < 10)
     assert (_WIDER in table.note) == told
+
+
+def test_pairs_are_told_apart_by_the_values_of_a_factor():
+    """By the right word in one half of the pairs, by the wrong one in the other."""
+    golds = ["A", "B"] * 24
+    right = [index % 48 < 24 for index in range(48)]
+    first = [own == (gold == "A") for own, gold in zip(right, golds, strict=True)]
+    shares = [[0.8, 0.2] if own else [0.2, 0.8] for own in first]
+    prompts, answers, options = data(shares, golds)
+    prompts["mood"] = ["certain" if own else "plain" for own in right]
+    *_, apart, by = reading_items(answers, prompts, options, by=["mood"])
+    assert (apart.name, by.name) == ("told_apart", "told_apart_by_mood")
+    assert apart.frame["concordance"].tolist() == [0.5]
+    assert by.frame.set_index("mood")["concordance"].to_dict() == {"certain": 1.0, "plain": 0.0}
+    assert by.frame["pairs"].tolist() == [12, 12]
+    assert (by.frame["p_holm"] < 0.01).all()

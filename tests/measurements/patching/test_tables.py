@@ -7,7 +7,9 @@ from statsmodels.stats.multitest import multipletests
 
 from interp.measurements.patching.tables import (
     agreement_table,
+    clusters_for,
     effect_table,
+    families,
     premise_effects,
     verification_table,
 )
@@ -126,6 +128,29 @@ def test_p_is_corrected_over_the_cells_of_a_group():
     expected = multipletests(rows["p"], method="holm")[1]
     np.testing.assert_allclose(rows["p_holm"], expected)
     assert (rows["p_holm"] < 0.05).tolist() == [True] + [False] * 7
+
+
+@pytest.mark.parametrize(("cells", "found"), [(60, True), (140, False)])
+def test_the_largest_effects_of_twelve_pairs_are_out_of_reach_among_many_cells(cells, found):
+    """With 12 pairs the smallest p is about 2 / 4096, so 140 cells bring it above 0.05."""
+    one = patches_of(np.full(12, 9.0))
+    patches = pd.concat([one.assign(layer=layer) for layer in range(cells)])
+    table = effect_table(patches, pairs_of(np.full(12, 9.0), recognized=True))
+    (rows,) = (rows for rows in families(table) if rows["recognized"].eq("all").all())
+    assert (rows["p_holm"] < 0.05).all() == found
+    assert rows["p_holm"].tolist() == pytest.approx(rows["p_holm_least"].tolist())
+    assert rows["p"].tolist() == rows["p_least"].tolist()
+
+
+def test_how_many_clusters_many_cells_need():
+    tests = 140
+    needed = clusters_for(tests)
+    for clusters, found in ((needed, True), (needed - 1, False)):
+        one = patches_of(np.full(clusters, 9.0))
+        patches = pd.concat([one.assign(layer=layer) for layer in range(tests)])
+        rows = effect_table(patches, pairs_of(np.full(clusters, 9.0)))
+        assert (rows.loc[rows["recognized"] == "all", "p_holm"] < 0.05).all() == found
+    assert clusters_for(3000) is None  # more than the random signs allow
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.cautions import PLACEBOS
+from interp.analysis.cautions import PLACEBOS, REACH
 from interp.measurements.steering.tables import largest, steering_table
 from interp.report.page import FigureItem, TableItem
 from interp.statistics.clusters import cluster_mean
@@ -132,6 +132,19 @@ def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
         monkeypatch.setitem(vars(own), "effects", table)
         kinds = [caution.kind for caution in own.cautions]
         assert (PLACEBOS in kinds) == said
+
+
+def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(result, monkeypatch):
+    """300 cells times the smallest p of 9,999 resamples are above 0.05, whatever the effect."""
+    effects, prompts, clusters = made(clusters=10, effect=50.0)
+    one = effects[effects["layer"] == 1]
+    many = pd.concat([one.assign(layer=layer) for layer in range(300)])
+    table = steering_table(many, prompts, clusters)
+    assert table["p_holm"].min() > 0.05
+    own = type(result)(result.measured)
+    monkeypatch.setitem(vars(own), "effects", table)
+    kinds = [caution.kind for caution in own.cautions]
+    assert REACH in kinds and PLACEBOS not in kinds
 
 
 def test_answers_are_those_of_the_other_measurements(result):
