@@ -23,10 +23,12 @@ from interp.report.page import (
     TableItem,
     prompts_item,
 )
+from interp.report.pairs import Number
 from interp.report.write import LEAST_LETTERS, write_report
 from tests.measurements.circuits.test_picture import EDGES, PAIR
 from tests.report.conftest import HOSTILE
 from tests.report.test_page import ANSWERS, PROMPTS
+from tests.report.test_pieces import plain
 
 TABLE = pd.DataFrame(
     {
@@ -323,4 +325,34 @@ def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
     assert shown() == 3
     page.locator('[data-node="m0"]').click()
     assert shown() == len(EDGES)
+    page.close()
+
+
+def test_an_edge_of_the_drawn_circuit_leads_to_its_pairs(browser, tmp_path):
+    of = {"model": "m", "method": "exact"}
+    html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", of=of)
+    ends = list(zip(EDGES["writer"], EDGES["reader"], strict=True))
+    values = {"1": 1.0, "2": -2.0}
+    numbers = [Number("effect", {**of, "writer": w, "reader": r}, values) for w, r in ends]
+    items = (PictureItem("c", "Circuit", html),)
+    pairs = plain(numbers=numbers)
+    report = Report("Study", "", (Section("All", "", items),), browser=pairs)
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(write_report(report, tmp_path).as_uri())
+    page.locator(".circuit input").last.check()
+    assert page.locator(".circuit svg a").count() == len(EDGES)
+    assert page.locator(".circuit .edges a").count() == 0
+    page.locator('[data-node="m0"]').focus()
+    page.keyboard.press("Enter")
+    own = [f"{w} → {r}" for w, r in ends if w == "m0" or r == "m0"]
+    listed = page.locator(".circuit .edges a")
+    assert sorted(text.split(":")[0] for text in listed.all_inner_texts()) == sorted(own)
+    page.keyboard.press("Enter")
+    assert listed.count() == 0
+    page.locator('[data-node="m0"]').click()
+    chosen = listed.first.inner_text().split(":")[0].replace(" → ", ", ")
+    listed.first.click()
+    page.wait_for_selector("[data-ready]")
+    assert page.get_by_label("sort by").input_value() == f"effect: m, exact, {chosen}"
+    assert page.locator(".pair-number").all_inner_texts() == ["−2", "1"]
     page.close()

@@ -1,7 +1,7 @@
 """Figures made of points: clouds, named points, estimates with intervals, means above clusters."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,9 +50,11 @@ def point_cloud(
         # Panels may share an axis, so it is only widened.
         ax.update_datalim([(0.0, low), (0.0, high)], updatex=False)
         if len(points) < _MANY_POINTS:
+            heights = points[y] + jitter(len(points), 0.02 * (high - low))
+            _mark_dots(ax, table.loc[points.index], points[x], heights, series=0, number=y)
             ax.scatter(
                 points[x],
-                points[y] + jitter(len(points), 0.02 * (high - low)),
+                heights,
                 s=6 + 60 * sizes / sizes.max(),
                 color=look(0).color,
                 alpha=0.45,
@@ -67,6 +69,15 @@ def point_cloud(
         ax.set_xlabel(f"{heading(x)} (n = {len(points):,}{remark})")
         ax.set_ylabel(heading(y))
         return ax
+
+
+def _mark_dots(
+    ax: Axes, rows: pd.DataFrame, across: Iterable[float], up: Iterable[float], **how: Any
+) -> None:
+    """Mark dots, which are told apart by all texts of their rows; many would hide the means."""
+    if len(rows) <= _MANY_POINTS:
+        texts = [name for name in rows if all(isinstance(text, str) for text in rows[name])]
+        mark_points(ax, rows, list(zip(across, up, strict=True)), named=texts, **how)
 
 
 def _limits(values: pd.Series) -> tuple[float, float]:
@@ -250,9 +261,11 @@ def cluster_points(
         for index, group in enumerate(groups):
             shift, style = (index - (len(groups) - 1) / 2) * step, look(index)
             dots = points[points[hue] == group]
+            heights = positions(dots[y], names) + shift + jitter(len(dots), 0.16)
+            _mark_dots(ax, dots, dots[x], heights, series=len(groups) + index, number=x)
             ax.scatter(
                 dots[x],
-                positions(dots[y], names) + shift + jitter(len(dots), 0.16),
+                heights,
                 s=6 + 60 * dots[size].astype(float) / largest,
                 color=style.color,
                 marker=style.marker,

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pandas as pd
 
+from interp.measurements.circuits.panels import drawn_numbers
 from interp.measurements.circuits.picture import MOST_EDGES, circuit_picture
 
 EDGES = pd.DataFrame(
@@ -88,3 +89,23 @@ def test_circuits_too_large_to_read_are_left_out_and_wide_layers_widen_the_pictu
     places = sorted(float(x) for x in re.findall(r'<rect x="(.*?)"', wide))
     gaps = [after - before for before, after in pairwise(places)]
     assert sum(gap >= 45.9 for gap in gaps) >= 62
+
+
+def test_the_numbers_of_drawn_edges_are_their_effects_in_each_pair():
+    edges = pd.DataFrame(
+        {"writer": ["m0", "input"], "reader": ["logits", "m0"], "effect": 1.0, "share": 0.5}
+    )
+    effects = pd.DataFrame(
+        {
+            "pair_id": ["p", "q", "p", "p"],
+            "writer": ["m0", "m0", "input", "input"],
+            "reader": ["logits", "logits", "m0", "logits"],
+            "effect": [1.0, -2.0, 3.0, 4.0],
+        }
+    )
+    found = list(drawn_numbers(effects, edges, {"model": "m", "method": "exact"}))
+    assert {(own.of["writer"], own.of["reader"]): dict(own.values) for own in found} == {
+        ("m0", "logits"): {"p": 1.0, "q": -2.0},
+        ("input", "m0"): {"p": 3.0},
+    }
+    assert {own.name for own in found} == {"effect"}
