@@ -623,7 +623,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "rank",
             NUMBER,
-            "rank of the right word among the words; equal scores share the mean of their ranks",
+            "rank of the right word; equal scores share their mean rank",
             "rank, from 1",
         ),
         _logits(

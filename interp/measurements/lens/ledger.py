@@ -138,9 +138,10 @@ def ledger_table(found: pd.DataFrame) -> pd.DataFrame:
     """One row per model, kind of answer (right or wrong) and entry.
 
     Columns: share of prompts, as counted, its 95% interval over clusters (low, high), n (prompts of
-    this model and kind), clusters, and the mean errors of both verdicts. The interval is that of
-    the share without these errors (`_true_parts`), and never leaves out the share as counted. Used
-    and still wrong is an entry of wrong answers like any other.
+    this model and kind), clusters, and the mean errors of both verdicts. The interval reaches over
+    those of the share as counted and of the share without these errors (`_true_parts`), since the
+    verdicts on these prompts may have erred less often. Used and still wrong is an entry of wrong
+    answers like any other.
 
     Args:
         found: the rows of `ledger`.
@@ -153,18 +154,17 @@ def ledger_table(found: pd.DataFrame) -> pd.DataFrame:
     ):
         errors = own[["retrieved_error", "used_error"]].astype(float).mean()
         parts = _true_parts(*errors.fillna(0.0).clip(upper=_MOST_ERROR))
-        for entry, values in zip(ENTRIES, parts, strict=True):
-            share = (own["entry"] == entry).mean()
-            low, high, clusters = _interval(own, values)
+        for entry, both in zip(ENTRIES, zip(np.eye(len(ENTRIES)), parts, strict=True), strict=True):
+            lows, highs = zip(*(_interval(own, values) for values in both), strict=True)
             rows.append(
                 {
                     **place,
                     "entry": entry,
-                    "share": share,
-                    "low": min(low, share),
-                    "high": max(high, share),
+                    "share": (own["entry"] == entry).mean(),
+                    "low": min(lows),
+                    "high": max(highs),
                     "n": len(own),
-                    "clusters": clusters,
+                    "clusters": own["cluster"].nunique(),
                     **errors,
                 }
             )
@@ -191,15 +191,15 @@ def _true_parts(retrieved: float, used: float) -> Float[np.ndarray, "true counte
     return np.linalg.inv(np.array(counted))
 
 
-def _interval(own: pd.DataFrame, parts: Float[np.ndarray, " counted"]) -> tuple[float, float, int]:
-    """The ends of the interval of the mean of what the entries add, and the number of clusters."""
+def _interval(own: pd.DataFrame, parts: Float[np.ndarray, " counted"]) -> tuple[float, float]:
+    """The ends of the interval of the mean of what the entries add."""
     least, most = min(0.0, parts.min()), max(1.0, parts.max())
     scaled = own["entry"].map(dict(zip(ENTRIES, (parts - least) / (most - least), strict=True)))
     row = proportions(
         own.assign(part=scaled), values=["part"], by=["model"], cluster="cluster"
     ).iloc[0]
     low, high = (float(np.clip(least + row[end] * (most - least), 0, 1)) for end in ("low", "high"))
-    return low, high, int(row["clusters"])
+    return low, high
 
 
 TABLE = [
