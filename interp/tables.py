@@ -411,9 +411,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
     ),
     "context_scores": table(
-        "With `--context`: one row per model, prompt, method of context attribution and segment, "
-        "from the values of coalitions with other instances as donors. A prompt with an error has "
-        "no rows.",
+        "One row per model, prompt, method and segment. Methods of context attribution, which "
+        "`--context` names, score segments by the values of coalitions with other instances as "
+        "donors. A prompt with an error has no rows.",
         *_PROMPT,
         column("method", TEXT, "the method, with its options"),
         column("segment", TEXT, "name of the segment"),

@@ -14,6 +14,7 @@ EVERYTHING = {
     "evaluate": {"without_segments": True},
     "attribute": {"keep_tokens": True},
     "attribute-reinitialized": {"keep_tokens": True},
+    "effects": {"context": ("shapley",)},
     "patch": {"sets": True},
 }
 """Options under which a measurement fills all of its tables."""

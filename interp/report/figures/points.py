@@ -76,7 +76,7 @@ def _mark_dots(
 ) -> None:
     """Mark dots, which are told apart by all texts of their rows; many would hide the means."""
     if len(rows) <= _MANY_POINTS:
-        texts = [name for name in rows if all(isinstance(text, str) for text in rows[name])]
+        texts = [str(name) for name in rows if all(isinstance(one, str) for one in rows[name])]
         mark_points(ax, rows, list(zip(across, up, strict=True)), named=texts, **how)
 
 
