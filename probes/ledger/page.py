@@ -42,11 +42,11 @@ _TEXT = (
 
 LIMITS = (
     f"The verdicts retrieved and used err in {1 - LEVEL:.0%} of cases by design (retrieved_error "
-    "and used_error: as measured). Shares are as counted; their intervals are those of the shares "
-    "without these errors, if what is retrieved or used is always found. Where the right word "
-    "stands in the prompt before the token (seen), a reading may be a copy. Effects are averaged "
-    "over the layers that were changed, so a fact that is used at few of them may be missed. "
-    "Prompts are not weighted."
+    "and used_error: as measured). Shares are as counted; their intervals also reach over those "
+    "of the shares without these errors, if what is retrieved or used is always found. Where the "
+    "right word stands in the prompt before the token (seen), a reading may be a copy. Effects "
+    "are averaged over the layers that were changed, so a fact that is used at few of them may be "
+    "missed. Prompts are not weighted."
 )
 """What the entries do not show."""
 
