@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verify.add_argument("--write", action="store_true", help="write the figures into the card")
     for command, default in ((verify, 16), (pairs, 16)):
         command.add_argument("--pairs", type=int, default=default, metavar="N", help="pairs (16)")
-    verify.add_argument("--donors", type=int, default=8, metavar="N", help="donors (8)")
+    verify.add_argument("--donors", type=int, metavar="N", help="donors (8; for thoughts 1)")
     pairs.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table")
     parsed = parser.parse_args(arguments)
     try:
