@@ -154,8 +154,8 @@ def test_the_mean_answer_is_that_of_the_leaning():
 def small(monkeypatch):
     """A recipe that takes seconds on an organism."""
     monkeypatch.setattr(train_module, "FIRST_LAYER", 1)
-    monkeypatch.setattr(train_module, "PROMPTS", 160)
-    recipe = dataclasses.replace(HALF, steps=60, learning_rate=2e-2)
+    monkeypatch.setattr(train_module, "PROMPTS", 40)
+    recipe = dataclasses.replace(HALF, steps=40, prompts_per_step=8, learning_rate=2e-2)
     monkeypatch.setitem(RECIPES, HALF.name, recipe)
     return recipe
 
