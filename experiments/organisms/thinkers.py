@@ -301,7 +301,7 @@ def as_planted(
 
 def mediated_share(
     model: Model, rule: ThinkingRule, prompts: Sequence[Prompt], *, donors: int = 1
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """The mediated share of the second premise, with its interval, and the planted share.
 
     The share is computed as in `interp thoughts`. The planted share is the share of entities that
@@ -322,9 +322,10 @@ def mediated_share(
         {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
         for prompt in arranged
     ).assign(weight=1.0)
-    (row,) = mediation_table(effect_products(own), entities, cluster="entity").to_dict("records")
+    table = mediation_table(effect_products(own), entities, cluster="entity")
+    (row,) = table.to_dict("records") or [{}]  # empty if no thoughts ended on a prompt and donor
     names = ("total", "share", "share_low", "share_high", "prompts", "clusters")
-    return {"planted": planted_share(rule, arranged), **{name: row[name] for name in names}}
+    return {"planted": planted_share(rule, arranged), **{name: row.get(name) for name in names}}
 
 
 def planted_share(rule: ThinkingRule, prompts: Sequence[Prompt]) -> float:
