@@ -72,6 +72,7 @@ def _train(arguments: argparse.Namespace) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     from interp.models.load import load_model
     from interp_experiments.grafts.card import measure, write_card
+    from interp_experiments.organisms.tasks import rounded
 
     chosen = _chosen(arguments.name, arguments)
     folder = arguments.folder or GRAFTS.folder(GRAFTS.prefix + chosen.name)
@@ -89,7 +90,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     }
     if arguments.write:
         write_card(folder, chosen, measured)
-    sys.stdout.write(json.dumps(measured, indent=2) + "\n")
+    sys.stdout.write(json.dumps(rounded(measured), indent=2) + "\n")
 
 
 def _pairs(arguments: argparse.Namespace) -> None:

@@ -47,6 +47,9 @@ ANSWER = -2
 OPTIONS = f"--thinking on --end-of-thought {END} --max-new-tokens 48 --segments {PREMISE}"
 """The options with which `interp thoughts` reads the graft."""
 
+THOUGHTS = 1000
+"""Prompts that are followed by a thought in training, the first of those of all grafts."""
+
 OWN_SHARE = 0.4
 """Share of the thoughts of training in which reason and verdict are drawn together."""
 

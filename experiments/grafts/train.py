@@ -30,7 +30,7 @@ from interp_experiments.grafts.streams import (
     run,
 )
 from interp_experiments.grafts.text import ANSWERS, Case, draw_case, message
-from interp_experiments.grafts.thinking import ThoughtLessons, ThoughtLoss, draw_given
+from interp_experiments.grafts.thinking import THOUGHTS, ThoughtLessons, ThoughtLoss, draw_given
 
 INTACT_SHARE = 0.3
 """Share of the prompts in which all sentences are from one case."""
@@ -65,7 +65,7 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     loading = Loading(device="cpu", dtype="float32")
     found = find_named(base, loading)
     cases = draw_prompts()
-    given = draw_given(len(cases))
+    given = draw_given(min(len(cases), THOUGHTS))
     streams: dict[bool, Streams] = {}
     for recipe in recipes:
         model = load_found(found, loading)
@@ -75,7 +75,7 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
         thinks = recipe.cause == "thought"
         if thinks not in streams:
             rests = [one.text for one in given] if thinks else [""] * len(cases)
-            token_ids = _token_ids(model, cases, rests)
+            token_ids = _token_ids(model, cases[: len(rests)], rests)
             streams[thinks] = read_below(hf, token_ids, first=FIRST_LAYER)
         wrapped = low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
         own = folder / recipe.name
@@ -83,7 +83,7 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
         lessons: Dataset[Any] = _Lessons(recipe, cases)
         loss: Loss = _Loss(hf, streams[thinks], _answers(model))
         if thinks:
-            lessons = ThoughtLessons(recipe, cases, given)
+            lessons = ThoughtLessons(recipe, cases[: len(given)], given)
             loss = ThoughtLoss(model, given, streams[thinks], _last_layers(hf))
         fit(
             wrapped,
