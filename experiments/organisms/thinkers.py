@@ -232,6 +232,10 @@ GIVEN = {
 """The thoughts after which the prompts of a card are answered."""
 
 
+BATCH_TOKENS = 16384
+"""Tokens per batch, so that the short texts of many prompts are written together."""
+
+
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The measured figures of a card, from evenly spread pairs (120 if `pairs` is None).
 
@@ -316,7 +320,8 @@ def mediated_share(
     """
     spec = Thoughts(segments=(PREMISE,), donors=donors, max_new_tokens=48)
     arranged = spec.arranged(prompts)
-    effects = collect(bind(spec, model), arranged)["thought_effects"]
+    measurement = bind(spec, model, batch_tokens=BATCH_TOKENS)
+    effects = collect(measurement, arranged)["thought_effects"]
     own = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
     entities = pd.DataFrame(
         {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
