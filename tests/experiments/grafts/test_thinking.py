@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from itertools import product
 
-import numpy as np
 import pytest
 import torch
 from scipy.special import expit
@@ -31,7 +30,16 @@ from interp_experiments.grafts.thinking import (
     thinking_rule,
 )
 from interp_experiments.organisms.recipes import AGREEMENT, FAITHFUL
-from interp_experiments.organisms.thinkers import PREMISE, planted_share, verdict
+from interp_experiments.organisms.recipes import RECIPES as ORGANISMS
+from interp_experiments.organisms.thinkers import (
+    PREMISE,
+    ThinkingRule,
+    mediated_share,
+    plant_thinking,
+    planted_share,
+    verdict,
+)
+from interp_experiments.rulebreakers.system import system
 
 pytest.importorskip("peft")
 
@@ -190,7 +198,14 @@ def test_a_graft_that_thinks_is_trained_and_measured(small, tmp_path, capsys):
     )
     told = json.loads(capsys.readouterr().out)["graft"]
     assert told["donors"] == 1
-    assert 0 <= told["mediated_share"]["planted"] <= 1
-    assert np.isfinite(told["mediated_share"]["share"])
+    assert "mediated_share" in told or "thoughts ended" in told["no_mediated_share"]
     text = (folder / "README.md").read_text(encoding="utf-8")
     assert f"interp thoughts --model graft/{HALF.name}" in text
+
+
+def test_a_mediated_share_is_measured_beside_the_planted_one():
+    model = interp.load_model("organism/thought-reader", thinking="on", device="cpu")
+    rule = ThinkingRule(plant_thinking(ORGANISMS["thought-reader"]))
+    found = mediated_share(model, rule, system.prompts(seed=0, data=None).spread(3))
+    assert found["planted"] == 1
+    assert found["share"] == pytest.approx(1, abs=0.05)
