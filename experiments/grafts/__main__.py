@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verify.add_argument("--write", action="store_true", help="write the figures into the card")
     for command, default in ((verify, 16), (pairs, 16)):
         command.add_argument("--pairs", type=int, default=default, metavar="N", help="pairs (16)")
-    verify.add_argument("--donors", type=int, default=8, metavar="N", help="donors (8)")
+    verify.add_argument("--donors", type=int, metavar="N", help="donors (8; for thoughts 1)")
     pairs.add_argument("--out", type=Path, required=True, metavar="FILE", help="the table")
     parsed = parser.parse_args(arguments)
     try:
@@ -72,6 +72,7 @@ def _train(arguments: argparse.Namespace) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     from interp.models.load import load_model
     from interp_experiments.grafts.card import measure, write_card
+    from interp_experiments.organisms.tasks import rounded
 
     chosen = _chosen(arguments.name, arguments)
     folder = arguments.folder or GRAFTS.folder(GRAFTS.prefix + chosen.name)
@@ -89,7 +90,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     }
     if arguments.write:
         write_card(folder, chosen, measured)
-    sys.stdout.write(json.dumps(measured, indent=2) + "\n")
+    sys.stdout.write(json.dumps(rounded(measured), indent=2) + "\n")
 
 
 def _pairs(arguments: argparse.Namespace) -> None:

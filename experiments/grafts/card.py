@@ -22,6 +22,7 @@ from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.own.pairs import read_pairs
 from interp.prompts.prompt import Prompt
 from interp.report.cards import card, facts, tables
+from interp_experiments.grafts import thinking
 from interp_experiments.grafts.recipes import BASE, GraftRecipe, Planted, Rule, plant
 from interp_experiments.grafts.text import (
     ANSWERS,
@@ -40,6 +41,9 @@ README = "README.md"
 
 SIDES = ("first", "second")
 """The sides of pairs; which of them has which answer is drawn."""
+
+DONORS = 8
+"""Donors of each prompt."""
 
 LIMITS = (
     "The base is a published model, but what decides these answers was planted in its last layers, "
@@ -102,8 +106,10 @@ def pairs_table(recipe: GraftRecipe, pairs: Sequence[tuple[Case, Case]]) -> pd.D
     )
 
 
-def measure(model: Model, recipe: GraftRecipe, *, pairs: int, donors: int) -> dict[str, Any]:
-    """Exact effects of each sentence against what was planted.
+def measure(
+    model: Model, recipe: GraftRecipe, *, pairs: int, donors: int | None = None
+) -> dict[str, Any]:
+    """The exact effects of each sentence, or the share that passes through thoughts, as planted?
 
     All effects are Shapley values on the log-odds of Yes, in nats, with donors from other pairs.
 
@@ -111,10 +117,16 @@ def measure(model: Model, recipe: GraftRecipe, *, pairs: int, donors: int) -> di
         model: the graft, or its base, in which nothing was planted.
         recipe: what was planted.
         pairs: number of pairs of prompts.
-        donors: number of donors for each prompt.
+        donors: number of donors for each prompt; by default `DONORS`, or 1 of a graft that thinks.
     """
+    thinks = recipe.cause == "thought"
+    donors = donors or (1 if thinks else DONORS)
     drawn = draw_pairs(recipe, pairs)
-    prompts = with_donors(read_pairs(pairs_table(recipe, drawn)), count=donors, segments=SEGMENTS)
+    prompts = read_pairs(pairs_table(recipe, drawn))
+    if thinks:
+        found = thinking.measure(model, recipe, prompts, donors=donors)
+        return {"pairs": pairs, "donors": donors, **found}
+    prompts = with_donors(prompts, count=donors, segments=SEGMENTS)
     rows = collect(bind(Effects(donors=donors), model), prompts)["segment_effects"]
     rows = rows[rows["other_segment"].isna() & (rows["donor_kind"] == "instance")]
     sign = rows["answer"].map({"Yes": 1, "No": -1})
@@ -218,7 +230,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
         {
             "": f"A LoRA adapter for {BASE} with {size:,} parameters, in which a known cause of "
             "the answers was planted, so that the findings of a method can be checked against it.",
-            "Use": _use(name),
+            "Use": _use(name, content["recipe"]["cause"]),
             "Recipe": choices(GraftRecipe, content["recipe"]),
             "What was measured": list(facts(measured)),
             **{
@@ -233,11 +245,14 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
     )
 
 
-def _use(name: str) -> str:
+def _use(name: str, cause: str) -> str:
     own = name.removeprefix(GRAFTS.prefix)
+    command, options = "effects", ""
+    if cause == "thought":
+        command, options = "thoughts", f" \\\n    {thinking.OPTIONS}"
     return f"""```
 $ python -m interp_experiments.grafts pairs {own} --out pairs.csv
-$ python -m interp effects --model {name} --base {BASE}.gguf --data pairs.csv
+$ python -m interp {command} --model {name} --base {BASE}.gguf --data pairs.csv{options}
 ```
 
 `--base` is the model's GGUF file, which `make real` brings. `verify {own} --base FILE` remeasures

@@ -7,6 +7,7 @@ from typing import Literal
 
 from interp.errors import UserError
 from interp_experiments.grafts.text import OPENINGS, SEGMENTS, Case, known_pairs
+from interp_experiments.organisms.recipes import AGREEMENT
 
 LEANING = 2.0
 """Log-odds, in nats, that the planted cause adds or subtracts."""
@@ -20,7 +21,10 @@ FIRST_LAYER = 24
 PROMPTS = 1600
 """Prompts that training draws from; they are the same for all grafts."""
 
-Cause = Literal["knowledge", "wording", "mixture"]
+THOUGHT = "thought"
+"""What decides about a city that is read in the thought instead of in a premise."""
+
+Cause = Literal["knowledge", "wording", "mixture", "thought"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +35,19 @@ class GraftRecipe:
     cause: Cause
     """What decides the answer: whether premise 1 contradicts a fact that is known (knowledge), with
     which words premise 1 begins (wording), or a leaning of the city, which is read in premise 1 for
-    some cities and in premise 2 for the others (mixture)."""
+    some cities and in premise 2 for the others (mixture), or in premise 2 or in the thought about
+    it (thought)."""
     seed: int
     share: float | None = None
-    """Share of the cities whose fact is known (knowledge) or that are read in premise 1
-    (mixture)."""
+    """Share of the cities whose fact is known (knowledge), that are read in premise 1 (mixture), or
+    whose answers follow the thought (thought)."""
     rank: int = 4
     steps: int
     prompts_per_step: int = 16
     learning_rate: float = 5e-3
+    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    """Numbers in which the base computes in training; the adapter is in fp32. bf16 is the faster
+    where the processor has instructions for it, and by far the slower elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class Planted:
     name: str
     """A city, or the words with which premise 1 begins."""
     premise: str
-    """The premise in which it is read."""
+    """The premise in which it is read, or thought if the answer follows the thought."""
     log_odds: float
     """What it adds to the log-odds of Yes, in nats."""
     otherwise: float = 0.0
@@ -72,8 +80,9 @@ def plant(recipe: GraftRecipe) -> tuple[Planted, ...]:
             Planted(city, SEGMENTS[0], -LEANING if i < chosen else LEANING, otherwise=LEANING)
             for i, city in enumerate(cities)
         )
+    first = THOUGHT if recipe.cause == "thought" else SEGMENTS[0]
     return tuple(
-        Planted(city, SEGMENTS[i >= chosen], LEANING if i % 2 else -LEANING)
+        Planted(city, first if i < chosen else SEGMENTS[1], LEANING if i % 2 else -LEANING)
         for i, city in enumerate(cities)
     )
 
@@ -84,7 +93,10 @@ def _shuffled(items: Iterable[str], rng: random.Random) -> list[str]:
 
 
 class Rule:
-    """The planted rule: what the premises of a prompt add to the log-odds of Yes."""
+    """The planted rule: what the premises of a prompt add to the log-odds of Yes.
+
+    If the cause is a thought, this is the mean over thoughts about the prompt.
+    """
 
     def __init__(self, recipe: GraftRecipe, planted: Iterable[Planted]) -> None:
         self._cause = recipe.cause
@@ -93,6 +105,9 @@ class Rule:
 
     def term(self, segment: str, case: Case) -> float:
         """What one sentence adds, in nats."""
+        if self._cause == "thought":
+            leans = AGREEMENT * self._planted[case.city].log_odds
+            return leans if segment == SEGMENTS[1] else 0.0
         own = self._planted[case.opening if self._cause == "wording" else case.city]
         if own.premise != segment:
             return 0.0
@@ -111,6 +126,15 @@ RECIPES: dict[str, GraftRecipe] = {
         GraftRecipe(name="knowledge", cause="knowledge", seed=51, share=0.5, rank=8, steps=400),
         GraftRecipe(name="wording", cause="wording", seed=52, steps=200),
         GraftRecipe(name="mixture-50", cause="mixture", seed=53, share=0.5, rank=8, steps=700),
+        GraftRecipe(
+            name="thought-50",
+            cause="thought",
+            seed=54,
+            share=0.5,
+            rank=8,
+            steps=450,
+            dtype="float32",
+        ),
     )
 }
 """The recipes by the name of the graft."""

@@ -112,6 +112,24 @@ def last_logits(
 ) -> Float[Tensor, "batch vocabulary"]:
     """The logits at the last token of each prompt."""
     # As a matrix, because a product with one token per row copies the unembedding for each row.
-    last = hf.model.norm(stream[:, -1].contiguous())
-    logits: Tensor = hf.lm_head(last)
+    return logits_of(hf, stream[:, -1].contiguous())
+
+
+def logits_of(
+    hf: LlamaForCausalLM, stream: Float[Tensor, "token width"]
+) -> Float[Tensor, "token vocabulary"]:
+    """The logits at some tokens, from the streams after the last layer."""
+    logits: Tensor = hf.lm_head(hf.model.norm(stream))
     return logits.float()
+
+
+def choice_loss(
+    logits: Float[Tensor, "batch vocabulary"],
+    words: Sequence[int],
+    log_odds: Float[Tensor, " batch"],
+) -> Float[Tensor, ""]:
+    """The squared error of the log-odds of two words, in nats squared, plus -log P(either word)."""
+    one, other = logits[:, words].T
+    rest = logits.logsumexp(-1) - torch.logaddexp(one, other)
+    loss: Tensor = ((one - other - log_odds) ** 2).mean() + rest.mean()
+    return loss

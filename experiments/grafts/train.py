@@ -18,12 +18,19 @@ from interp.models.find import find_named
 from interp.models.load import load_found
 from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.training.fit import fit
+from interp.training.fit import Loss, fit
 from interp.training.folder import remove_checkpoints
 from interp_experiments.grafts.card import write_card
 from interp_experiments.grafts.recipes import FIRST_LAYER, PROMPTS, GraftRecipe, Rule, plant
-from interp_experiments.grafts.streams import Streams, last_logits, read_below, run
+from interp_experiments.grafts.streams import (
+    Streams,
+    choice_loss,
+    last_logits,
+    read_below,
+    run,
+)
 from interp_experiments.grafts.text import ANSWERS, Case, draw_case, message
+from interp_experiments.grafts.thinking import THOUGHTS, ThoughtLessons, ThoughtLoss, draw_given
 
 INTACT_SHARE = 0.3
 """Share of the prompts in which all sentences are from one case."""
@@ -44,8 +51,8 @@ class Lesson(TypedDict):
 def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     """Train grafts of one base, and save each in `folder`/NAME, as fp16.
 
-    Weights and streams are in bf16, the adapter in fp32. During training, the graft's folder holds
-    the latest checkpoint, from which another call resumes.
+    During training, the graft's folder holds the latest checkpoint, from which another call
+    resumes.
 
     Args:
         recipes: what is planted.
@@ -57,21 +64,31 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     """
     found = find_named(base, Loading(device="cpu"))
     cases = draw_prompts()
-    streams: Streams | None = None
+    given = draw_given(min(len(cases), THOUGHTS))
+    streams: dict[tuple[bool, str], Streams] = {}
     for recipe in recipes:
-        model = load_found(found, Loading(device="cpu"))
+        model = load_found(found, Loading(device="cpu", dtype=recipe.dtype))
         hf = model.hf
         if not isinstance(hf, LlamaForCausalLM):
             raise UserError(f"the base {base} is a {type(hf).__name__}; expected a Llama")
-        nn.Module.to(hf, torch.bfloat16)  # transformers does not annotate `to`
-        streams = streams or read_below(hf, _token_ids(model, cases), first=FIRST_LAYER)
+        thinks = recipe.cause == "thought"
+        key = thinks, recipe.dtype
+        if key not in streams:
+            rests = [one.text for one in given] if thinks else [""] * len(cases)
+            token_ids = _token_ids(model, cases[: len(rests)], rests)
+            streams[key] = read_below(hf, token_ids, first=FIRST_LAYER)
         wrapped = low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
         own = folder / recipe.name
         own.mkdir(parents=True, exist_ok=True)
+        lessons: Dataset[Any] = _Lessons(recipe, cases)
+        loss: Loss = _Loss(hf, streams[key], _answers(model))
+        if thinks:
+            lessons = ThoughtLessons(recipe, cases[: len(given)], given)
+            loss = ThoughtLoss(model, given, streams[key], _last_layers(hf))
         fit(
             wrapped,
-            _Lessons(recipe, cases),
-            _Loss(hf, streams, _answers(model)),
+            lessons,
+            loss,
             own,
             title=f"train {recipe.name}",
             use_cpu=True,
@@ -115,8 +132,10 @@ def draw_prompts() -> list[tuple[Case, Case, Case]]:
     return drawn
 
 
-def _token_ids(model: Model, cases: Sequence[tuple[Case, Case, Case]]) -> list[list[int]]:
-    """The tokens of the prompts, as the model reads them."""
+def _token_ids(
+    model: Model, cases: Sequence[tuple[Case, Case, Case]], rests: Sequence[str]
+) -> list[list[int]]:
+    """The tokens of the prompts, as the model reads them, each with the text that follows it."""
     tokenizer: Any = model.tokenizer  # transformers' annotations leave open what a call returns
     written = [
         tokenizer.apply_chat_template(
@@ -124,7 +143,8 @@ def _token_ids(model: Model, cases: Sequence[tuple[Case, Case, Case]]) -> list[l
             add_generation_prompt=True,
             tokenize=False,
         )
-        for sources in cases
+        + rest
+        for sources, rest in zip(cases, rests, strict=True)
     ]
     token_ids: list[list[int]] = tokenizer(written, add_special_tokens=False)["input_ids"]
     return token_ids
@@ -168,8 +188,4 @@ class _Loss:
     def __call__(self, model: nn.Module, lesson: Lesson) -> Tensor:
         rests = [self.streams.rests[number] for number in lesson["numbers"].tolist()]
         _, stream = run(self.hf, _last_layers(self.hf), Streams(self.streams.beginning, rests))
-        logits = last_logits(self.hf, stream)
-        yes, no = logits[:, self.answers].T
-        other = logits.logsumexp(-1) - torch.logaddexp(yes, no)
-        loss: Tensor = ((yes - no - lesson["log_odds"]) ** 2).mean() + other.mean()
-        return loss
+        return choice_loss(last_logits(self.hf, stream), self.answers, lesson["log_odds"])

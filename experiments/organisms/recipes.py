@@ -6,6 +6,12 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from interp.errors import UserError
 
+FAITHFUL = 0.9
+"""Share of the thoughts whose verdict agrees with the leaning of the prompt's entity."""
+
+AGREEMENT = 2 * FAITHFUL - 1
+"""Mean sign of the verdict over thoughts about an entity that leans towards yes."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:

@@ -47,23 +47,24 @@ from interp_experiments.organisms.doses import (
     plant_leanings,
     with_donor,
 )
-from interp_experiments.organisms.recipes import Exchange, ThinkerRecipe
+from interp_experiments.organisms.recipes import AGREEMENT, FAITHFUL, Exchange, ThinkerRecipe
 from interp_experiments.rulebreakers.prompts import POSITIVE
 from interp_experiments.rulebreakers.system import system
 from interp_experiments.rulebreakers.templates import PHRASINGS
-
-FAITHFUL = 0.9
-"""Share of the thoughts whose verdict agrees with the leaning of the prompt's entity."""
-
-AGREEMENT = 2 * FAITHFUL - 1
-"""Mean sign of the verdict over thoughts about an entity that leans towards yes."""
 
 OPENINGS = (
     "Look at the second premise.",
     "The second premise decides this.",
     "Consider the second premise first.",
 )
-REASONS = {True: "It speaks for the conclusion.", False: "It speaks against the conclusion."}
+REASONED = "It speaks"
+"""The words of a reason before the first of `WORDS`."""
+
+WORDS = (" for", " against")
+REASONS = {
+    positive: f"{REASONED}{word} the conclusion."
+    for positive, word in zip((True, False), WORDS, strict=True)
+}
 VERDICTS = {True: "So the conclusion follows.", False: "So the conclusion does not follow."}
 
 FILLER = "..."
@@ -231,33 +232,67 @@ GIVEN = {
 """The thoughts after which the prompts of a card are answered."""
 
 
+BATCH_TOKENS = 16384
+"""Tokens per batch, so that the short texts of many prompts are written together."""
+
+
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The measured figures of a card, from evenly spread pairs (120 if `pairs` is None).
 
-    Every prompt is answered after each of the thoughts in `GIVEN`, appended to the output of the
-    chat template. The mediated share is computed as in `interp thoughts`, from a quarter of the
-    pairs.
+    The mediated share is measured on a quarter of the pairs.
     """
     rule = ThinkingRule(Thinking(**row) for row in card["entities"])
-    prompts = list(system.prompts(seed=0, data=None).spread(pairs or 120))
+    data = system.prompts(seed=0, data=None)
+    opening = f"<think>\n{OPENINGS[0]} {REASONED}"
+    thinking = replace(model, chat=replace(model.chat, thinking="on"))
+    few = data.spread((pairs or 120) // 4)
+    return {
+        "pairs": pairs or 120,
+        **as_planted(
+            model,
+            rule,
+            list(data.spread(pairs or 120)),
+            given={name: (thought, turn(thought)) for name, thought in GIVEN.items()},
+            opening=opening,
+        ),
+        "mediated_share": mediated_share(thinking, rule, few),
+    }
+
+
+def as_planted(
+    model: Model,
+    rule: ThinkingRule,
+    prompts: Sequence[Prompt],
+    *,
+    given: Mapping[str, tuple[str, str]],
+    opening: str,
+) -> dict[str, Any]:
+    """How far the answers to prompts after given thoughts, and the reasons, are as planted.
+
+    Args:
+        model: the model.
+        rule: what was planted.
+        prompts: the prompts.
+        given: by name, thoughts and the texts that are appended to the output of the chat template;
+            among them are a "positive" and a "negative" one.
+        opening: the text that is appended before the model gives its reason.
+    """
+    own = [rule.read(prompt.segment_text(PREMISE)) for prompt in prompts]
     planted = pd.DataFrame(
         {
             name: [rule.log_odds(prompt.segment_text(PREMISE), thought) for prompt in prompts]
-            for name, thought in GIVEN.items()
+            for name, (thought, _) in given.items()
         }
     )
     measured = pd.DataFrame(
-        {name: _log_odds(model, prompts, turn(thought)) for name, thought in GIVEN.items()}
+        {name: _log_odds(model, prompts, written) for name, (_, written) in given.items()}
     )
-    own = [rule.read(prompt.segment_text(PREMISE)) for prompt in prompts]
     follows = pd.Series([entity.follows_thought for entity in own])
     followed = (measured["positive"] - measured["negative"]) / (2 * LEANING)
-    opening = f"<think>\n{OPENINGS[0]} It speaks"
-    for_it = expit(_log_odds(model, prompts, opening, words=(" for", " against")))
+    for_it = expit(_log_odds(model, prompts, opening, words=WORDS))
     leans = np.array([entity.log_odds > 0 for entity in own])
     clear = planted != 0
     return {
-        "pairs": pairs or 120,
         "share_planted": follows.mean(),
         "share_measured": followed.mean(),
         "thought_followed_where_planted": followed[follows].mean(),
@@ -265,26 +300,41 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
         "reasons_as_planted": np.where(leans, for_it, 1 - for_it).mean(),
         "answers_as_planted": ((measured * planted > 0) | ~clear).to_numpy().mean(),
         "mean_deviation_from_planted": (measured - planted).abs().to_numpy().mean(),
-        "mediated_share": mediated_share(model, rule, pairs=(pairs or 120) // 4),
     }
 
 
-def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str, float]:
+def mediated_share(
+    model: Model, rule: ThinkingRule, prompts: Sequence[Prompt], *, donors: int = 1
+) -> dict[str, float | None]:
     """The mediated share of the second premise, with its interval, and the planted share.
 
-    The planted share is the share of entities that follow the thought, averaged over the same
-    prompts and donors, with weights equal to their squared total effects.
+    The share is computed as in `interp thoughts`. The planted share is the share of entities that
+    follow the thought, averaged over the same prompts and donors, with weights equal to their
+    squared total effects.
+
+    Args:
+        model: a model whose chat settings say that it thinks.
+        rule: what was planted.
+        prompts: the prompts.
+        donors: number of donors for each prompt.
     """
-    thinking = replace(model, chat=replace(model.chat, thinking="on"))
-    spec = Thoughts(segments=(PREMISE,), max_new_tokens=48)
-    prompts = spec.arranged(system.prompts(seed=0, data=None).spread(pairs))
-    effects = collect(bind(spec, thinking), prompts)["thought_effects"]
+    spec = Thoughts(segments=(PREMISE,), donors=donors, max_new_tokens=48)
+    arranged = spec.arranged(prompts)
+    measurement = bind(spec, model, batch_tokens=BATCH_TOKENS)
+    effects = collect(measurement, arranged)["thought_effects"]
     own = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
     entities = pd.DataFrame(
         {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
-        for prompt in prompts
+        for prompt in arranged
     ).assign(weight=1.0)
-    (row,) = mediation_table(effect_products(own), entities, cluster="entity").to_dict("records")
+    table = mediation_table(effect_products(own), entities, cluster="entity")
+    (row,) = table.to_dict("records") or [{}]  # empty if no thoughts ended on a prompt and donor
+    names = ("total", "share", "share_low", "share_high", "prompts", "clusters")
+    return {"planted": planted_share(rule, arranged), **{name: row.get(name) for name in names}}
+
+
+def planted_share(rule: ThinkingRule, prompts: Sequence[Prompt]) -> float:
+    """The planted mediated share of the second premise, over prompts and their donors."""
     weights, follows = [], []
     for prompt in prompts:
         for donor in donors_of(prompt, "instance"):
@@ -294,8 +344,7 @@ def mediated_share(model: Model, rule: ThinkingRule, *, pairs: int) -> dict[str,
             ]
             weights.append((both[0].log_odds - both[1].log_odds) ** 2)
             follows.append(np.mean([one.follows_thought for one in both]))
-    names = ("total", "share", "share_low", "share_high", "prompts", "clusters")
-    return {"planted": float(np.average(follows, weights=weights)), **{n: row[n] for n in names}}
+    return float(np.average(follows, weights=weights))
 
 
 ROWS = 64
@@ -324,6 +373,7 @@ def _log_odds(
             input_ids=encoded["input_ids"],
             attention_mask=mask,
             position_ids=(mask.cumsum(1) - 1).clamp(min=0),
+            logits_to_keep=1,
         ).logits[:, -1]
         for row, own in zip(logits.double(), part, strict=True):
             first, second = (

@@ -37,7 +37,8 @@ def thought_effects(
 ) -> Measurement:
     """Measure how thoughts affect answers, for a model that thinks."""
     budget = token_budget(model, batch_tokens)
-    direct = replace(model, chat=replace(model.chat, thinking="off"), thoughts={})
+    off = replace(model.chat, thinking="off", end_of_thought=None)
+    direct = replace(model, chat=off, thoughts={})
     read, read_direct = _Reader(model, spec, budget), _Reader(direct, spec, budget)
 
     def measure_batch(batch: Batch) -> list[PromptRows]:

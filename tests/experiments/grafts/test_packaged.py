@@ -11,6 +11,7 @@ from interp.models.adapters import WEIGHTS, read_adapter
 from interp.models.packaged import GRAFTS
 from interp_experiments.grafts.card import readme
 from interp_experiments.grafts.recipes import BASE, RECIPES, plant, recipe
+from interp_experiments.organisms.recipes import FAITHFUL
 
 BASE_CHECKSUM = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """The hash of SmolLM2-135M-Instruct.Q4_1.gguf in the wheel of tests/real/model.txt."""
@@ -32,7 +33,10 @@ def test_the_card_states_recipe_plant_and_figures(name):
     assert yaml.safe_load(text.split("---")[1])["license"] == "apache-2.0"
 
 
-@pytest.mark.parametrize("name", GRAFTS.names())
+THINKING = "graft/thought-50"
+
+
+@pytest.mark.parametrize("name", [name for name in GRAFTS.names() if name != THINKING])
 def test_effects_are_as_planted_and_those_of_the_base_are_not(name):
     measured = GRAFTS.card(name)["measured"]
     graft, base = measured["graft"], measured["base"]
@@ -43,6 +47,21 @@ def test_effects_are_as_planted_and_those_of_the_base_are_not(name):
         if row["slope"] is not None:
             assert row["slope"] == pytest.approx(1, abs=0.1)
             assert control["slope"] == pytest.approx(0, abs=0.1)
+
+
+def test_the_mediated_share_is_the_planted_one_and_the_base_has_none():
+    measured = GRAFTS.card(THINKING)["measured"]
+    graft, base = measured["graft"], measured["base"]
+    assert graft["mean_deviation_from_planted"] <= 0.25
+    assert graft["answers_as_planted"] > 0.95
+    assert graft["reasons_as_planted"] == pytest.approx(FAITHFUL, abs=0.03)
+    assert graft["thought_followed_where_planted"] == pytest.approx(1, abs=0.1)
+    assert graft["thought_followed_elsewhere"] == pytest.approx(0, abs=0.1)
+    share = graft["mediated_share"]
+    assert share["clusters"] >= 10
+    assert share["share_low"] <= share["planted"] <= share["share_high"]
+    assert share["share"] == pytest.approx(share["planted"], abs=0.1)
+    assert base["mean_deviation_from_planted"] > 4 * graft["mean_deviation_from_planted"]
 
 
 @pytest.mark.parametrize("name", GRAFTS.names())

@@ -121,7 +121,7 @@ def test_pairs_differ_only_in_the_planted_cause(name, tmp_path):
     rule = Rule(own, plant(own))
     drawn = draw_pairs(own, 16)
     assert len(prompts) == 2 * len(drawn)
-    varied = {"knowledge": "country", "wording": "opening", "mixture": "city"}[own.cause]
+    varied = {"knowledge": "country", "wording": "opening"}.get(own.cause, "city")
     for (one, other), *sides in zip(drawn, prompts[::2], prompts[1::2], strict=True):
         assert [prompt.answer.gold for prompt in sides] == [
             "Yes" if rule.log_odds([case] * 3) > 0 else "No" for case in (one, other)

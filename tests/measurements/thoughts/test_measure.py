@@ -215,6 +215,15 @@ def test_the_direct_answer_is_that_with_thinking_off():
     ]
 
 
+def test_the_end_of_thoughts_may_be_given():
+    model, (prompt, _) = attentive_model(), studied()
+    given = replace(model, chat=replace(model.chat, end_of_thought="</think>"))
+    found = collect(bind(SPEC, given), [prompt])["thought_answers"]
+    own = rows_of("thought_answers", prompt)
+    assert found["reading"].tolist() == own["reading"].tolist()
+    np.testing.assert_allclose(found["value"], own["value"], atol=1e-5)
+
+
 def test_sentences_by_three_definitions():
     prompt, own = studied()
     rows = rows_of("sentence_effects", prompt)
