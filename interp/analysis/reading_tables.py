@@ -241,7 +241,7 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         direction between the prompts; in a group, the mean over all pairs of members with different
         correct answers. p, of a concordance of one half; pairs, clusters and note. Intervals and p
         are clustered (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`,
-        `_mean`).
+        random signs of clusters).
     """
     scored = scored_options(options, sample.prompts, unit=sample.unit)
     area = auroc(
@@ -253,7 +253,8 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         within=["phrasing", "option"],
     )
     order = pair_order(scored)
-    found = _mean(order.assign(over=order["order"] - 0.5))
+    over = order.assign(over=order["order"] - 0.5)
+    found = _mean(over)
     credited = order.rename(columns={"order": "credit"})
     share: Mapping[str, float] = dict(_share(credited, "unit")) if len(order) else {}
     return {
@@ -263,7 +264,8 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         "concordance": share.get("share", np.nan),
         "low": share.get("low", np.nan),
         "high": share.get("high", np.nan),
-        "p": found.p,
+        # Without knowledge, either order of a pair is as likely, so signs alone are exact.
+        "p": found.p if np.isnan(found.p) else _flipped(_by_unit(over)),
         "pairs": found.trials,
         "clusters": found.clusters,
         "note": _joined(area.note, share.get("note", ""), found.note),
@@ -413,21 +415,30 @@ def _mean(rows: pd.DataFrame) -> ClusterMean:
     p is the larger of `cluster_mean`'s and that of a sign-flip test over units. If few units differ
     from 0, the bootstrap's p alone is far too small: of 2 units in 64 that differ, both upward,
     every other sign is as likely, so p is 0.5.
+    """
+    by_unit = _by_unit(rows)
+    found = cluster_mean(by_unit, value="over", cluster="unit", weight="weight")
+    trials = int(rows["over"].notna().sum())
+    return replace(found, trials=trials, p=float(np.maximum(found.p, _flipped(by_unit))))
 
-    Each unit's mean is rounded first: 2/3 - 1/3 - 1/3 is not 0 in floating-point numbers, and a
-    test of signs would find that all units lie on the same side of 0.
+
+def _by_unit(rows: pd.DataFrame) -> pd.DataFrame:
+    """The mean of the column over and the weight of each unit.
+
+    Means are rounded: 2/3 - 1/3 - 1/3 is not 0 in floating-point numbers, and a test of signs would
+    find that all units lie on the same side of 0.
     """
     known = rows.dropna(subset="over")
     unit, weight = known["unit"].to_numpy(), known["weight"].astype(float)
     mass = weight.groupby(unit).sum()
     means = ((known["over"] * weight).groupby(unit).sum() / mass).round(12)
-    by_unit = pd.DataFrame(
-        {"unit": mass.index, "over": means.to_numpy(), "weight": mass.to_numpy()}
-    )
-    found = cluster_mean(by_unit, value="over", cluster="unit", weight="weight")
-    sums = (means * mass).to_numpy()
-    flipped = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
-    return replace(found, trials=len(known), p=float(np.maximum(found.p, flipped)))
+    return pd.DataFrame({"unit": mass.index, "over": means.to_numpy(), "weight": mass.to_numpy()})
+
+
+def _flipped(by_unit: pd.DataFrame) -> float:
+    """The p-value of random signs of units: exact if each unit's sign is as likely as the other."""
+    sums = (by_unit["over"] * by_unit["weight"]).to_numpy()
+    return share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

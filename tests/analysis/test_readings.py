@@ -236,6 +236,15 @@ def test_concordance_by_hand(options):
     assert order.tolist() == pytest.approx(expected)
 
 
+def test_the_p_of_concordance_is_that_of_signs():
+    """Of 12 pairs, 10 are in order: as far or farther are 2 * (1 + 12 + 66) of 4,096 signs."""
+    right, wrong = [[0.6, 0.4], [0.4, 0.6]], [[0.4, 0.6], [0.6, 0.4]]
+    prompts, _, options = data([*right * 10, *wrong * 2], ["A", "B"] * 12)
+    found = side_row(Sample(prompts, options), options)
+    assert found["concordance"] == pytest.approx(10 / 12)
+    assert found["p"] == pytest.approx(2 * 79 / 4096, abs=0.012)
+
+
 def test_a_constant_answer_is_the_better_baseline_where_answers_are_unbalanced():
     prompts, answers, options = data([[0.2, 0.8]] * 60, ["A", "B", "B", "B"] * 15)
     sample = Sample(prompts, options)
