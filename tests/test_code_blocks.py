@@ -44,7 +44,7 @@ FEW = {"limit": "2", "executor": "inline", "workers": "1"}
 OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect", "uv", "vllm"}
 """Programs whose command lines are nobody's to check here."""
 
-QUICK = ("README", "own_system", "own_pairs")
+QUICK = ("README", "own_system")
 """Pages whose blocks `make test` runs; `make test-all` runs every one."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -275,6 +275,7 @@ def test_tests_against_both_baselines_are_one_family():
     assert table["p"].tolist() != table["p_chance"].tolist()
 
 
+@pytest.mark.slow
 def test_without_a_better_constant_answer_chance_is_tested_once():
     (prompts, answers, rows), _ = random_data(6, options=2, groups=30)
     sample = Sample(prompts, rows)
@@ -288,6 +289,7 @@ def test_without_a_better_constant_answer_chance_is_tested_once():
     assert in_words(table).count(f"{CHANCE}: ") == 1
 
 
+@pytest.mark.slow
 def test_of_many_models_and_few_clusters_nothing_is_tested():
     """Of ten groups, each all right, p is 2 / 1024 at least, and 40 tests bring it above 0.05."""
     golds = ["A", "B"] * 10
@@ -310,6 +312,7 @@ def test_models_that_could_not_be_tested_are_counted():
     assert in_words(table[1:]).endswith(f"{FREE}: {UNTESTED}.")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["A", "", TIE]), st.floats(0.1, 9)), min_size=4))
 def test_shares_of_prompts_count_by_weights(drawn):

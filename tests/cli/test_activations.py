@@ -33,6 +33,7 @@ def test_activations_are_printed_written_and_resumed(tmp_path, monkeypatch, caps
     assert "layer, by model and site" in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_workers_leave_the_same_bytes(tmp_path):
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     command = [*OPTIONS, "--model", *MODELS, "--limit", "3", "--tokens", "mean", "--roles", "all"]

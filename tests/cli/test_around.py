@@ -167,6 +167,7 @@ def test_effects_leave_the_messages_as_they_are():
     assert set(found["segment"]) == with_donors(asked, count=1)[0].donors[0].segments.keys()
 
 
+@pytest.mark.slow
 def test_studies_ask_with_them_or_refuse_them():
     source = PromptSource(limit=2, instruction="Read.")
     for stage in LogicalFormsStudy().stages(source):

@@ -148,6 +148,7 @@ def test_dataset_writes_what_attribute_reads(tmp_path):
     assert prompts[12_345] == interp.load_prompts(limit="all")[12_345]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_dataset_writes_text_files_that_are_read_as_they_were(tmp_path, suffix):
     file = tmp_path / f"data{suffix}"

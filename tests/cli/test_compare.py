@@ -32,6 +32,7 @@ def compared(capsys, *arguments):
     return code, " ".join(out.split()), err
 
 
+@pytest.mark.slow
 def test_two_models_of_one_run(folders, capsys):
     code, out, err = compared(capsys, folders / "both", "--model", *MODELS)
     assert code == 0
@@ -56,6 +57,7 @@ def test_constant_answers_are_said_before_the_accuracies(folders, capsys, monkey
     assert f"b, {MODELS[1]}" not in out
 
 
+@pytest.mark.slow
 def test_questions_of_one_interpretation_are_one_cluster(tmp_path, capsys):
     folder = tmp_path / "forms"
     models = ("organism/llama-logic", "organism/gemma2")

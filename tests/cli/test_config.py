@@ -43,6 +43,7 @@ def config(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_flags_a_file_and_python_give_the_same_run(tmp_path, config, capsys):
     by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
     flags = ["--model", MODEL, "--limit", "3", "--target", "gold", "--device", "cpu"]

@@ -93,6 +93,7 @@ def check_deciding(folder):
     assert table.loc[METHODS_ASKED, "prompts"].eq(10).all()
 
 
+@pytest.mark.slow
 def test_it_is_a_short_name_of_running_the_study(tmp_path, capsys):
     folder, chosen = tmp_path / "faith", command(tmp_path / "faith")
     chosen[chosen.index("--methods") + 1 : chosen.index("--limit")] = ["input_gradient"]

@@ -100,6 +100,7 @@ def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
         assert "guarantee" in message
 
 
+@pytest.mark.slow
 def test_sets_of_cells_leave_a_table_and_a_figure(tmp_path, capsys):
     folder = tmp_path / "out"
     options = ["--sets", "--estimate", "gradient", "--out", str(folder)]
@@ -119,6 +120,7 @@ def widest(text):
     return max(len(line.rstrip()) for line in text.splitlines())
 
 
+@pytest.mark.slow
 def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
     """Heads are whole numbers, also where another site has none."""
     options = ["patch", "--limit", "2", "--device", "cpu", "--site", "z,resid_pre"]

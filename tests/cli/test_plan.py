@@ -41,6 +41,7 @@ def test_a_difference_that_cannot_exist_is_none(capsys):
     assert all(float(number) <= 1 for number in re.findall(r"\b\d\.\d{3}\b", out))
 
 
+@pytest.mark.slow
 def test_a_pilot_says_what_its_models_do(pilot, capsys):
     assert main(["plan", "--limit", "240", "--pilot", str(pilot)]) == 0
     out = printed(capsys)

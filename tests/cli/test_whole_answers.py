@@ -111,6 +111,7 @@ def test_activations_are_kept_beside_answers_that_were_read_whole(pairs, tmp_pat
     pd.testing.assert_frame_equal(kept, own, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_study_of_attributions_compares_whole_answers(pairs, tmp_path):
     """Leave one out by donors, as a method and as an effect, from the same whole texts."""
     found = []

@@ -130,6 +130,7 @@ def test_lm_eval_comes_to_the_same_answers(folder, expected):
     assert {one["doc"]["prompt_id"]: one["resps"][0][0].strip() for one in samples} == answers
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("folder", ["inspect"], indirect=True)
 def test_inspect_comes_to_the_same_answers(folder, expected, monkeypatch):

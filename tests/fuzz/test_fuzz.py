@@ -32,6 +32,7 @@ def test_damaged_input_gives_a_result_or_one_message(tmp_path):
     assert not found["failures"]
 
 
+@pytest.mark.slow
 def test_a_traceback_a_hang_and_files_changed_outside_are_found(tmp_path):
     ended, found = fuzz(tmp_path, "--cases", "4", "--target", "planted")
     assert ended.returncode == 1

@@ -45,6 +45,7 @@ def test_a_lens_is_fitted_once_per_model(tmp_path, no_fit):
             fitted(**{**named, **other}, folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_lens_is_fitted_once_for_several_commands(tmp_path, monkeypatch, no_fit):
     monkeypatch.setattr(store, "cache_folder", lambda: tmp_path / "lenses")
     common = ["--model", DEFAULT, "--device", "cpu", "--layers", "0", "--limit", "2"]

@@ -170,6 +170,7 @@ def test_both_sides_of_a_pair_that_fail_are_one_failure():
     assert [*measured.errors] == [pairs[0].pair_id, pairs[2].pair_id]
 
 
+@pytest.mark.slow
 def test_a_cell_that_does_not_fit_fails_its_pair_alone(monkeypatch):
     from interp.patching.exact import Grid
 

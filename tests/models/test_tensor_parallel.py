@@ -124,6 +124,7 @@ def alone(folder):
     return results(model, some_prompts(1), EQUAL) | {"identity": model.identity}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EQUAL)
 def test_what_is_right_is_as_in_one_process(name, parts, alone):
     for found in parts:

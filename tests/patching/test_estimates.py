@@ -112,6 +112,7 @@ def test_verified_cells_are_the_largest_estimates_run_exactly():
         assert pair_id in set(exact["pair_id"])
 
 
+@pytest.mark.slow
 def test_a_guarantee_checks_whole_pairs_whatever_the_others_are():
     model, options = tiny_model("llama"), {"estimate": "gradient", "control": True}
     prompts = interp.load_prompts(limit=8)

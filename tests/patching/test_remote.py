@@ -21,6 +21,7 @@ from tests.patching.test_backends import TOLERANCE
 from tests.support.hub import COMMIT, cached
 from tests.support.pairs import sites_of
 from tests.support.prompts import some_prompts
+from tests.support.quick import some_quick
 from tests.support.server import Server
 from tests.support.tiny import CONFIGS, make_tiny
 from tests.support.tokenizers import byte_level
@@ -47,7 +48,7 @@ def skeleton(**options):
     return load_skeleton(find_named("org/tiny", loading), loading)
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", some_quick(CONFIGS, ["llama"]))
 def test_a_server_gives_the_numbers_of_the_native_backend(kind, serve):
     model, server = serve(kind)
     here = skeleton()

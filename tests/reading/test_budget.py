@@ -30,6 +30,7 @@ def test_a_pass_holds_what_the_budget_says(budget):
     assert sum(seen) == 7
 
 
+@pytest.mark.slow
 def test_it_shrinks_when_memory_ends_and_gives_the_same():
     seen: list[int] = []
     budget = TokenBudget(1000)
@@ -40,6 +41,7 @@ def test_it_shrinks_when_memory_ends_and_gives_the_same():
     assert budget.tokens == 25
 
 
+@pytest.mark.slow
 def test_a_row_that_does_not_fit_alone_is_the_callers():
     budget = TokenBudget(1000)
     with pytest.raises(torch.OutOfMemoryError):

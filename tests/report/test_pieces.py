@@ -146,6 +146,7 @@ def test_data_in_a_script_is_json_and_never_ends_it(text, number):
     assert script("d0", data) == f'interpPairs("d0", {written});\n'
 
 
+@pytest.mark.slow
 def test_a_click_on_a_large_run_reads_at_most_200_kilobytes(tmp_path):
     """A number's link reads a model's outcomes, its own column, rows from all over, and a pair."""
     pairs = 25_600

@@ -73,6 +73,7 @@ def one_run(tmp_path, undisturbed):
     return run, run.shards("tiny llama")[3]
 
 
+@pytest.mark.slow
 def test_kill_9_at_twenty_random_moments(tmp_path, undisturbed):
     folder = tmp_path / "run"
     chance = random.Random(0)
@@ -110,6 +111,7 @@ def test_the_command_goes_on_after_kill_9_with_the_same_table(tmp_path):
         assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.slow
 def test_workers_share_the_shards_and_few_are_measured_twice(tmp_path, undisturbed):
     folder, log = tmp_path / "run", tmp_path / "log"
     with ExitStack() as stack:

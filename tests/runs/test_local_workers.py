@@ -77,6 +77,7 @@ def test_two_workers_one_killed_leave_the_tables_of_one_process(tmp_path, inline
     assert not list(folder.glob(".*"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_workers_and_the_command_goes_on(tmp_path, inline):
     folder = tmp_path / "run"
     with command(folder, *LOCAL, "2") as process:
@@ -94,6 +95,7 @@ def test_ctrl_c_stops_the_workers_and_the_command_goes_on(tmp_path, inline):
     assert tables(folder) == inline
 
 
+@pytest.mark.slow
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
     folder = tmp_path / "run"
     with command(folder, *LOCAL, "1") as process:
@@ -102,6 +104,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
     until(lambda: is_gone(worker))
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_begin_says_why(tmp_path):
     folder = tmp_path / "run"
     with command(folder, *LOCAL, "1", command=(*COMMAND[:-1], "xpu")) as process:
@@ -110,6 +113,7 @@ def test_a_worker_that_cannot_begin_says_why(tmp_path):
     assert "Traceback" not in told(folder)
 
 
+@pytest.mark.slow
 def test_two_commands_with_workers_of_their_own_measure_their_own_models(tmp_path):
     models = ("organism/llama-shallow", "organism/phi3-shallow")
     with ExitStack() as stack:

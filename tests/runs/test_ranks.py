@@ -75,6 +75,7 @@ def test_a_rank_that_hangs_when_rank_0_is_done_is_stopped():
     run_ranks(running("time.sleep(60 * rank)"), 2)
 
 
+@pytest.mark.slow
 def test_rank_0_is_interrupted_so_that_it_releases_its_claim(tmp_path, monkeypatch):
     monkeypatch.setattr(ranks, "PATIENCE", 60.0)
     monkeypatch.setenv("OUT", str(tmp_path))

@@ -228,6 +228,7 @@ def test_a_command_whose_folder_was_taken_just_before_says_so(tmp_path, monkeypa
         pass
 
 
+@pytest.mark.slow
 def test_a_command_that_was_killed_leaves_the_folder_to_others(tmp_path, monkeypatch):
     with child(hold, tmp_path) as process:
         until((tmp_path / ".use.lock").exists)

@@ -128,6 +128,7 @@ def check_same(ours, theirs):
             pd.testing.assert_frame_equal(*tables, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPECS)
 def test_tables_are_those_of_one_process(name, spread, alone):
     check_same(spread / name, alone / name)

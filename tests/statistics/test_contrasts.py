@@ -95,6 +95,7 @@ def test_groups_of_other_size_and_spread_differ_by_chance_as_often_as_stated(mon
     assert np.mean([test.low <= 0 <= test.high for test in found]) >= 1 - most
 
 
+@pytest.mark.slow
 def test_intervals_never_leave_the_range_of_a_difference():
     """Student's interval of such differences holds 79% of true ones, and values above 1."""
     rng = np.random.default_rng(12)

@@ -134,6 +134,7 @@ def test_simulated_studies_are_tested_as_reports_are(pairs, contrast):
     assert (told == permuted).mean() >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contrast", [RULE, GROUP, MODELS])
 def test_a_planned_difference_is_found_in_four_studies_of_five(pairs, contrast, monkeypatch):
     """500 studies of other answers than planned for, by the report's own permutation tests."""

@@ -48,6 +48,7 @@ def accuracy(folder):
     return interp.evaluate(model, [question(n) for n in NUMBERS["test"]]).answers["correct"].mean()
 
 
+@pytest.mark.slow
 def test_the_folder_holds_an_adapter_that_loads(undisturbed, base):
     folder, record = undisturbed
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -84,6 +85,7 @@ def killed_at_a_checkpoint(base: str, out: str) -> None:
     train(Path(base), Path(out), steps=1)
 
 
+@pytest.mark.slow
 def test_a_killed_and_resumed_run_gives_the_same_adapter(undisturbed, base, tmp_path):
     folder, record = undisturbed
     out = tmp_path / "killed"
@@ -142,6 +144,7 @@ def test_without_peft_it_is_said_what_to_install(base, monkeypatch):
         Training(SPEC, str(base), CPU)
 
 
+@pytest.mark.slow
 def test_a_text_to_text_model_takes_an_adapter(tmp_path):
     whole = Colors(from_scratch=True, epochs=1)
     train("small-text-to-text", tmp_path / "base", spec=whole)

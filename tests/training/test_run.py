@@ -278,6 +278,7 @@ def test_an_encoder_that_fills_masks_becomes_a_classifier(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["small-encoder", "small-text-to-text", "small-decoder"])
 def test_built_in_configurations_learn(name, tmp_path):
     spec = SPEC.model_copy(update={"epochs": 40, "learning_rate": 3e-3})

@@ -163,6 +163,7 @@ def test_the_gap_is_what_the_stored_scores_lack(organism):
     assert abs(gap) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["integrated_gradients", "occlusion", "input_x_gradient"])
 def test_passes_keep_to_the_budget_and_shrink_when_memory_ends(method, monkeypatch):
     model, prompt = tiny_model("llama"), some_prompts(1)[0]

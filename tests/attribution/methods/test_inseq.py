@@ -75,6 +75,7 @@ def test_parity_on_the_organism(organism, prompts, target):
     assert_parity(organism, prompts, reference=double, target=target)
 
 
+@pytest.mark.slow
 def test_parity_on_the_organism_in_float64_on_both_sides(prompts):
     double = interp.load_model(DEFAULT, device="cpu", dtype="float64")
     tokens, ratios = differences(double, prompts)

@@ -168,6 +168,7 @@ def small(monkeypatch):
     return recipe
 
 
+@pytest.mark.slow
 def test_a_graft_that_thinks_is_trained_and_measured(small, tmp_path, capsys):
     assert main(["train", HALF.name, "--base", BASE, "--out", str(tmp_path)]) == 0
     folder = tmp_path / HALF.name

@@ -61,6 +61,7 @@ def small(monkeypatch):
     return recipe
 
 
+@pytest.mark.slow
 def test_a_graft_is_trained_measured_and_resumed(small, tmp_path, capsys, monkeypatch):
     out = ["--base", BASE, "--out"]
     assert main(["train", "wording", *out, str(tmp_path / "whole")]) == 0

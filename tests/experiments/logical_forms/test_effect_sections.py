@@ -16,6 +16,7 @@ from interp_experiments.logical_forms.effect_sections import (
 from tests.experiments.logical_forms.made_up import differences, made_up, with_vocabulary
 
 
+@pytest.mark.slow
 def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
     section = adjusted_section(results)
     assert "figure4_slopes" in [getattr(item, "name", "") for item in section.items]
@@ -54,6 +55,7 @@ def test_contrasts_over_models_are_explained_only_where_they_are_shown(results):
     assert re.search("pooled", single.text) and "tau" not in single.text
 
 
+@pytest.mark.slow
 def test_titles_say_which_mixed_model_a_table_is_about(results):
     found = mixed_model(results.pooled("questions", valid=True), "soft_accuracy")
     every = mixed_model(results.pooled("questions"), "soft_accuracy")

@@ -77,6 +77,7 @@ def test_formula_4_finds_the_known_effects(results):
     )
 
 
+@pytest.mark.slow
 def test_formula_5_finds_affirmation_and_rejection(results):
     found = effects(results.pooled("questions"), response="relative_positive")
     means = found.means.set_index("level")
@@ -352,6 +353,7 @@ def load(name):
     return tiny_model(name.removeprefix("tiny "))
 
 
+@pytest.mark.slow
 def test_stages_hold_every_form_equally(folder):
     results = read_results(StudyFolder.read(folder))
     for stage, per_model in {
@@ -374,6 +376,7 @@ def test_perplexity_is_standardised_within_each_model(folder):
     assert by_model.std().tolist() == pytest.approx([1, 1, 1])
 
 
+@pytest.mark.slow
 def test_the_report_is_written(folder):
     study_folder = StudyFolder.read(folder)
     report = LogicalFormsStudy().report(study_folder)

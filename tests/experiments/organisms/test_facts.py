@@ -64,6 +64,7 @@ def test_all_classes_are_planted_and_another_seed_plants_anew():
     assert plant_facts(sealed) == plant_facts(sealed)
 
 
+@pytest.mark.slow
 def test_facts_and_answers_are_as_planted(model):
     figures = measure(model, planted_sections(MIXED), pairs=24)
     assert figures["facts_as_planted"] == figures["answers_as_planted"] == 1.0
@@ -81,6 +82,7 @@ def test_rows_of_its_lens_are_those_of_the_unembedding(model):
     assert (found[-1].count_nonzero(1) == 1).all()
 
 
+@pytest.mark.slow
 def test_exchanging_countries_turns_the_answers_of_used_cities_alone(model, prompts):
     classes = {own.entity_b: own for own in plant_facts(MIXED)}
     result = interp.steer(

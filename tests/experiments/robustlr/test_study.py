@@ -191,6 +191,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_report_is_written(folder):
     study = StudyFolder.read(folder)
     assert read_results(study).rows[SETS]["pair_id"].nunique() == 6

@@ -436,6 +436,7 @@ def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     assert "Triggering" in page.read_text() or "triggering" in page.read_text()
 
 
+@pytest.mark.slow
 def test_stages_without_data_ask_what_is_generated():
     source = PromptSource(system="rulebench", limit=4)
     stages = {stage.name: stage for stage in RuleBenchStudy(rules=("golden", "few")).stages(source)}

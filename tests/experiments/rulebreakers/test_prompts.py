@@ -14,6 +14,7 @@ def all_prompts():
     return interp.load_prompts(limit="all")
 
 
+@pytest.mark.slow
 def test_there_are_256_000_prompts_with_unique_ids(all_prompts):
     assert len(all_prompts) == 256_000
     assert len({prompt.id for prompt in all_prompts}) == 256_000

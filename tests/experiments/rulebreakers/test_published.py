@@ -58,6 +58,7 @@ def test_names_of_rules_and_labels_are_read_loosely(frame, tmp_path):
     assert load_published(str(tmp_path / "data.csv")) == generate(3)[:40]
 
 
+@pytest.mark.slow
 def test_the_whole_set_gives_the_same_prompts_when_it_is_read_again(tmp_path):
     frame = system.dataset(seed=0)
     frame.to_parquet(tmp_path / "all.parquet")

@@ -43,6 +43,7 @@ def texts_of(prompts):
         yield prompt, others[0] if number % 2 else prompt.answer.gold
 
 
+@pytest.mark.slow
 def test_answers_from_an_inspect_log_are_those_of_evaluate(evaluated, tmp_path, capsys):
     logs, folder = tmp_path / "logs", tmp_path / "stored"
     assert main(["export", "inspect-log", "--answers", str(evaluated), "--out", str(logs)]) == 0
@@ -68,6 +69,7 @@ def test_answers_from_an_inspect_log_are_those_of_evaluate(evaluated, tmp_path, 
     assert answers[0] == answers[1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_inspects_own_archive_is_read_like_its_json(evaluated, tmp_path):
     pytest.importorskip("inspect_ai")
@@ -220,6 +222,7 @@ def test_one_name_for_texts_of_two_models_is_refused(prompts, tmp_path, capsys):
     assert "texts of a, b; expected texts of one model" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_transformers_is_loaded(prompts, tmp_path):
     texts = [(prompt, text, None) for prompt, text in texts_of(prompts)]
     file = WRITERS["batch.jsonl"](tmp_path / "a.jsonl", texts)

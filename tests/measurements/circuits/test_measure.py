@@ -31,6 +31,7 @@ def folders(tmp_path_factory):
     return edges, circuits
 
 
+@pytest.mark.slow
 def test_the_command_reads_a_run_of_edges_and_writes_its_tables(folders):
     _, circuits = folders
     areas = pd.read_csv(circuits / "circuit_area_table.csv")

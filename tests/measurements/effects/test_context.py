@@ -19,6 +19,7 @@ METHODS = (
 )
 
 
+@pytest.mark.slow
 def test_scores_of_a_served_model_equal_those_of_attribute_here():
     model = interp.load_model(DEFAULT, dtype="float64")
     with serving(model) as served:
@@ -44,6 +45,7 @@ def test_methods_that_read_more_are_refused():
         Effects(context=("attention",))
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_page_of_a_served_model(tmp_path):
     """Its numbers are those of `attribute` here."""
     with serving(interp.load_model(DEFAULT, dtype="float64")) as served:

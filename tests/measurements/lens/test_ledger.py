@@ -133,6 +133,7 @@ def covered(studies, shares, *, each=1, seed=3):
     return np.mean(hits, axis=0)
 
 
+@pytest.mark.slow
 def test_intervals_cover_planted_shares_although_verdicts_err():
     # At the nominal rate, fewer than 34 of 40 are covered in 1 of 400 cases.
     assert covered(40, (0.25, 0.25, 0.25, 0.25)).min() >= 34 / 40

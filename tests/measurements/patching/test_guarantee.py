@@ -179,6 +179,7 @@ def test_bounds_hold_for_as_many_pairs_as_they_say():
     np.testing.assert_allclose(np.mean(shares, axis=0), 5 / 6, atol=0.05)
 
 
+@pytest.mark.slow
 def test_pairs_that_depend_on_each_other_are_covered_all_the_same():
     """Ten pairs of a city are alike; which of all are checked is drawn, as in a run."""
     rng = np.random.default_rng(12)
