@@ -93,6 +93,7 @@ def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.
             means = np.array(ordered["values"].tolist(), dtype=np.float64).mean(1)
             key = str(of["model"]), str(of["prompt_id"])
             found += [
-                (*key, *own) for own in scores_of(built, key[1], ordered["segments"].iloc[0], means)
+                (*key, *own)
+                for own in scores_of(built, key[1], list(ordered["segments"].iloc[0]), means)
             ]
     return pd.DataFrame(found, columns=COLUMNS)

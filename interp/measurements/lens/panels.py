@@ -22,7 +22,10 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
     """The word that each layer disposes the model to say, by token, for each side and lens."""
     columns = [*_KEY, "prompt_id", "position", "token", "words", "scores", "right", "log_odds"]
     rows = measured.table("lens_readings", columns, prompts=prompts["prompt_id"])
-    first = [_first(*read) for read in rows[["words", "scores"]].to_numpy()]
+    first = [
+        _first(list(words), scores)
+        for words, scores in zip(rows["words"], rows["scores"], strict=True)
+    ]
     rows = with_sides(rows.assign(first=first), prompts)
     for of, own in grouped(rows, ["pair_id", "model", "method", "side"]):
         values, words = (

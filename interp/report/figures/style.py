@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import matplotlib as mpl
 import numpy as np
@@ -357,7 +357,7 @@ def mark(
 def mark_points(
     ax: Axes,
     rows: pd.DataFrame,
-    places: Sequence[tuple[float, float]],
+    places: Sequence[tuple[SupportsFloat, SupportsFloat]],
     *,
     series: int,
     number: str,
