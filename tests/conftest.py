@@ -1,4 +1,5 @@
 import os
+from collections import Counter
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -27,13 +28,28 @@ def pytest_addoption(parser):
     parser.addoption("--organisms", action="store_true", help="measure organisms that hold, too")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    _leave_cases(items)
     marked = [item for item in items if item.get_closest_marker("organisms")]
     if marked and not config.getoption("organisms") and organisms_hold():
         for item in marked:
             item.add_marker(
                 pytest.mark.skip(reason="weights and code as when make organisms passed")
             )
+
+
+def _leave_cases(items):
+    """Of a test that is marked quick, mark the other cases slow."""
+    seen = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("quick"):
+            test = item.nodeid.partition("[")[0]
+            seen[test] += 1
+            (first, *_) = mark.args
+            kept = seen[test] <= first if isinstance(first, int) else item.callspec.id in mark.args
+            if not kept:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -44,9 +44,6 @@ FEW = {"limit": "2", "executor": "inline", "workers": "1"}
 OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect", "uv", "vllm"}
 """Programs whose command lines are nobody's to check here."""
 
-QUICK = ("README", "own_system")
-"""Pages whose blocks `make test` runs; `make test-all` runs every one."""
-
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -62,11 +59,8 @@ def test_the_command_lines_of_a_page_are_understood(page, monkeypatch):
             understand(where, program, arguments, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[] if page.stem in QUICK else pytest.mark.slow) for page in PAGES],
-    ids=lambda page: page.stem,
-)
+@pytest.mark.quick("README", "own_system")
+@every_page
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}

@@ -12,9 +12,6 @@ import interp
 from tests.test_import_directions import imports
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
-QUICK = ("06_",)
-"""How the name of the notebook begins that `make test` runs; `make test-all` runs every one."""
-
 REAL = "10_"
 """How the name of the notebook begins that measures a real model (`tests/real`)."""
 
@@ -24,13 +21,10 @@ each_notebook = pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file
 pytestmark = pytest.mark.filterwarnings("default")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "file",
-    [
-        pytest.param(file, marks=[] if file.stem.startswith(QUICK) else pytest.mark.slow)
-        for file in NOTEBOOKS
-        if not file.stem.startswith(REAL)
-    ],
+    [file for file in NOTEBOOKS if not file.stem.startswith(REAL)],
     ids=lambda file: file.stem,
 )
 def test_a_notebook_runs_and_gives_what_it_shows(file, tmp_path):

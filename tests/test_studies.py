@@ -198,6 +198,7 @@ def test_a_folder_without_a_study_is_refused(tmp_path):
         StudyFolder.read(tmp_path)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", ["report.html", "tables/counts.csv", "figures/bars.png"])
 @pytest.mark.parametrize("harm", ["has changed since it was written", "is missing"])
 def test_validate_notices_what_happened_to_a_report(tmp_path, name, harm):

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from interp.choices import INTEGRATION_STEPS, EdgeEstimate
 from interp.circuits.exact import LayerRuns, ReaderOutputs
-from interp.circuits.graph import EdgeValues, Graph
+from interp.circuits.graph import EdgeValues, Graph, StreamReader
 from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
 from interp.models.backward_rules import GIM, PLAIN, backward_rules
 from interp.models.model import Model
@@ -109,7 +109,9 @@ class EdgeEstimator:
         for step in self._points:
             for writers, location, change in self._writes(streams):
                 moved = [(location, _adding(step * change))]
-                scores = first_order(self._model, self._graph, streams, base, moved)
+                scores = first_order(
+                    self._model, self._graph, streams, base, edits=moved, writers=writers
+                )
                 total[:, writers] += scores[:, writers] / len(self._points)
         return total
 
@@ -185,11 +187,16 @@ def first_order(
     graph: Graph,
     streams: PairStreams,
     embeddings: Float[Tensor, "1 token size"],
+    *,
     edits: Sequence[LocatedEdit] = (),
+    writers: slice = slice(None),
 ) -> EdgeValues:
-    """Scores of all edges from one backward pass at `embeddings`; call within `answers_alone`."""
+    """Scores of edges from one backward pass at `embeddings`; call within `answers_alone`.
+
+    Edges from all writers, or from some neighbours; the other scores are NaN.
+    """
     with torch.enable_grad():
-        return _differentiated(model, graph, streams, embeddings, edits=edits)[0]
+        return _differentiated(model, graph, streams, embeddings, edits=edits, writers=writers)[0]
 
 
 def _differentiated(
@@ -200,13 +207,16 @@ def _differentiated(
     *,
     also: Mapping[SiteKey, Location] = MappingProxyType({}),
     edits: Sequence[LocatedEdit] = (),
+    writers: slice = slice(None),
 ) -> tuple[EdgeValues, Mapping[SiteKey, Tensor], Mapping[SiteKey, Tensor]]:
     """First-order scores, and gradients with respect to tensors at other locations, and those."""
+    own = range(len(graph.writers))[writers]
+    readers = [reader for reader in graph.readers if graph.writers_before(reader) > own.start]
     scores = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
     pair, most = streams.passes.pair, max(AT_ONCE, streams.differences.numel() // 32)
     with (
         edited(*edits),
-        recorded(_locations(model, graph)) as values,
+        recorded(_locations(model, graph, readers)) as values,
         recorded(also) as other_values,
     ):
         run = forward(
@@ -223,22 +233,24 @@ def _differentiated(
     wanted = {key: values[key] for key in outputs} | dict(other_values)
     found = torch.autograd.grad(metric, list(wanted.values()), retain_graph=True)
     gradients = dict(zip(wanted, found, strict=True))
-    for layer, shape in enumerate(graph.shapes):
-        if shape.heads:
+
+    def fill(rows: slice, read: Float[Tensor, "some_readers token size"]) -> None:
+        before = range(own.start, min(own.stop, graph.writers_before(graph.readers[rows.start])))
+        _fill(scores, rows, before, read, streams.differences, most=most)
+
+    for site, layer in values:
+        if site == "attention_in":
             stream = values["resid_pre", layer]
             for rows, through in _through_projections(model, graph, layer, gradients, most):
-                read = _through(values["attention_in", layer], stream, through)
-                _fill(scores, graph, rows, read, streams.differences, most=most)
-    for row, reader in enumerate(graph.readers):
+                fill(rows, _through(values["attention_in", layer], stream, through))
+    first = len(graph.readers) - len(readers)
+    for row, reader in enumerate(readers, first):
         if reader.site in _OUTPUTS:
             # Nothing but this reader is between the stream and its own output.
             key = _OUTPUTS[reader.site], reader.layer
             stream = values[stream_read(graph, reader)]
-            read = _through(values[key], stream, gradients[key][None, 0])
-            _fill(scores, graph, slice(row, row + 1), read, streams.differences, most=most)
-    last = gradients["resid_post", graph.layers - 1]
-    count = len(graph.readers)
-    _fill(scores, graph, slice(count - 1, count), last, streams.differences, most=most)
+            fill(slice(row, row + 1), _through(values[key], stream, gradients[key][None, 0]))
+    fill(slice(len(graph.readers) - 1, None), gradients["resid_post", graph.layers - 1])
     return scores, gradients, other_values
 
 
@@ -246,19 +258,19 @@ _OUTPUTS: Mapping[str, str] = {"mixer": "attn_out", "mlp": "mlp_out"}
 """The site that a whole mixer or an MLP outputs."""
 
 
-def _locations(model: Model, graph: Graph) -> dict[SiteKey, Location]:
+def _locations(
+    model: Model, graph: Graph, readers: Sequence[StreamReader]
+) -> dict[SiteKey, Location]:
     """Locations of projections and inputs of attention, of outputs, and of streams before norms."""
     found: dict[SiteKey, Location] = {}
-    for layer, own in enumerate(model.layers):
-        sites = ["resid_pre"]
-        if graph.shapes[layer].heads:
-            sites += ["q", "k", "v"]
-        for site in sites:
+    for layer in dict.fromkeys(own.layer for own in readers if own.site in ("q", "k", "v")):
+        for site in ("resid_pre", "q", "k", "v"):
             found[site, layer] = locate(model, site, layer)
-        if graph.shapes[layer].heads and own.heads is not None:
-            view = found["resid_pre", layer].view
-            found["attention_in", layer] = Location(own.heads.module, "input", view, layer)
-    for reader in graph.readers[:-1]:
+        heads = model.layers[layer].heads
+        assert heads is not None
+        view = found["resid_pre", layer].view
+        found["attention_in", layer] = Location(heads.module, "input", view, layer)
+    for reader in readers:
         if reader.site in _OUTPUTS:
             for key in ((_OUTPUTS[reader.site], reader.layer), stream_read(graph, reader)):
                 found[key] = locate(model, *key)
@@ -279,17 +291,17 @@ def _through_projections(
         weight = view(input_by_output(module)[None])[0]
         gradient = view(gradients[site, layer])[0]
         tokens, count, _ = gradient.shape
-        for some in _parts(count, tokens * len(weight), most):
+        for some in _parts(range(count), tokens * len(weight), most):
             through = torch.einsum("thd,shd->hts", gradient[:, some], weight[:, some].to(gradient))
             yield slice(first + some.start, first + some.stop), through
         first += count
 
 
-def _parts(vectors: int, numbers: int, most: int) -> Iterator[slice]:
+def _parts(vectors: range, numbers: int, most: int) -> Iterator[slice]:
     """Slices of vectors with at most `most` numbers each, or one vector if it alone has more."""
     some = max(1, most // numbers)
-    for start in range(0, vectors, some):
-        yield slice(start, min(start + some, vectors))
+    for start in range(vectors.start, vectors.stop, some):
+        yield slice(start, min(start + some, vectors.stop))
 
 
 def _through(
@@ -308,15 +320,14 @@ def _through(
 
 def _fill(
     scores: Float[Tensor, "reader writer"],
-    graph: Graph,
     rows: slice,
+    writers: range,
     gradients: Float[Tensor, "some_readers token size"],
     differences: Written,
     *,
     most: int,
 ) -> None:
-    before = graph.writers_before(graph.readers[rows.start])
     gradients = wide(gradients)
-    for some in _parts(before, gradients[0].numel(), most):
+    for some in _parts(writers, gradients[0].numel(), most):
         written = differences[some].to(gradients)
         scores[rows, some] = torch.einsum("rts,wts->rw", gradients, written).to(scores)

@@ -56,6 +56,7 @@ def test_tokens_have_the_roles_by_which_they_are_patched(prompts):
     assert set(tokens["role"]) > {"last", "template", "premise1_entity_a"}
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_batch_size_and_order_do_not_matter(kind, prompts):
     model = tiny_model(kind)

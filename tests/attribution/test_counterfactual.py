@@ -107,6 +107,7 @@ class Counter:
         self._hook.remove()
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_reading_the_start_once_changes_no_score(kind, monkeypatch):
     model = tiny_model(kind, dtype=torch.float64)

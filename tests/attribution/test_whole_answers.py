@@ -40,6 +40,7 @@ def plain_target(model, prompt, target, embeddings):
     return (own[0].logsumexp(0) - own[1].logsumexp(0)).abs()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("target", ["gold", "contrast", "margin"])
 @torch.no_grad()
 def test_gradients_equal_finite_differences(target):

@@ -67,6 +67,7 @@ class Pair:
             return own.metrics(self.streams, circuits)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
 @pytest.mark.parametrize("kind", models())
 def test_circuits_join_base_and_source_and_exact_edges(kind, lengths):
@@ -88,6 +89,7 @@ def test_circuits_join_base_and_source_and_exact_edges(kind, lengths):
         assert metric - own.base == pytest.approx(float(effects[reader, writer]), abs=tolerance)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("kind", models())
 def test_first_order_scores_are_the_slopes_of_exact_edges(kind):
     own = Pair(model_of(kind), UNEQUAL)

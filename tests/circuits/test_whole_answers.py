@@ -75,6 +75,7 @@ def test_exact_edges_equal_plain_hooks():
         assert float(exact[number, 0]) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("lengths", [EQUAL, UNEQUAL])
 @pytest.mark.parametrize("kind", models())
 def test_circuits_join_base_and_source_and_exact_edges(kind, lengths):

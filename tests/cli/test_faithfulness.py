@@ -28,6 +28,7 @@ def command(folder, *more):
     return ["faithfulness", *chosen, "--limit", "5", "--out", str(folder), *more]
 
 
+@pytest.mark.slow
 def test_methods_are_ranked_on_a_page_and_in_words(tmp_path, capsys):
     folder = tmp_path / "faith"
     assert main(command(folder)) == 0

@@ -184,6 +184,7 @@ def test_patches_measured_with_the_defaults_are_reported(tmp_path):
     assert "Effects by role" in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["patch", "--granularity", "position"], ["attribute", "--keep-tokens"]]
 )

@@ -45,6 +45,7 @@ def threes(pairs):
     return file
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("command", "table"),
     [
@@ -75,6 +76,7 @@ def test_two_of_three_sides_are_compared(threes, tmp_path, capsys, command, tabl
     assert "york, jersey, texas" in capsys.readouterr().err
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("command", "table"),
     [

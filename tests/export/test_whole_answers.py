@@ -30,6 +30,7 @@ def test_tasks_that_judge_first_tokens_are_not_written_for_options_that_begin_al
     assert re.search(r"begin.*word", capsys.readouterr().err)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize(
     ("name", "template"), [(DEFAULT, False), (DEFAULT, True), ("organism/mistral", True)]

@@ -38,6 +38,7 @@ def final_by_stream(model, batch, layer):
     return streams[layer].detach(), final
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
 def test_rows_are_the_unembedding_times_the_mean_of_whole_jacobians(kind):
     model = tiny_model(kind, dtype=torch.float64)

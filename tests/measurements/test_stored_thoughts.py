@@ -49,6 +49,7 @@ def file(run, tmp_path_factory):
     return lines(tmp_path_factory.mktemp("files") / "vllm.jsonl", records)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["evaluate", "thoughts"])
 def test_a_file_gives_the_numbers_of_the_run_that_it_comes_from(name, run, file, tmp_path):
     folders = [tmp_path / "run", tmp_path / "file"]

@@ -37,6 +37,7 @@ def fits(measurement, *, prompts, error=None):
     return dataclasses.replace(measurement, measure_batch=measure_batch), sizes
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("error", [None, error_of_a_cpu()])
 def test_memory_that_ends_halves_the_batches_and_goes_on(prompts, error):
     whole = bind(Evaluate(), tiny_model("llama"))(prompts)

@@ -185,6 +185,7 @@ def scores_of(table, prompt, method):
     return torch.tensor(own.sort_values("position")["share"].to_numpy(dtype="float32"))
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_probabilities(kind, prompts):
     model = unmapped_model(kind)
@@ -199,6 +200,7 @@ def test_probabilities(kind, prompts):
     torch.testing.assert_close(got, expected.max(-1).values, **TOLERANCE)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind, prompts):
     model, few = unmapped_model(kind), prompts[:6]
@@ -215,6 +217,7 @@ def test_gradients(kind, prompts):
         torch.testing.assert_close(got, norms / norms.sum(), **TOLERANCE)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in WITHOUT_ATTENTION])
 def test_attention(kind, prompts):
     eager, model, few = unmapped_model(kind, attn="eager"), unmapped_model(kind), prompts[:6]
@@ -243,6 +246,7 @@ def test_familiarity(kind, prompts):
     assert all(0 < row["familiarity"] < 1 for row in rows)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("kind", UNMAPPED)
 def test_families_that_are_not_listed_are_patched(kind, prompts):
     model = unmapped_model(kind)

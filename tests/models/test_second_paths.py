@@ -82,6 +82,7 @@ def test_a_gemma_4_without_them_reads_its_tokens_once():
     assert not random_model(config, byte_level()).reads_tokens_again
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["lfm2", "jamba", "qwen3_next", "recurrent_gemma", "llama4_text"])
 def test_attention_says_of_which_layers_it_is_the_mean(kind, tmp_path):
     model, prompts = unmapped_model(kind), some_prompts(2)

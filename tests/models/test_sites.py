@@ -10,12 +10,10 @@ from interp.models.families.modules import ARCHITECTURES
 from interp.models.sites import edited, head_count, layer_count, locate, recorded
 from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
-from tests.support.quick import some_quick
 from tests.support.tiny import CONFIGS, tiny_model
 
 IDS = torch.tensor([[9, 30, 12, 77, 41, 8]])
 PARALLEL = ("gpt_neox", "gptj", "phi")
-QUICK = ("llama", "gpt2", "gemma2", "phi", "olmo3")
 
 
 def mapped(kind):
@@ -57,7 +55,8 @@ def test_a_changed_head_changes_the_outputs_of_its_own_query_heads_alone(kind, s
         assert mixes or (difference[~own] == 0).all()
 
 
-@pytest.mark.parametrize("kind", some_quick(ARCHITECTURES, QUICK))
+@pytest.mark.quick("llama", "gemma2", "phi")
+@pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_every_site_is_patched_or_missing_for_a_reason(kind):
     model = mapped(kind)
     prompts = some_prompts(1)

@@ -133,6 +133,7 @@ def test_what_is_right_is_as_in_one_process(name, parts, alone):
             assert found[name][column] == pytest.approx(values, rel=1e-6, abs=1e-6, nan_ok=True)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_needs_whole_heads_is_refused(name, parts):
     for found in parts:

@@ -65,6 +65,7 @@ def patched(kind, site, layer, position):
     return row["effect"]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", PARALLEL)
 def test_parallel_streams_are_patched_together(kind):
     hf = model(kind).hf

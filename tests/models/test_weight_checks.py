@@ -45,6 +45,7 @@ def test_the_list_of_tensors_is_whole(saved):
     assert load(saved).notes == ()
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("name", TENSORS)
 def test_no_tensor_may_be_missing(saved, name):
     rewrite(saved, without(name))
@@ -139,6 +140,7 @@ def test_counted_heads_after_the_layers_are_told(saved):
         load(saved)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", organism_names())
 def test_organisms_are_complete(name, caplog):
     assert interp.load_model(name, device="cpu").notes == ()

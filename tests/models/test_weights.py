@@ -187,6 +187,7 @@ def where(request, caplog):
     return PLACES[request.param]
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_placed_model_gives_the_same_numbers(kind, where, tmp_path, prompts):
     plain = tiny_model(kind)

@@ -53,6 +53,7 @@ def compare(library, model, pair, chosen):
     return differences, effects
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_site_of_every_layer_agrees(library, kind):

@@ -60,6 +60,7 @@ def test_the_metrics_are_those_worked_out(model):
     assert pair["recognized"]
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize(
     ("site", "expected"),
     [

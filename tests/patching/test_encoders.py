@@ -120,6 +120,7 @@ def cells(model, pair, sites=SITES, granularity="role"):
     return list(cells_of(model, pair.base, sites, **options))
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_site_is_patched_as_by_plain_hooks(kind, equal, questions):

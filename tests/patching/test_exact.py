@@ -41,6 +41,7 @@ def assert_no_hooks(model):
         assert "forward" not in module.__dict__
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "spec",
     [
@@ -102,6 +103,7 @@ def whole_prompt_patch(model, pair, layer, position):
     return metric
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("number", [EQUAL, UNEQUAL])
 def test_the_residual_grid_equals_one_plain_hook_a_cell(kind, number):

@@ -81,6 +81,7 @@ def some_cells(model, pair, sites):
     return run[:: max(1, len(run) // 8)] + run[-1:]
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("site", ["resid_pre", "resid_post"])
 def test_the_residual_stream_is_patched_as_by_a_plain_hook(kind, site):
@@ -103,6 +104,7 @@ def resid_mid_and_resid_post(model, **options):
     return np.nanmax(abs(mid - post)), np.nanmax(abs(post))
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "cohere"])
 def test_before_the_mlp_is_as_good_as_after_it(kind):
     """The MLP reads one token: to patch its stream before or after the MLP is the same."""

@@ -21,7 +21,6 @@ from tests.patching.test_backends import TOLERANCE
 from tests.support.hub import COMMIT, cached
 from tests.support.pairs import sites_of
 from tests.support.prompts import some_prompts
-from tests.support.quick import some_quick
 from tests.support.server import Server
 from tests.support.tiny import CONFIGS, make_tiny
 from tests.support.tokenizers import byte_level
@@ -48,7 +47,8 @@ def skeleton(**options):
     return load_skeleton(find_named("org/tiny", loading), loading)
 
 
-@pytest.mark.parametrize("kind", some_quick(CONFIGS, ["llama"]))
+@pytest.mark.quick("llama")
+@pytest.mark.parametrize("kind", CONFIGS)
 def test_a_server_gives_the_numbers_of_the_native_backend(kind, serve):
     model, server = serve(kind)
     here = skeleton()
@@ -80,6 +80,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
 def test_an_error_of_the_server_is_told_and_finished_pairs_are_kept(error, serve, tmp_path, capsys):
     model, server = serve()

@@ -105,6 +105,7 @@ def test_sets_over_sites_and_layers_equal_plain_hooks(kind, number):
     assert min(abs(metric - base) for metric in found[2:5]) > 10 * TOLERANCE
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_set_of_one_cell_is_the_cell(kind):
     model = tiny_model(kind)

@@ -89,6 +89,7 @@ def test_donors_are_part_of_the_data_and_nothing_changes_without():
     )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("system", ["rulebreakers", "logical-forms"])
 def test_donors_depend_on_neither_limit_nor_place_nor_number(system):
     few, many = (interp.load_prompts(system, limit=limit) for limit in (2, 5))

@@ -184,6 +184,7 @@ def embeddings_read(kind, model):
     return model.hf.encoder.embed_tokens if kind == "t5" else model.hf.get_input_embeddings()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["roberta", "t5"])
 def test_integrated_gradients_are_captums(kind, few, _peers):
     model = model_of(kind)
@@ -402,6 +403,7 @@ def test_a_classifier_writes_no_texts(few):
         bind(Generate(max_new_tokens=4), classifier("roberta")).attempt(few)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("classes", [("LABEL_0", "LABEL_1"), ("yes", "no")])
 def test_a_classifier_without_a_class_for_each_option_is_refused(classes, tmp_path):
     """Also if most prompts, or all, may fail."""

@@ -163,6 +163,7 @@ def test_a_long_heading_needs_no_scroll_bar(page):
     assert box.evaluate("element => element.scrollWidth <= element.clientWidth")
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize("name", ["bars", "at_a_glance"])
 def test_letters_of_figures_can_be_read_at_any_width(page, name, width):
@@ -272,6 +273,7 @@ def contrast(page, selector):
     )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("selector", ["body", ".table-box", ".table-box th", ".heat-map"])
 def test_a_dark_page_has_light_letters_on_dark(page, selector):
     assert contrast(page, selector) < -120

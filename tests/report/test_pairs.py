@@ -183,6 +183,7 @@ def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
         assert listed(page) == found
 
 
+@pytest.mark.slow
 def test_the_beginning_of_very_many_words_is_searched_in_one_piece(browser, tmp_path):
     pairs = 4_000
     write_browser(many(pairs), tmp_path, title="Study", page="report.html")
@@ -298,6 +299,7 @@ def test_the_keyboard_alone_finds_a_pair(page):
     assert page.locator(".pair-readout").first.inner_text() == "e?: −1, premise1"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize("name", ["pairs.html", "report.html"])
 def test_no_page_is_wider_than_its_window(page, folder, width, name):
@@ -308,6 +310,7 @@ def test_no_page_is_wider_than_its_window(page, folder, width, name):
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "selector", [".filter select", ".pair-prompt", ".pair-list a", ".pair-panel"]
 )

@@ -54,6 +54,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     "name",
     ["evaluate", "generate", "attribute", "effects", "patch", "edges", "familiarity", "knowledge"],
@@ -148,6 +149,7 @@ def test_a_figure_of_the_first_screen_is_on_the_page_once(measured):
 SPECS = [Evaluate(), Attribute(methods=("attention",)), Effects()]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_two_models_are_compared_by_the_difference_of_their_numbers(spec):
     models = [tiny_model(kind) for kind in ("llama", "gpt2")]

@@ -42,6 +42,7 @@ def failed(spec, model, prompts, folder):
     return interp.run(spec, models=model, prompts=prompts, out=folder, fail_on_error=1.0)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_a_page_is_written_although_every_prompt_failed(spec, model, too_long, tmp_path):
     found = failed(spec, model, too_long, tmp_path / "run")

@@ -84,6 +84,7 @@ def test_tables_that_do_not_fit_together_give_one_message(tmp_path):
 HOSTILE_IDS = ("{thesis}", "../../../thesis", "../../x", "", ".", "shards", 7, None, "0" * 31)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("id_", HOSTILE_IDS)
 @pytest.mark.parametrize("retry", [False, True])
 def test_an_id_that_this_program_does_not_make_is_refused(run, id_, retry):
@@ -104,6 +105,7 @@ def test_a_string_in_place_of_the_ids_is_refused(run):
     assert (run.parent / "thesis" / "thesis.tex").exists()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("place", ["run.json", "models", f"models/{LLAMA}", "shards", "workers"])
 def test_links_are_not_followed(run, place):
     shutil.rmtree(RunFolder.read(run).shards("tiny llama")[0])
@@ -115,6 +117,7 @@ def test_links_are_not_followed(run, place):
     assert {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("place", ["run.json", f"models/{LLAMA}", "memory.json", "manifest"])
 def test_pipes_and_devices_are_not_opened(run, place):
     if place == "manifest":

@@ -95,6 +95,7 @@ def test_kill_9_at_twenty_random_moments(tmp_path, undisturbed):
     assert not list(folder.rglob(".*"))
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_after_kill_9_with_the_same_table(tmp_path):
     shards = tmp_path / "run" / "shards"
     with child(run_command, tmp_path / "undisturbed") as undisturbed:
@@ -166,6 +167,7 @@ def damaged(file, how):
         file.unlink()
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("how", ["cut short", "flipped", "removed"])
 @pytest.mark.parametrize("name", ["answers.parquet", "manifest.json"])
 def test_a_damaged_shard_is_found_and_done_again(one_run, undisturbed, capsys, how, name):

@@ -63,6 +63,7 @@ def is_gone(process):
     return False
 
 
+@pytest.mark.slow
 def test_two_workers_one_killed_leave_the_tables_of_one_process(tmp_path, inline):
     folder = tmp_path / "run"
     with command(folder, *LOCAL, "2") as process:

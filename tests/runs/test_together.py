@@ -200,6 +200,7 @@ ENDINGS = {
 """For each way in which rank 1 fails: the exit code of each rank, and what it says."""
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("how", ENDINGS)
 def test_a_rank_that_fails_alone_ends_all_and_one_process_resumes(how, model, whole, tmp_path):
     out, (codes, said) = tmp_path / "run", ENDINGS[how]
@@ -215,6 +216,7 @@ def test_a_rank_that_fails_alone_ends_all_and_one_process_resumes(how, model, wh
     assert all(shard.stat().st_mtime_ns == when for shard, when in kept.items())
 
 
+@pytest.mark.slow
 def test_if_memory_runs_out_in_one_rank_all_use_smaller_batches(model, whole, tmp_path):
     out, how = tmp_path / "run", "memory after the pass"
     assert endings_of(disturbed, tmp_path / "meeting", model, out, how) == [0, 0]

@@ -46,6 +46,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_one_change_in_any_file_is_noticed(run, kind):
     files = [path for path in sorted(run.rglob("*")) if path.is_file()]

@@ -35,6 +35,7 @@ def own_thoughts(model, prompts, **options):
     return interp.with_thoughts(model, rows).thoughts
 
 
+@pytest.mark.slow
 def test_thoughts_that_an_organism_samples_are_its_own(reader, prompts):
     scores = []
     for seed in range(4):

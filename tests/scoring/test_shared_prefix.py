@@ -103,6 +103,7 @@ def test_float64_with_eager_attention_needs_no_padding(kind, phrasings):
     assert largest_difference(model, tokenize(model, phrasings)) < 1e-6
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", DECODERS)
 def test_trained_models_agree(name, phrasings):
     """Among them one key head for all queries, a soft cap, and the chat templates of the paper."""

@@ -88,6 +88,7 @@ def test_log_probabilities_equal_plain_passes(tokenizer):
     check_against_plain_passes(model, prompts, found)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("batch_tokens", [1, 10_000])
 def test_every_architecture_and_batch_size(kind, batch_tokens):
@@ -287,6 +288,7 @@ def test_models_that_read_whole_texts_only(kind):
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "tokenizers"
 
 
+@pytest.mark.quick(2)
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real tokenizers are not here")
 @pytest.mark.parametrize("name", ["mistral-v3-nonlegacy", "mistral-v3-legacy", "gpt2"])
 @pytest.mark.parametrize("template", [True, False])

@@ -79,6 +79,7 @@ def beta_clusters(rng, clusters, trials, *, share, correlation, first=0):
     return table.set_axis(range(first, first + clusters))
 
 
+@pytest.mark.slow
 def test_groups_of_other_size_and_spread_differ_by_chance_as_often_as_stated(monkeypatch):
     """Permutations without standard errors found 0.2 of such differences."""
     monkeypatch.setattr(contrasts, "RESAMPLES", 199)
@@ -129,6 +130,7 @@ def test_where_no_cluster_deviates_the_interval_is_that_of_what_an_added_one_may
     assert (found.p < 0.01) == (hits == (5, 0))
 
 
+@pytest.mark.slow
 def test_a_model_that_hardly_ever_answers_correctly_excludes_little():
     """Of eleven clusters that are right once in ten, none may be: that excludes no tenth."""
     rng = np.random.default_rng(14)

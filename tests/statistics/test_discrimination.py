@@ -111,6 +111,7 @@ def test_concordance_counts_a_tie_as_a_half():
     assert concordance(high, low).tolist() == pytest.approx([1.0, 0.0, 0.5, np.nan], nan_ok=True)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_and_concordance_finds_nothing_where_nothing_is(monkeypatch):
     monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
     monkeypatch.setattr("interp.statistics.discrimination.RESAMPLES", 199)

@@ -263,6 +263,7 @@ def test_shares_most_of_which_are_the_highest_keep_the_lower_bound():
     assert row.low == bound.low
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(0, 1), min_size=10, max_size=15),
     st.lists(st.integers(1, 5), min_size=15, max_size=15),
@@ -275,6 +276,7 @@ def test_an_interval_of_continuous_shares_lies_within_the_bound(shares, trials):
     assert bound.low - 1e-12 <= row.low <= row.share <= row.high <= bound.high + 1e-12
 
 
+@pytest.mark.slow
 def test_skewed_shares_of_ten_clusters_are_covered():
     """Student's interval covers this mean in about 82 of 100 samples."""
     rng = np.random.default_rng(0)

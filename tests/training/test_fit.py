@@ -102,6 +102,7 @@ class Evil:
         return Path.touch, (self.file,)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
 def test_a_checkpoint_with_code_or_of_another_kind_is_refused(stopped, tmp_path, name):
     trap = tmp_path / "trap"
@@ -113,6 +114,7 @@ def test_a_checkpoint_with_code_or_of_another_kind_is_refused(stopped, tmp_path,
     assert not trap.exists()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "state", [{"global_step": 1}, {"global_step": "2"}, {"global_step": None}, {"unknown": 1}, []]
 )
@@ -125,6 +127,7 @@ def test_a_checkpoint_whose_state_is_of_another_step_is_refused(stopped, state):
         resume(stopped)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "state",
     [

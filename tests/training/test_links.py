@@ -110,6 +110,7 @@ def test_a_file_with_a_second_name_elsewhere_keeps_its_content(run, outside, pla
     assert [path.name for path in run.glob("checkpoint-*")] == ["checkpoint-5"]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "name",
     [

@@ -69,6 +69,7 @@ def test_the_folder_holds_an_adapter_that_loads(undisturbed, base):
     assert json.loads((folder / SETTINGS).read_text())["base_model_name_or_path"] == str(base)
 
 
+@pytest.mark.slow
 def test_what_was_measured_of_it_is_what_the_loaded_one_gives(undisturbed):
     folder, record = undisturbed
     assert accuracy(folder) == record.metrics["test"]["accuracy"]

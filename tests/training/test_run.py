@@ -57,6 +57,7 @@ def undisturbed(configuration, tmp_path_factory):
     return folder, train(configuration, folder)
 
 
+@pytest.mark.slow
 def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
     folder, record = undisturbed
     model = load_model(str(folder), device="cpu")
@@ -182,6 +183,7 @@ def begun(configuration, tmp_path_factory):
     return out
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "name",
     [

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from interp.models.tried import ABSENT, GIVEN, REFUSED, RIGHT, SOME, tried, tried_on
-from tests.support.quick import some_quick
 from tests.zoo.build import types
 from tests.zoo.check import MEASUREMENTS
 from tests.zoo.judge import judge
@@ -60,7 +59,8 @@ def test_a_class_with_images_has_a_row_of_its_own():
     assert with_images == {name: tried()["qwen3_5:images"][name] for name in (*MEASUREMENTS,)}
 
 
-@pytest.mark.parametrize("kind", some_quick(CHOSEN, CHOSEN[:3]))
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("kind", CHOSEN)
 def test_the_row_of_a_type_is_true(kind):
     row = judge(kind).row()
     assert {name: row[name] for name in MEASUREMENTS} == {

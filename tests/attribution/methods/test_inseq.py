@@ -64,6 +64,7 @@ def test_parity_where_sinks_take_a_part_of_the_attention(prompts):
     assert_parity(model, list(prompts)[:4], methods=["attention"])
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("target", ["predicted", "gold", "contrast"])
 def test_parity_on_the_organism(organism, prompts, target):
     """Our float32 scores against inseq's in float64.

@@ -90,6 +90,7 @@ def test_a_difference_is_that_of_the_means_beside_it():
     assert found.means["level"].tolist() == levels
 
 
+@pytest.mark.slow
 def test_of_several_models_each_is_one_observation(results):
     found = confirmatory(results)
     assert found.models >= MIN_GROUPS

@@ -50,6 +50,7 @@ from tests.support.tiny import tiny_model
 PUBLISHED = published_table("interp_experiments.logical_forms", "published_accuracy.csv")
 
 
+@pytest.mark.slow
 def test_formula_4_finds_the_known_effects(results):
     rows = results.pooled("questions", valid=True)
     found = effects(rows, response="soft_accuracy")
@@ -369,6 +370,7 @@ def test_stages_hold_every_form_equally(folder):
     assert mirrored.tolist() == results.scores["questions"]["prompt_id"].tolist()
 
 
+@pytest.mark.slow
 def test_perplexity_is_standardised_within_each_model(folder):
     rows = read_results(StudyFolder.read(folder)).scores["questions"]
     by_model = rows.groupby("model")["relative_perplexity"]

@@ -14,6 +14,7 @@ MEBIBYTE = 2**20
 QUESTIONS = 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [BASE, TUNED])
 def test_the_cards_figures_hold(name):
     card = organism_card(name)

@@ -29,6 +29,7 @@ def theory_of(prompt):
     )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", TRAINING_SETS)
 def test_splits_of_a_training_share_no_theory(name):
     spec = RobustLRTraining(train_set=name, theories=40, held_out=30)

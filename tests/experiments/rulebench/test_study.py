@@ -389,6 +389,7 @@ def data(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_whole_study_on_data_of_the_authors_layout(tmp_path, data):
     source = PromptSource(system="rulebench", data=str(data), limit="all")
     with pytest.raises(UserError, match=r"deer/test_data.*, item 3.*'x'"):

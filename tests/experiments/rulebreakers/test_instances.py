@@ -117,6 +117,7 @@ def test_the_dataset_has_the_published_columns():
     assert frame["label"].dtype == bool
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("verb", "bare", "published"),
     [

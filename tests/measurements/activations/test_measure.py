@@ -93,6 +93,7 @@ def seen(model, module, end, token_ids):
     return kept[0][0].numpy()
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_the_residual_stream_is_the_hidden_states_of_transformers(kind, prompts):
     model = tiny_model(kind)

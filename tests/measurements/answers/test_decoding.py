@@ -19,13 +19,11 @@ from tests.support.facts import some_facts
 from tests.support.organisms import DECODERS
 from tests.support.other_kinds import text_to_text
 from tests.support.prompts import some_prompts
-from tests.support.quick import some_quick
 from tests.support.systems import numbers, three_options
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 GREEDY = Generate(max_new_tokens=32)
-QUICK = ("organism/llama-deep", "organism/gemma2", "organism/phi3-shallow", "organism/dose-50")
 
 
 def texts_of(model, prompts, decoding=GREEDY, *, batch_tokens=10_000):
@@ -71,7 +69,8 @@ def test_the_organism_completes_what_it_was_told(organism):
     assert said[6:] == ["bird", "racket sport"]
 
 
-@pytest.mark.parametrize("name", some_quick(DECODERS, QUICK))
+@pytest.mark.quick("organism/gemma2", "organism/dose-50")
+@pytest.mark.parametrize("name", DECODERS)
 def test_padded_batches_say_what_transformers_says_prompt_by_prompt(name):
     model = interp.load_model(name, device="cpu", dtype="float64")
     facts = list(load_facts())[::11]

@@ -46,6 +46,7 @@ def test_the_command_reads_a_run_of_edges_and_writes_its_tables(folders):
     assert len(empty)
 
 
+@pytest.mark.slow
 def test_a_split_chooses_by_one_half_of_the_phrasings_and_tests_the_other(folders):
     edges, circuits = folders
     distances = pd.read_csv(circuits / "split_table.csv")

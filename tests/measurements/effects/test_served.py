@@ -32,6 +32,7 @@ def fresh(request):
         served.keys.clear()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("answers", ["first", "whole"])
 def test_effects_equal_those_of_the_model_here(answers, server, tmp_path):
     folders = [tmp_path / "here", tmp_path / "served"]

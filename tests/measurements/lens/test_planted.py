@@ -19,11 +19,8 @@ ENTRIES = {"rejected": "used", "used and still wrong": "used"}
 """The entries of planted classes with other names."""
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [MIXED.seed, pytest.param(4321, marks=pytest.mark.slow)],
-    ids=["recipe", "sealed"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [MIXED.seed, 4321], ids=["recipe", "sealed"])
 def test_the_entries_of_an_organism_are_those_planted(seed, tmp_path):
     recipe = dataclasses.replace(MIXED, seed=seed)
     train(recipe, tmp_path)

@@ -162,6 +162,7 @@ def drawn_study(rng, pairs):
     return 0.3 * exact + rng.normal(0, 0.1, exact.shape), exact
 
 
+@pytest.mark.slow
 def test_bounds_hold_for_as_many_pairs_as_they_say():
     """100 studies of 30 unchecked pairs: by 5 checked ones 5 of 6 are covered, of a site and of
     each role alone. One rank less would cover 4 of 6. The standard error is 0.016.

@@ -14,6 +14,7 @@ def study(planted, **settings):
     return simulated(np.random.default_rng(0), planted, **{"entities": 2000} | settings)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("planted", [0.0, 0.25, 0.5, 0.75, 1.0])
 def test_a_large_study_finds_the_planted_share_in_both_orders(planted):
     shares = truth_of(study(planted, entities=20_000)[0])

@@ -26,6 +26,8 @@ from interp_probes.ledger.results import ALL, WRONG, read_ledger
 from interp_probes.ledger.study import Ledger
 from tests.support.pages import check_first_screen
 
+pytestmark = pytest.mark.slow
+
 OWN = {"read": "city1", "change": "city1+city2", "words": "country", "side": "rulebreaker"}
 
 
@@ -76,7 +78,6 @@ def measured(organisms, tables, tmp_path_factory):
     )
 
 
-@pytest.mark.slow
 def test_shares_are_those_of_the_calls_and_planted_ones_lie_within(measured):
     results = read_ledger(measured)
     table = measured.table("ledger_shares")
@@ -151,7 +152,6 @@ def test_curves_show_where_it_is_read_and_where_it_is_used(measured):
     assert below.lines[0].get_ydata().tolist() == curves["used"].dropna().tolist()
 
 
-@pytest.mark.slow
 def test_the_page_says_what_its_clusters_are(measured, organisms, tables, tmp_path):
     results = read_ledger(measured)
     facts, pairs = (results.entries[name].nunique() for name in ("fact", "cluster"))
@@ -188,7 +188,6 @@ def test_bars_are_the_shares(measured):
     assert [ends[0] for ends in lines] == pytest.approx((starts + failures["low"]).tolist())
 
 
-@pytest.mark.slow
 def test_parts_of_the_prompts_have_rows_of_their_own(organisms, tmp_path):
     assert main(["dataset", "rulebreakers", "--out", str(tmp_path / "all.csv")]) == 0
     rows = pd.read_csv(tmp_path / "all.csv", dtype=str, keep_default_na=False)

@@ -98,6 +98,7 @@ def accuracy_expected(vectors, labels, signal):
     return stats.norm.cdf(ends / np.linalg.norm(weights)).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", [0.0, 0.2])
 def test_intervals_hold_the_expected_accuracy_as_often_as_they_say(signal):
     """60 entity pairs in two halves; bootstrapping without refits holds it in 86% and 82%."""
@@ -120,6 +121,7 @@ def test_intervals_hold_the_expected_accuracy_as_often_as_they_say(signal):
     assert (high - low).mean() < 0.25
 
 
+@pytest.mark.slow
 def test_p_is_uniform_where_nothing_is_read_and_small_where_something_is(tmp_path, monkeypatch):
     monkeypatch.setattr(linear, "CONTROLS", 99)
     found = []

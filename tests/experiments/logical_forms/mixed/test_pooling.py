@@ -69,6 +69,7 @@ def test_two_models_predict_a_third_hardly():
     assert found.predicted_high - found.predicted_low > 2  # t with one degree of freedom
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("models", [3, 4, 10])
 @pytest.mark.parametrize("tau", [0.0, 0.05])
 def test_intervals_hold_the_mean_and_the_next_model_where_one_error_is_small(models, tau):
