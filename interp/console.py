@@ -61,8 +61,9 @@ def passed(share: float | None = None) -> None:
 class Progress:
     """Show a task's progress on standard error while the `with` block runs.
 
-    Times left follow from the time since the first finished part, because the first one also takes
-    the time of preparations.
+    Times left follow from the pace of finished steps, without the first one, which also takes the
+    time of preparations. Equal shares of a step need not take equal times, so these are used only
+    until a step is finished, and for a step that takes longer than expected.
     """
 
     def __init__(self, task: str, *, total: int, done: int = 0, unit: str = "prompts") -> None:
@@ -90,7 +91,7 @@ class Progress:
     def __enter__(self) -> "Progress":
         self._start = self._last_line = time.monotonic()
         self._first: tuple[float, float] | None = None
-        self._latest = self._start, self._finished
+        self._last = self._latest = self._start, self._finished
         if self._bar:
             self._bar.start()
         else:
@@ -120,6 +121,8 @@ class Progress:
         self._finished += self._cost if count == self._step else count
         self._step, self._cost, self._share = 0, 0.0, 0.0
         self._note = note or self._note
+        self._last = self._latest = time.monotonic(), self._finished
+        self._first = self._first or self._last
         self._show()
 
     def begin_step(self, count: int, cost: float | None = None) -> None:
@@ -148,10 +151,9 @@ class Progress:
         now, reached = time.monotonic(), self._finished + self._share * self._cost
         if reached > self._latest[1]:
             self._latest = now, reached
-            self._first = self._first or self._latest
         if self._bar:
             rate = f"{self._rate(now):.1f} {self._unit}/s"
-            left = f"{clock(self._left(now))} left" if self._first else ""
+            left = f"{clock(self._left(now))} left" if self._latest[1] > self._initial else ""
             done = self._done + self._share * self._step
             self._bar.update(self._id, completed=done, rate=rate, note=self._note, left=left)
         elif now - self._last_line >= PLAIN_INTERVAL:
@@ -164,17 +166,28 @@ class Progress:
 
     def _left(self, now: float) -> float:
         """The estimated number of seconds until the task ends."""
-        when, reached = self._latest
-        since, before = self._start, float(self._initial)
-        if self._first is not None and reached > self._first[1]:
-            since, before = self._first
-        if reached <= before or when <= since:
-            return float("inf")
-        waited = now - when
-        left = (self._total - reached) * (when - since) / (reached - before) - waited
-        if left < 1 and self._done < self._total:
-            return max(1.0, waited)  # the current pass takes longer than those before
-        return max(0.0, left)
+        if self._done == self._total:
+            return 0.0
+        pace, ended, finished = self._pace()
+        expected = (self._cost or self._total - finished) * pace
+        later = (self._total - finished) * pace - expected
+        when, _ = self._latest
+        left = ended + expected - now
+        if left < 1 and self._share:  # the step takes longer than those before
+            left = (when - ended) * (1 - self._share) / self._share - (now - when)
+        if left < 1:  # the current pass takes longer than those before
+            left = max(1.0, now - when)
+        return later + left
+
+    def _pace(self) -> tuple[float, float, float]:
+        """Seconds per item, and when the last step was finished, with the items until then."""
+        ended, finished = self._last
+        if self._first is None:
+            when, reached = self._latest
+            done = reached - finished
+            return (when - ended) / done if done else float("inf"), ended, finished
+        since, before = self._first if self._last != self._first else (self._start, self._initial)
+        return (ended - since) / (finished - before), ended, finished
 
     def _print_line(self) -> None:
         now = self._last_line = time.monotonic()
@@ -183,12 +196,13 @@ class Progress:
         done = f"{self._done}/{self._total} {self._unit}"
         # Only `advance` ends a step.
         part = f" and {min(self._share, 0.99):.0%} of the next {self._step}" if self._share else ""
-        if self._first is None:
+        if self._latest[1] == self._initial:
             part = f", the first {self._step}" if self._step else ""
             echo(f"{self._task}: {done}{part} for {clock(now - self._start)}{note}")
             return
-        # The first part also took the time of preparations.
-        rough = "about " if self._latest == self._first and self._done < self._total else ""
+        # The first step also took the time of preparations.
+        known = self._last != self._first or self._done == self._total
+        rough = "" if self._first is not None and known else "about "
         speed = f"{self._rate(now):.2g}/s, {rough}{clock(self._left(now))} left"
         echo(f"{self._task}: {done}{part}, {speed}{note}")
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.analysis.cautions import cautions_on
+from interp.analysis.cautions.collected import cautions_on
 from interp.circuits.choice import CHOICES, DRAWS, SHARES, chosen_circuits, mean_scores
 from interp.circuits.graph import graph_of
 from interp.circuits.running import CircuitRuns

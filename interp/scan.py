@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cautions import MOST_OUTSIDE, OUTSIDE_OPTIONS, UNTESTED, Caution
+from interp.analysis.cautions.answers import MOST_OUTSIDE
+from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, UNTESTED, Caution
 from interp.api import attribute, evaluate, lens
 from interp.errors import UserError, shortened
 from interp.measurements.attribution.segments import token_shares

@@ -78,8 +78,9 @@ def test_a_pass_that_takes_longer_than_expected_never_has_no_time_left(monkeypat
     events += [(now, passed) for now in (30.0, 44.0, 46.0, 80.0)]
     lines = lines_of(monkeypatch, capsys, events)
     left = [line.split()[-2] for line in lines[2:]]
-    # 2.2 items are left at 0:20. At 0.8 items in 10 seconds, they end at 0:47.5.
-    assert left == ["0:18", "0:04", "0:02", "1:00"]
+    # At 1.8 items in 20 seconds, the other step takes 22 seconds. This one should end at 0:22; then
+    # its last pass is expected to take as long again as it has taken.
+    assert left == ["0:32", "0:46", "0:48", "1:22"]
     times = [(10.0, lambda: passed(1)), (20.0, lambda: passed(1))]
     assert not any(" 0:00 left" in line for line in lines_of(monkeypatch, capsys, times))
 
@@ -103,10 +104,11 @@ def test_without_a_running_task_passes_are_not_shown(capsys):
     assert capsys.readouterr().err == ""
 
 
-def estimates(monkeypatch, capsys, steps, *, warm=0.0, shares=4):
+def estimates(monkeypatch, capsys, steps, *, warm=0.0, silent=0.0, shares=4):
     """Seconds since the start, estimated and true seconds left, for each line of a simulated task.
 
-    Each step is a number of items and their cost in seconds; its passes report its share.
+    Each step is a number of items and their cost in seconds; its passes report its share, after
+    part of the time in which they are silent.
     """
     now = 0.0
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: now)
@@ -124,8 +126,11 @@ def estimates(monkeypatch, capsys, steps, *, warm=0.0, shares=4):
         for index, (count, seconds) in enumerate(steps):
             progress_module.begin_step(count, cost=seconds / mean)
             now += 0.0 if index else warm
+            now += silent * seconds
+            progress_module.passed(None)
+            read()
             for share in range(1, shares + 1):
-                now += seconds / shares
+                now += (1 - silent) * seconds / shares
                 progress_module.passed(share / shares)
                 read()
             progress.advance(count)
@@ -134,17 +139,19 @@ def estimates(monkeypatch, capsys, steps, *, warm=0.0, shares=4):
 
 
 @pytest.mark.parametrize(
-    ("steps", "warm"),
+    ("steps", "warm", "silent"),
     [
-        ([(4, 40.0), (4, 20.0), (4, 10.0), (4, 5.0)], 0.0),
-        ([(4, 5.0), (4, 10.0), (4, 20.0), (4, 40.0)], 0.0),
-        ([(2, 6.0)] * 20, 15.0),
-        ([(8, 3.0)] * 30, 9.0),
-        ([(1, 60.0), (9, 30.0), (1, 60.0)], 12.0),
+        ([(4, 160.0), (4, 80.0), (4, 40.0), (4, 20.0)], 0.0, 0.0),
+        ([(4, 20.0), (4, 40.0), (4, 80.0), (4, 160.0)], 0.0, 0.0),
+        ([(2, 6.0)] * 20, 15.0, 0.0),
+        ([(8, 3.0)] * 30, 9.0, 0.0),
+        ([(1, 60.0), (9, 30.0), (1, 60.0), (1, 60.0)], 12.0, 0.0),
+        ([(2, 200.0)] * 8, 15.0, 0.9),
+        ([(2, 60.0)] * 8, 0.0, 0.5),
     ],
 )
-def test_times_left_are_right_within_a_third(monkeypatch, capsys, steps, warm):
-    found = estimates(monkeypatch, capsys, steps, warm=warm)
+def test_times_left_are_right_within_a_third(monkeypatch, capsys, steps, warm, silent):
+    found = estimates(monkeypatch, capsys, steps, warm=warm, silent=silent)
     late = [(guess, true) for now, guess, true in found if now > warm + 10 and true > 5]
     assert len(late) > 3
     for guess, true in late:

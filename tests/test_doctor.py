@@ -10,7 +10,7 @@ from tokenizers import processors
 
 import interp
 from interp import doctor
-from interp.analysis.cautions import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
+from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
 from interp.circuits.running import CircuitRuns
 from interp.doctor import cost, inputs, loaded, machine, numbers, objections, refusals, size
 from interp.measurements.circuits.measure import circuits_by

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from interp.analysis.cautions import void_models
+from interp.analysis.cautions.caution import void_models
 from interp.console import counted
 from interp.report.glance import (
     extremes,

@@ -10,7 +10,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from interp.analysis.accuracy import whole_pairs
-from interp.analysis.cautions import LEFT_OUT, Caution, cautions_on, ordered
+from interp.analysis.cautions.caution import LEFT_OUT, Caution, ordered
+from interp.analysis.cautions.collected import cautions_on
 from interp.errors import UserError
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder

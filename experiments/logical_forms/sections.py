@@ -5,7 +5,7 @@ from functools import partial
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
-from interp.analysis.cautions import said_outside
+from interp.analysis.cautions.caution import said_outside
 from interp.report.page import FigureItem, Section, TableItem
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.effect_sections import effect_items, mixed_model, remark

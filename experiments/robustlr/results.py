@@ -14,7 +14,8 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
-from interp.analysis.cautions import Caution, cautions_on, said_outside
+from interp.analysis.cautions.caution import Caution, said_outside
+from interp.analysis.cautions.collected import cautions_on
 from interp.errors import UserError
 from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from interp.analysis.cautions import Caution, cautions_on
+from interp.analysis.cautions.caution import Caution
+from interp.analysis.cautions.collected import cautions_on
 from interp.console import counted
 from interp.errors import UserError
 from interp.measurements.attribution.show import Attributions

@@ -6,7 +6,7 @@ from functools import partial
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer
-from interp.analysis.cautions import said_outside
+from interp.analysis.cautions.caution import said_outside
 from interp.report.page import FigureItem, Section, TableItem
 from interp.statistics.decisions import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
 from interp_experiments.rulebreakers import figures

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cautions import LEFT_OUT, Caution, ordered, void_models
+from interp.analysis.cautions.caution import LEFT_OUT, Caution, ordered, void_models
 from interp.console import counted
 from interp.measurements.answers.show import unequal
 from interp.measurements.attribution.ratios import LARGE_SHARE

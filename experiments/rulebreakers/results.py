@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 
 from interp.analysis.accuracy import pairs_of, whole_pairs
-from interp.analysis.cautions import Caution, cautions_on
+from interp.analysis.cautions.caution import Caution
+from interp.analysis.cautions.collected import cautions_on
 from interp.errors import UserError, shortened
 from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder

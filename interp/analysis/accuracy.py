@@ -159,7 +159,7 @@ def notes_without_answer(answers: pd.DataFrame, *, said: Collection[str]) -> lis
     Args:
         answers: rows of the answers table: model, answer and error.
         said: models whose share of unanswered prompts is said elsewhere, as by a caution
-            (`interp.analysis.cautions.said_outside`).
+            (`interp.analysis.cautions.caution.said_outside`).
     """
     shares = without_answer(answers)
     shares = shares[~shares.index.isin(said)]

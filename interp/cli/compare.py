@@ -105,7 +105,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
 
 def _print_cautions(compared: Iterable[tuple[str, "RunFolder", str]]) -> None:
     """Print what a careful reader would object to in the answers, as (label, run, model)."""
-    from interp.analysis.cautions import CONSTANT, OUTSIDE_OPTIONS
+    from interp.analysis.cautions.caution import CONSTANT, OUTSIDE_OPTIONS
     from interp.report.console import print_cautions
     from interp.results.given import cautions_about
     from interp.results.measured import InFolder

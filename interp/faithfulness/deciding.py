@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from interp.analysis.cautions import SPREAD, Caution
+from interp.analysis.cautions.caution import SPREAD, Caution
 from interp.console import counted
 from interp.faithfulness.results import ModelResults, tables_of
 from interp.measurements.attribution.largest import (

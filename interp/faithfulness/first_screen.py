@@ -5,7 +5,7 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions import Caution
+from interp.analysis.cautions.caution import Caution
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
 from interp.console import counted
 from interp.faithfulness.agreement import LEAST_EFFECT

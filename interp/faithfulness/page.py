@@ -6,7 +6,7 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions import GAP, PATHS, ordered
+from interp.analysis.cautions.caution import GAP, PATHS, ordered
 from interp.choices import ORACLE, RANDOM
 from interp.faithfulness import EFFECTS, SCORES
 from interp.faithfulness.deciding import deciding_item, spread_cautions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cautions import Caution, void_models
+from interp.analysis.cautions.caution import Caution, void_models
 from interp.models.packaged import GRAFTS, ORGANISMS
 from interp.report.page import (
     MOST_SENTENCES,

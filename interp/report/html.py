@@ -12,7 +12,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from interp.analysis.cautions import Caution
+from interp.analysis.cautions.caution import Caution
 from interp.choices import TEMPLATE
 from interp.errors import UserError
 from interp.report.formatting import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
-from interp.analysis.cautions import Caution
+from interp.analysis.cautions.caution import Caution
 from interp.console import counted
 from interp.report.pairs import Browser
 from interp.tables import factors_of

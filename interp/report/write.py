@@ -24,7 +24,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from interp.analysis.cautions import void_models
+from interp.analysis.cautions.caution import void_models
 from interp.console import counted
 from interp.errors import UserError
 from interp.files import make_folder, reason_of, write_whole

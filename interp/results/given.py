@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cautions import Caution, ModelFacts, cautions_on, ordered, read_whole
+from interp.analysis.cautions.answers import read_whole
+from interp.analysis.cautions.caution import Caution, ordered
+from interp.analysis.cautions.collected import cautions_on
+from interp.analysis.cautions.models import ModelFacts
 from interp.analysis.completeness import GAP_COLUMNS, adds_up, completeness_table
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 import pandas as pd
 
 from interp.analysis.accuracy import notes_without_answer, without_answer
-from interp.analysis.cautions import Caution, as_json, said_outside
+from interp.analysis.cautions.caution import Caution, as_json, said_outside
 from interp.console import counted, echo
 from interp.errors import UserError, unknown
 from interp.measuring.spec import Spec

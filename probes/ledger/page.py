@@ -5,7 +5,7 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions import (
+from interp.analysis.cautions.caution import (
     COPIED,
     EMBEDDED,
     FEW_FAILURES,

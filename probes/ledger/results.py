@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from interp.analysis.cautions import (
+from interp.analysis.cautions.caution import (
     COPIED,
     FEW_FAILURES,
     LEFT_OUT,

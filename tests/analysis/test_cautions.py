@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.analysis.cautions import (
+from interp.analysis.cautions.answers import answer_cautions
+from interp.analysis.cautions.caution import (
     CONSTANT,
     OUTSIDE_OPTIONS,
     REACH,
@@ -18,16 +19,12 @@ from interp.analysis.cautions import (
     UNTESTED,
     WEIGHTS,
     Caution,
-    ModelFacts,
-    answer_cautions,
-    cautions_on,
-    model_cautions,
     ordered,
-    reach_cautions,
-    sample_cautions,
-    side_differences,
     void_models,
 )
+from interp.analysis.cautions.collected import cautions_on
+from interp.analysis.cautions.models import ModelFacts, model_cautions, side_differences
+from interp.analysis.cautions.sample import reach_cautions, sample_cautions
 from interp.prompts.systems import FACT_SIDE
 from interp.statistics.decisions import holm
 

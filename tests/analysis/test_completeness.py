@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 import interp
-from interp.analysis.cautions import GAP, gap_cautions
+from interp.analysis.cautions.caution import GAP
+from interp.analysis.cautions.models import gap_cautions
 from interp.analysis.completeness import adds_up, completeness_table
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny

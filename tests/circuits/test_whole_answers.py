@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import interp
-from interp.analysis.cautions import WHOLE
+from interp.analysis.cautions.caution import WHOLE
 from interp.circuits.graph import graph_of
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError

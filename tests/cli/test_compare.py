@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.cautions import CONSTANT, Caution
+from interp.analysis.cautions.caution import CONSTANT, Caution
 from interp.cli import main
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.prompts.own.pairs import EXAMPLE, read_pairs

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig
 
 import interp
-from interp.analysis.cautions import PATHS
+from interp.analysis.cautions.caution import PATHS
 from interp.errors import UserError
 from interp.measurements.specs import Attribute
 from interp.models.attention_rows import answer_attention

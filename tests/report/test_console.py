@@ -1,6 +1,6 @@
 import pandas as pd
 
-from interp.analysis.cautions import CONSTANT, Caution
+from interp.analysis.cautions.caution import CONSTANT, Caution
 from interp.report.console import print_cautions, print_sentences, print_table
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.analysis.cautions import CONSTANT, UNTESTED, Caution
+from interp.analysis.cautions.caution import CONSTANT, UNTESTED, Caution
 from interp.report.glance import (
     dots,
     extremes,

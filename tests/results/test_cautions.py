@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.cautions import CONSTANT, SYSTEM_PROMPT, UNTESTED, ModelFacts
+from interp.analysis.cautions.caution import CONSTANT, SYSTEM_PROMPT, UNTESTED
+from interp.analysis.cautions.models import ModelFacts
 from interp.api import _noted
 from interp.measurements.answers.show import Scores
 from interp.measurements.specs import Evaluate, Patch

@@ -14,7 +14,8 @@ from interp.analysis.accuracy import (
     outcome_table,
     thought_table,
 )
-from interp.analysis.cautions import HALF, said_outside
+from interp.analysis.cautions.caution import said_outside
+from interp.analysis.cautions.sample import HALF
 from interp.console import echo
 from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of

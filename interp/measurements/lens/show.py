@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.analysis.cautions import COPIED, EMBEDDED, LEFT_OUT, Caution, ordered
+from interp.analysis.cautions.caution import COPIED, EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
 from interp.measurements.lens.ledger import ledger, ledger_table
 from interp.measurements.lens.panels import lens_numbers, lens_panels

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
-from interp.analysis.cautions import Caution, ordered, reach_cautions
+from interp.analysis.cautions.caution import Caution, ordered
+from interp.analysis.cautions.sample import reach_cautions
 from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from interp.analysis.cautions import PLACEBOS, Caution, ordered, reach_cautions
+from interp.analysis.cautions.caution import PLACEBOS, Caution, ordered
+from interp.analysis.cautions.sample import reach_cautions
 from interp.measurements.steering.panels import steering_numbers, steering_panels
 from interp.measurements.steering.tables import CELL, FAMILY, as_lines, largest, steering_table
 from interp.report.formatting import segment_label

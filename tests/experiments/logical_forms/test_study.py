@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from interp.analysis.cautions import LEFT_OUT, void_models
+from interp.analysis.cautions.caution import LEFT_OUT, void_models
 from interp.analysis.reading_tables import CHANCE, CONSTANT, NO_MODEL
 from interp.analysis.readings import FORCED, FREE, MEDIAN
 from interp.errors import UserError

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from interp.analysis.cautions import CONSTANT, Caution
+from interp.analysis.cautions.caution import CONSTANT, Caution
 from interp.prompts.systems import Contrast
 from interp.report.page import MOST_SENTENCES, MOST_WORDS
 from interp.statistics.contrasts import contrast_table

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.controls.studies import few_resamples
 from benchmarks.controls.tables import EVERYTHING, MODELS, rulebreakers
-from interp.analysis.cautions import CONSTANT, LEFT_OUT, Caution, void_models
+from interp.analysis.cautions.caution import CONSTANT, LEFT_OUT, Caution, void_models
 from interp_experiments.rulebreakers.findings import (
     familiar,
     first_screen,

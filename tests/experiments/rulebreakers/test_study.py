@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 from scipy.stats import ttest_ind
 
 from benchmarks.controls.studies import few_resamples
-from interp.analysis.cautions import void_models
+from interp.analysis.cautions.caution import void_models
 from interp.analysis.readings import FREE
 from interp.cli import main
 from interp.errors import UserError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import interp
-from interp.analysis.cautions import EMBEDDED, LEFT_OUT
+from interp.analysis.cautions.caution import EMBEDDED, LEFT_OUT
 from interp.lenses.rows import EMBEDDING
 from interp.measurements.lens.tables import TABLE
 from interp.report.page import FigureItem, TableItem

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.cautions import PLACEBOS, REACH
+from interp.analysis.cautions.caution import PLACEBOS, REACH
 from interp.measurements.steering.tables import largest, steering_table
 from interp.report.page import FigureItem, TableItem
 from interp.statistics.clusters import cluster_mean

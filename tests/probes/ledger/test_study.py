@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.cautions import COPIED, FEW_FAILURES
+from interp.analysis.cautions.caution import COPIED, FEW_FAILURES
 from interp.cli import main
 from interp.errors import UserError
 from interp.measurements.lens.ledger import USED

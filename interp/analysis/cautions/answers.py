@@ -1,0 +1,211 @@
+"""Cautions about what models answer: outside the options, always the same, read whole."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.cautions.caution import (
+    CONSTANT,
+    OUTSIDE_OPTIONS,
+    SHOWN_CHARACTERS,
+    WHOLE,
+    Caution,
+    percent,
+    quoted,
+)
+from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
+from interp.analysis.readings import SAME
+from interp.console import counted
+from interp.errors import one_line
+
+OUTSIDE = 0.05
+"""Share of replies outside the options from which a caution says so: they all count as wrong, so an
+accuracy is then too low by up to 0.05, half the smallest difference of interest."""
+
+MOST_OUTSIDE = 0.5
+"""Share of replies outside the options from which an accuracy describes the form of most replies
+rather than what the model concludes."""
+
+FEW_SIDES = 3
+"""Accuracies by side are given for at most so many sides."""
+
+
+def answer_cautions(
+    answers: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame | None = None
+) -> Iterator[Caution]:
+    """Cautions about replies outside the options, and about answers that hardly vary.
+
+    Prompts with an error, with free text or with a single option are not counted.
+
+    Args:
+        answers: rows of the answers table: model, prompt_id, answer (empty if the reply is outside
+            the options), error and, if known, predicted_token.
+        prompts: the prompts table.
+        options: rows of the option_probabilities table, if there are any.
+    """
+    chosen = _with_options(answers, prompts, options)
+    for model, rows in chosen.groupby("model", sort=False):
+        silent = rows["answer"] == ""
+        if silent.mean() >= OUTSIDE:
+            yield _outside(str(model), rows, silent)
+        heard = rows[~silent]
+        if silent.mean() >= MOST_OUTSIDE:
+            continue
+        constant = constant_answers(heard)
+        if constant is not None:
+            yield _constant(str(model), constant)
+        elif phrasings := constant_phrasings(heard):
+            yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
+
+
+def _with_options(
+    answers: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame | None
+) -> pd.DataFrame:
+    """One row per model and prompt that could be answered by choosing an option."""
+    kept = ["prompt_id", "pair_id", "side", "gold", "weight"]
+    kept += ["phrasing"] * ("phrasing" in prompts)
+    rows = answers[answers["answer"].notna() & (answers["error"] == "")]
+    rows = rows.merge(prompts[kept], on="prompt_id")
+    if options is None or options.empty:
+        unknown = pd.Series([()] * len(rows), rows.index, dtype=object)
+        return rows.assign(options=rows["pair_id"].map(_golds(prompts)), forced=unknown)
+    keys = ["model", "prompt_id"]
+    share = options["relative_probability"].fillna(options["probability"])
+    highest = share.groupby([options[key] for key in keys], sort=False).transform("max")
+    best = options[share >= highest * (1 - SAME)].groupby(keys, sort=False)["option"]
+    rows = rows.join(best.agg(tuple).rename("forced"), on=keys)
+    names = options.groupby(keys, sort=False)["option"].agg(tuple).rename("options")
+    rows = rows.join(names, on=keys)
+    several = rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)
+    return rows[several.astype(bool)]  # of no rows, pandas knows no type
+
+
+def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """For each pair, its correct answers in place of its options, which are not stored.
+
+    They are empty if few prompts have the same ones.
+    """
+    by_pair = prompts.groupby("pair_id", sort=False)["gold"]
+    golds = {str(pair): tuple(sorted(set(own.dropna()))) for pair, own in by_pair}
+    prompts_with = Counter(golds[pair] for pair in prompts["pair_id"])
+    return {pair: own if prompts_with[own] >= ALIKE else () for pair, own in golds.items()}
+
+
+def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
+    """The share of replies outside the options, and the accuracy of the most probable option."""
+    share = float(silent.mean())
+    first_tokens = "predicted_token" in rows
+    none = "none of the options" if first_tokens else "no valid answer"  # texts may have no options
+    text = (
+        f"{percent(share)} of its replies ({silent.sum():,} of {len(rows):,}) give {none} and "
+        "count as wrong"
+    )
+    numbers: dict[str, object] = {"share": share, "replies": len(rows)}
+    begun: list[object] = []
+    if first_tokens:
+        begun = rows.loc[silent, "predicted_token"].mode().tolist()
+    if begun:  # a decoder can predict a number that is no token of its tokenizer
+        first = str(begun[0])
+        text += f"; most often they begin with “{one_line(first, SHOWN_CHARACTERS)}”"
+        numbers["token"] = first
+    text += "."
+    if rows["forced"].map(len).all():
+        # Equally probable options share the point, as in the table of readings.
+        right = [
+            (gold in own) / len(own) for gold, own in zip(rows["gold"], rows["forced"], strict=True)
+        ]
+        accuracy = float(np.average(right, weights=rows["weight"]))
+        text += f" Choosing the most probable option instead: accuracy {accuracy:.2f}"
+        numbers["forced_accuracy"] = accuracy
+        tied = rows["forced"].map(len) > 1
+        if tied.any():
+            text += f"; {percent(float(tied.mean()))} of these choices are ties"
+            numbers["tied"] = float(tied.mean())
+        constant = constant_answers(rows.assign(answer=rows["forced"].str[0])[~tied])
+        if constant is not None:
+            others = "these choices" if not tied.any() else "the others"
+            text += f"; {percent(constant.same / constant.answers)} of {others} are "
+            text += f"{_usual(constant)}, which alone scores {constant.alone['accuracy']:.2f}"
+            numbers["forced"] = _json(constant)
+        text += "."
+    return Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
+
+
+def _constant(model: str, found: Constant) -> Caution:
+    share = found.same / found.answers
+    count = f"{found.same:,} of {found.answers:,}"
+    if found.within:
+        text = f"Within a phrasing, {percent(share)} of its answers ({count}) are the same"
+    else:
+        text = f"{percent(share)} of its answers ({count}) are {_usual(found)}"
+    text += "; they hardly depend on the prompt."
+    if found.by_phrasing and not found.within and found.same < found.answers:
+        text += f" By phrasing: {_range(found.by_phrasing)}."
+    alone, own = _scores(found.alone), _scores(found.model)
+    text += f" Always answering so scores {alone}"
+    text += ", as the model does." if alone == own else f"; the model scores {own}."
+    return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
+
+
+def _in_phrasings(model: str, found: Mapping[str, str], phrasings: int) -> Caution:
+    named = [f"{quoted(name)}: {quoted(answer)}" for name, answer in found.items()]
+    shown = ", ".join(named[:4]) + ", ..." * (len(named) > 4)
+    text = (
+        f"its answers hardly depend on the prompt in {len(found)} of "
+        f"{counted(phrasings, 'phrasing')} ({shown})."
+    )
+    return Caution(CONSTANT, model, text, numbers={"phrasings": dict(found), "of": phrasings})
+
+
+def _json(found: Constant) -> dict[str, object]:
+    return {**asdict(found), "usual": list(found.usual)}
+
+
+def _usual(found: Constant) -> str:
+    names = " or ".join(map(quoted, found.usual[:NAMED])) + " ..." * (len(found.usual) > NAMED)
+    if found.place is None:
+        return names
+    place = f"option {found.place + 1}"
+    return f"{names} ({place})" if names else place
+
+
+def _range(shares: Mapping[str, float]) -> str:
+    """The lowest and the highest share, with the phrasing that has the lowest."""
+    low = min(shares, key=lambda name: shares[name])
+    if math.isclose(shares[low], max(shares.values())):
+        return f"{percent(shares[low])} in all {len(shares)}"
+    return f"{percent(shares[low])} ({quoted(low)}) to {percent(max(shares.values()))}"
+
+
+def _scores(scores: Mapping[str, float]) -> str:
+    """Accuracies as text, such as "0.50 (paired 0.00, rulebreaker 1.00, non_rulebreaker 0.00)"."""
+    names = [name for name in scores if name not in ("accuracy", "paired_accuracy")]
+    shown = {"paired_accuracy": scores.get("paired_accuracy")} if len(names) > 1 else {}
+    shown |= {name: scores[name] for name in names if 1 < len(names) <= FEW_SIDES}
+    each = ", ".join(
+        f"{one_line(name.removesuffix('_accuracy'), SHOWN_CHARACTERS)} {value:.2f}"
+        for name, value in shown.items()
+    )
+    return f"{scores['accuracy']:.2f}" + (f" ({each})" if each else "")
+
+
+def read_whole(whole: pd.DataFrame) -> Iterator[Caution]:
+    """That options were read whole although first tokens were asked for, as two began alike.
+
+    `whole` has a row for each model and prompt (or pair): model, whole.
+    """
+    for model, own in whole.groupby("model", sort=False)["whole"]:
+        share = float(own.eq(True).mean())
+        if share:
+            some = "every prompt" if share == 1 else f"{share:.0%} of the prompts"
+            yield Caution(
+                WHOLE,
+                str(model),
+                f"options of {some} begin with the same token, so the whole texts were read: "
+                "their numbers are log-probabilities of texts rather than of first tokens",
+                numbers={"share": share},
+            )

@@ -1,0 +1,102 @@
+"""Cautions: their kinds by severity, and what they say of models."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+from interp.errors import one_line
+
+OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
+    "replies outside the options",
+    "nearly constant answers",
+    "a system prompt of the template",
+    "rounding",
+)
+WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
+PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
+SHARED = "shared prompts"
+EMBEDDED, COPIED = "read from the embedding alone", "read where it may be copied"
+FEW_FAILURES = "too few failures"
+WHOLE = "answers read whole"
+PLACEBOS = "no more than random directions"
+SPREAD = "within the donors' spread"
+REACH = "tests that nothing can make significant"
+TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
+
+KINDS = (
+    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
+    *(COPIED, REACH, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE),
+    UNTESTED,
+)
+"""Kinds of cautions, the most severe first."""
+
+SHOWN_CHARACTERS = 40
+"""Largest number of characters of an option or a token in a caution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """One objection, with its numbers."""
+
+    kind: str
+    """One of `KINDS`."""
+    model: str
+    """Name of the model; empty if the caution is about the prompts."""
+    text: str
+    """One or two sentences."""
+    voids: bool = False
+    """Whether the model's accuracies say nothing about what it reads."""
+    numbers: Mapping[str, object] = field(default_factory=dict)
+    """The numbers in the text, unrounded."""
+
+    @property
+    def said(self) -> str:
+        """The caution on one line, after the model's name."""
+        return f"{one_line(self.model)}: {self.text}" if self.model else self.text
+
+
+def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
+    """The cautions by severity; those of one kind in the given order.
+
+    That thoughts are not the model's own comes first: it concerns all that is read after them.
+    """
+
+    def severity(own: Caution) -> tuple[bool, bool, int]:
+        return own.kind != FOREIGN, not own.voids, KINDS.index(own.kind)
+
+    return tuple(sorted(cautions, key=severity))
+
+
+def void_models(cautions: Iterable[Caution]) -> dict[str, str]:
+    """The models whose accuracies say nothing about what they read, each with the reason."""
+    reasons = {
+        OUTSIDE_OPTIONS: "most of its replies are outside the options",
+        CONSTANT: "its answers hardly depend on the prompt",
+        LEFT_OUT: "left out, for the reason above",
+    }
+    return {own.model: reasons[own.kind] for own in reversed(ordered(cautions)) if own.voids}
+
+
+def said_outside(cautions: Iterable[Caution]) -> list[str]:
+    """The models of which a caution gives the share of replies outside the options."""
+    return [own.model for own in cautions if own.kind == OUTSIDE_OPTIONS]
+
+
+def as_json(cautions: Iterable[Caution], model: str) -> list[dict[str, object]]:
+    """The cautions about a model and its prompts, for a record."""
+    return [asdict(own) for own in cautions if own.model in (model, "")]
+
+
+def quoted(text: str) -> str:
+    """A name from the data or the model within a sentence; in quotation marks if not one word."""
+    shown = one_line(text, SHOWN_CHARACTERS)
+    return shown if re.fullmatch(r"[\w-]+", shown) else f"“{shown}”"
+
+
+def percent(share: float) -> str:
+    """A share in percent; it is 100% or 0% only if it is exactly 1 or 0."""
+    rounded = round(100 * share)
+    if share < 1 <= rounded / 100:
+        return f"{math.floor(1000 * share) / 10:.1f}%"
+    return f"{rounded}%" if rounded or not share else f"{100 * share:.1f}%"

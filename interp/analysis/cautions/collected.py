@@ -1,0 +1,56 @@
+"""All cautions on what was measured."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import pandas as pd
+
+from interp.analysis.cautions.answers import answer_cautions
+from interp.analysis.cautions.caution import Caution, ordered
+from interp.analysis.cautions.models import (
+    ModelFacts,
+    gap_cautions,
+    model_cautions,
+    path_cautions,
+    side_differences,
+)
+from interp.analysis.cautions.sample import sample_cautions
+
+
+def cautions_on(
+    prompts: pd.DataFrame,
+    *,
+    answers: pd.DataFrame | None = None,
+    options: pd.DataFrame | None = None,
+    facts: Mapping[str, ModelFacts] = MappingProxyType({}),
+    methods: Sequence[str] = (),
+    gaps: pd.DataFrame | None = None,
+    differences: Mapping[str, float] | None = None,
+    cluster: str | None = None,
+) -> tuple[Caution, ...]:
+    """Everything that a careful reader would object to, by severity.
+
+    Args:
+        prompts: the prompts table.
+        answers: the models' answers, if they are their own (`answer_cautions`).
+        options: rows of the option_probabilities table, if there are any.
+        facts: what is known about each model.
+        methods: names of the attribution methods that were measured.
+        gaps: how far their scores are from adding up, if they should
+            (`interp.analysis.completeness.completeness_table`).
+        differences: how much the sides of a pair differ for each model, in logits; by default,
+            computed from the options (`side_differences`).
+        cluster: the factor whose values group dependent prompts, if any.
+    """
+    if differences is None:
+        differences = {} if options is None else side_differences(options, prompts)
+    about_answers = () if answers is None else answer_cautions(answers, prompts, options)
+    return ordered(
+        [
+            *about_answers,
+            *model_cautions(facts, differences),
+            *path_cautions(facts, methods),
+            *(() if gaps is None else gap_cautions(gaps)),
+            *sample_cautions(prompts, cluster),
+        ]
+    )

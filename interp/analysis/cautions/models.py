@@ -1,0 +1,195 @@
+"""Cautions about models and methods: stored texts, system prompts, rounding, paths left out."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import logit
+
+from interp.analysis.cautions.caution import (
+    FOREIGN,
+    GAP,
+    PATHS,
+    ROUNDING,
+    SYSTEM_PROMPT,
+    TEXTS,
+    Caution,
+    percent,
+)
+from interp.attribution.registry import ATTRIBUTION, find_method, method_names
+from interp.errors import UserError, one_line
+from interp.variants import name_of
+
+ROUNDED = 0.25
+"""Share of the typical difference between the sides of a pair at which rounding matters. The
+estimate counts only the last rounding; earlier layers add to it."""
+
+LARGE_GAP = 0.05
+"""Mean gap between the sum of a method's scores and the change in the target to which they should
+add up, as a share of the mean change, from which a caution says so."""
+
+SURPRISING = 0.05
+"""Surprisal minus entropy in nats per token from which stored thoughts are less probable than the
+model's own, beyond what other numerical precision on another machine does to probabilities."""
+
+CERTAIN = 3.3
+"""Number of standard errors by which it must exceed 0, which happens by chance once in 2,000."""
+
+MORE = 5
+"""How many times as many steps a caution proposes if scores do not add up."""
+
+
+class ModelFacts(NamedTuple):
+    """What is known about a model besides its answers."""
+
+    dtype: str
+    """The type of its parameters, such as "bfloat16"."""
+    system_prompt: str = ""
+    """The system prompt that its chat template writes although none was asked for."""
+    spacing: float | None = None
+    """Distance between neighboring numbers of this type at the size of its logits; None if it is
+    not coarse."""
+    attention_layers: tuple[int, ...] = ()
+    """The layers that have attention, if others have none."""
+    reads_tokens_again: bool = False
+    """Whether later layers also read the tokens, beside the input embeddings."""
+    texts: str = ""
+    """The files of stored texts that were judged or read as its thoughts."""
+    unfitting: tuple[str, ...] = ()
+    """What of these texts does not fit the prompts, with numbers and examples."""
+    surprise: tuple[float, float] | None = None
+    """How much less probable these thoughts are than the model's own, in nats per token, with the
+    standard error of that number for its own; None if they were not read from a file."""
+
+
+def model_cautions(
+    facts: Mapping[str, ModelFacts], differences: Mapping[str, float]
+) -> Iterator[Caution]:
+    """Cautions about stored texts, about system prompts of templates, and about rounding.
+
+    Args:
+        facts: what is known about each model.
+        differences: for each model, how much the sides of a pair typically differ, in logits
+            (`side_differences`).
+    """
+    for model, own in facts.items():
+        if own.surprise is not None:
+            yield from _foreign(model, own.texts, *own.surprise)
+        if own.unfitting:
+            text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}. These do not count."
+            yield Caution(TEXTS, model, text, numbers={"problems": list(own.unfitting)})
+        if own.system_prompt:
+            text = (
+                f"its chat template writes a system prompt of its own, "
+                f"“{one_line(own.system_prompt, 100)}”; --system-prompt replaces it."
+            )
+            yield Caution(SYSTEM_PROMPT, model, text, numbers={"text": own.system_prompt})
+        if own.spacing is not None and model in differences:
+            yield from _rounding(model, own, differences[model])
+
+
+def _foreign(model: str, file: str, mean: float, se: float) -> Iterator[Caution]:
+    """That stored thoughts are less probable than what the model itself would write."""
+    if mean > SURPRISING and mean > CERTAIN * se:
+        text = (
+            f"the thoughts in {file} are less probable to it than its own: a token is on average "
+            f"{mean:.2f} nats more surprising than those that it samples (0 ± {se:.2f} for its "
+            "own), so another model may have written them, or this one with other weights, after "
+            "other prompts or at a temperature above 1."
+        )
+        yield Caution(FOREIGN, model, text, numbers={"mean": mean, "se": se})
+
+
+def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> Iterator[Caution]:
+    """Cautions about paths through a model that attribution methods leave out.
+
+    Args:
+        facts: what is known about each model.
+        methods: names of the attribution methods that were measured.
+    """
+    known = [label for label in methods if name_of(label) in method_names()]
+    gradients = [label for label in known if find_method(label).differentiates]
+    for model, own in facts.items():
+        if gradients and own.reads_tokens_again:
+            text = (
+                "its later layers read the tokens too (per-layer embeddings), which gradients with "
+                f"respect to the input embeddings leave out ({', '.join(gradients)})."
+            )
+            yield Caution(PATHS, model, text, numbers={"methods": gradients})
+        if own.attention_layers and "attention" in methods:
+            layers = ", ".join(map(str, own.attention_layers))
+            text = (
+                f"only its layers {layers} have attention, of which the score of attention is the "
+                "mean; what the other layers move between tokens is left out."
+            )
+            yield Caution(PATHS, model, text, numbers={"layers": list(own.attention_layers)})
+
+
+def gap_cautions(gaps: pd.DataFrame) -> Iterator[Caution]:
+    """Cautions about scores that miss the change in the target that they should add up to.
+
+    Args:
+        gaps: the table of `interp.analysis.completeness.completeness_table`.
+    """
+    for row in gaps[gaps["relative_gap"] >= LARGE_GAP].to_dict("records"):
+        label, size, change = str(row["method"]), row["gap_size"], row["difference_size"]
+        text = (
+            f"the scores of {label} miss the change in the target that they should add up to by "
+            f"{percent(row['relative_gap'])} (by {size:.2g} on average, of {change:.2g}); "
+            f"{_remedy(label)}."
+        )
+        numbers = {name: row[name] for name in ("method", "relative_gap", "gap_size", "prompts")}
+        yield Caution(GAP, str(row["model"]), text, numbers=numbers)
+
+
+def _remedy(label: str) -> str:
+    """More of what makes a method's scores add up or, if there is no more, when they do."""
+    complete = find_method(label).complete
+    name, options = ATTRIBUTION.parsed(label)
+    for option, value in options:
+        if f"`{option}`" in complete:
+            values = {**dict(options), option: MORE * value}
+            more = ":".join([name, *(f"{each}={own}" for each, own in values.items())])
+            try:
+                return f"try more {option}, such as {ATTRIBUTION.label(more)}"
+            except UserError:  # above the largest value
+                break
+    return f"they add up {complete.replace('`', '')}"
+
+
+def _rounding(model: str, facts: ModelFacts, difference: float) -> Iterator[Caution]:
+    """A caution if rounding matters beside the difference between the sides."""
+    assert facts.spacing is not None
+    # Four rounded logits enter each difference, each with an error that is uniform over a spacing.
+    error = facts.spacing * math.sqrt(4 / 12)
+    if error < ROUNDED * difference:
+        return
+    text = (
+        f"{facts.dtype} rounds its logits to multiples of {facts.spacing:.3g}, which alone changes "
+        f"the difference between the sides of a pair by about {error:.2g} (root mean square); "
+        f"the sides differ by {difference:.2g} (median). Use --dtype float32."
+    )
+    numbers = {"spacing": facts.spacing, "error": error, "difference": difference}
+    yield Caution(ROUNDING, model, text, numbers=numbers)
+
+
+def side_differences(options: pd.DataFrame, prompts: pd.DataFrame) -> dict[str, float]:
+    """For each model, the median over pairs of how far the log-odds of an option differ by side.
+
+    Of a pair's options, the one with the largest difference counts.
+
+    Args:
+        options: rows of the option_probabilities table.
+        prompts: the prompts table.
+    """
+    rows = options.dropna(subset="relative_probability")
+    rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")
+    odds = pd.Series(logit(rows["relative_probability"].to_numpy(dtype=float)), rows.index)
+    each = odds.groupby([rows["model"], rows["pair_id"], rows["option"]], sort=False)
+    spread = (each.max() - each.min())[each.size() > 1]
+    spread = spread[np.isfinite(spread)]
+    by_pair = spread.groupby(level=[0, 1], sort=False).max()
+    medians: dict[str, float] = by_pair.groupby(level=0, sort=False).median().to_dict()
+    return medians

@@ -1,0 +1,90 @@
+"""Cautions about the prompts, and about tests that so few of them cannot make significant."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.cautions.caution import REACH, SHARED, UNTESTED, WEIGHTS, Caution
+from interp.console import counted
+from interp.prompts.systems import FACT_SIDE
+from interp.statistics.clusters import FEWEST
+from interp.statistics.decisions import HOLM_LEAST, LEAST, most_tests, out_of_reach
+from interp.statistics.summaries import effective_number
+
+HALF = 0.5
+"""If equal weights would need less than half of the clusters for equally precise means, a caution
+gives the number."""
+
+
+def reach_cautions(
+    families: Iterable[pd.DataFrame], clusters_for: Callable[[int], int | None]
+) -> Iterator[Caution]:
+    """A caution about each model with corrected tests that no effect could make significant.
+
+    Args:
+        families: tests that are corrected together, of one model, with clusters and the columns of
+            `interp.statistics.decisions.holm`. Of a model with several, the largest is named.
+        clusters_for: with how many clusters one of so many tests could be significant; None if
+            more clusters would not help.
+    """
+    largest: dict[str, pd.DataFrame] = {}
+    for rows in families:
+        tested, model = rows[rows[HOLM_LEAST].notna()], str(rows["model"].iloc[0])
+        if out_of_reach(tested).any() and len(tested) > len(largest.get(model, ())):
+            largest[model] = tested
+    for model, rows in largest.items():
+        tests, clusters = len(rows), int(rows["clusters"].max())
+        least, fewer = float(rows[HOLM_LEAST].max()), most_tests(float(rows[LEAST].min()))
+        more = clusters_for(tests)
+        text = (
+            f"no test can be significant after the correction over {tests:,} cells, whatever the "
+            f"effects: with {counted(clusters, 'cluster')}, p_holm is at least {least:.2g}. That "
+            "nothing is significant says nothing about effects. Choose in advance at most "
+            f"{fewer:,} cells, such as those of fewer layers"
+        )
+        text += f", or measure {more:,} clusters." if more else "."
+        numbers = {"tests": tests, "clusters": clusters, "p_holm_least": least, "most_tests": fewer}
+        yield Caution(REACH, model, text, numbers=numbers)
+
+
+def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterator[Caution]:
+    """Cautions about shared prompts, unequal weights, and samples too small for any test.
+
+    Args:
+        prompts: the prompts table; without a column `text`, no prompts are compared.
+        cluster: the factor whose values group dependent prompts, if any.
+    """
+    column = cluster if cluster is not None and cluster in prompts else "pair_id"
+    name = "fact" if prompts["side"].eq(FACT_SIDE).all() else column.removesuffix("_id")
+    weights = prompts.groupby(column)["weight"].sum().sort_values(ascending=False)
+    units, effective = len(weights), effective_number(weights.to_numpy(dtype=float))
+    if "text" in prompts:
+        each = prompts[[column, "text"]].drop_duplicates()
+        shared = int(each.loc[each["text"].duplicated(keep=False), column].nunique())
+        if shared:
+            text = (
+                f"{_units(shared, name)} of {units:,} have a prompt with the same text as a prompt "
+                "of another; intervals and tests count them as independent."
+            )
+            yield Caution(SHARED, "", text, numbers={"units": units, "shared": shared})
+    if effective < HALF * units:
+        half = int(np.searchsorted(weights.cumsum(), weights.sum() / 2) + 1)
+        text = (
+            f"Weights differ: {_units(half, name)} of {units:,} hold half of the weight, so means "
+            f"are about as precise as those of {effective:.1f} equally weighted ones."
+        )
+        numbers = {"units": units, "half": half, "effective": effective}
+        yield Caution(WEIGHTS, "", text, numbers=numbers)
+    if units < FEWEST:
+        text = (
+            f"Most tests and intervals need at least {_units(FEWEST, name)} and are left out: "
+            f"there {'is' if units == 1 else 'are'} {units}."
+        )
+        yield Caution(UNTESTED, "", text, numbers={"units": units, "least": FEWEST})
+
+
+def _units(count: int, name: str) -> str:
+    if name in ("pair", "fact"):
+        return counted(count, name)
+    return f"{count:,} {'value' if count == 1 else 'values'} of {name}"
