@@ -121,8 +121,9 @@ class Progress:
         self._finished += self._cost if count == self._step else count
         self._step, self._cost, self._share = 0, 0.0, 0.0
         self._note = note or self._note
-        self._last = self._latest = time.monotonic(), self._finished
-        self._first = self._first or self._last
+        if self._finished > self._last[1]:
+            self._last = self._latest = time.monotonic(), self._finished
+            self._first = self._first or self._last
         self._show()
 
     def begin_step(self, count: int, cost: float | None = None) -> None:
@@ -170,7 +171,7 @@ class Progress:
             return 0.0
         pace, ended, finished = self._pace()
         expected = (self._cost or self._total - finished) * pace
-        later = (self._total - finished) * pace - expected
+        later = max(0.0, (self._total - finished) * pace - expected)
         when, _ = self._latest
         left = ended + expected - now
         if left < 1 and self._share:  # the step takes longer than those before
