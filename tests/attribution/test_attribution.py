@@ -112,6 +112,7 @@ def test_token_scores_equal_plain_autograd(kind, target, prompts):
             np.testing.assert_allclose(rows["score"], values.numpy(), rtol=2e-4, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_float64_agrees_with_float32(prompts):
     for kind in CONFIGS:
         single, double = tiny_model(kind), tiny_model(kind, dtype=torch.float64)

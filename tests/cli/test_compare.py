@@ -140,6 +140,7 @@ def seeds(tmp_path_factory):
     return home
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("named", [(), ("--model", MODELS[1])])
 def test_runs_with_different_seeds(seeds, capsys, named):
     code, out, err = compared(capsys, seeds / "0", seeds / "1", *named)

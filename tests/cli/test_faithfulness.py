@@ -126,6 +126,7 @@ def test_pairs_of_one_interpretation_are_one_cluster():
     assert dependence_factor("pairs") == "pair"
 
 
+@pytest.mark.slow
 def test_a_system_that_compares_no_segments_has_no_shares(tmp_path, capsys):
     chosen = command(tmp_path / "faith", "--no-reinitialized")
     chosen[chosen.index("--methods") + 1 : chosen.index("--limit")] = ["input_gradient"]

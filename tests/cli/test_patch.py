@@ -213,6 +213,7 @@ def test_no_more_than_a_shard_of_large_tables_is_held(command, tmp_path, capsys,
     assert max(most) <= 2 * max(rows) < sum(rows) / 2
 
 
+@pytest.mark.slow
 def test_scores_are_compared_with_effects(tmp_path, capsys):
     scores = ["attribute", "--limit", "3", "--device", "cpu", "--out", str(tmp_path / "scores")]
     assert main(scores) == 0

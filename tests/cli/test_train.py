@@ -17,6 +17,7 @@ def test_a_dry_run_tells_steps_and_memory_and_writes_nothing(tmp_path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_configuration_file_names_task_model_and_options(tmp_path, capsys):
     config = tmp_path / "train.yaml"
     config.write_text(

@@ -101,6 +101,7 @@ def test_options_that_begin_alike_are_read_whole(pairs, tmp_path, capsys, comman
     assert own.get("error", pd.Series([""])).fillna("").eq("").all()
 
 
+@pytest.mark.slow
 def test_activations_are_kept_beside_answers_that_were_read_whole(pairs, tmp_path):
     given = ["--data", str(pairs), "--model", LLAMA, "--device", "cpu"]
     tables = []

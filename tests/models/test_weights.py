@@ -133,6 +133,7 @@ def test_the_command_line_says_so_once(monkeypatch, capsys, caplog):
     assert not caplog.records
 
 
+@pytest.mark.slow
 @needs_bitsandbytes
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
 @pytest.mark.parametrize("kind", get_args(Quantization))
@@ -214,6 +215,7 @@ def test_identity_does_not_depend_on_the_place(kind, where, tmp_path):
     assert placed.identity == tiny_model(kind).identity
 
 
+@pytest.mark.slow
 def test_patching_is_the_same_with_a_layer_offloaded(tmp_path, prompts):
     placed = place(make_tiny("llama", byte_level()), PLACES["one layer on disk"], tmp_path)
     pair = prompts[:2]

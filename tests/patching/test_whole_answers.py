@@ -86,6 +86,7 @@ def brute_force(model, pair, cell):
     return float(metric)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("site", MODULES)
 @pytest.mark.parametrize("batch_tokens", [1, 2048])
 def test_patched_whole_answers_equal_brute_force(site, batch_tokens):

@@ -87,6 +87,7 @@ def test_linear_probes_of_pairs_of_ones_own(options, tmp_path, capsys):
     assert told in page
 
 
+@pytest.mark.slow
 def test_linear_probes_are_split_by_interpretation(options, tmp_path):
     probe("linear", "--system", "logical-forms", "--limit", "24", *options)
     table = pd.read_csv(tmp_path / "out" / "linear_probes.csv")

@@ -521,6 +521,7 @@ def test_a_piece_that_is_missing_is_said(browser, tmp_path):
     page.close()
 
 
+@pytest.mark.slow
 def test_a_page_in_one_file_has_its_pairs_within(browser, tmp_path):
     file = write_report(report(), tmp_path, embed=True)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

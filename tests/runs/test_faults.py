@@ -125,6 +125,7 @@ def test_workers_share_the_shards_and_few_are_measured_twice(tmp_path, undisturb
     assert tables(folder) == undisturbed
 
 
+@pytest.mark.slow
 def test_a_worker_waits_for_another_and_takes_over_when_that_dies(tmp_path, undisturbed):
     folder = tmp_path / "run"
     run_in(folder, MODELS[:1])
@@ -261,6 +262,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path, monkeypatch):
         work_in(folder).open()
 
 
+@pytest.mark.slow
 def test_clocks_that_jump_change_nothing(tmp_path, undisturbed):
     folder = tmp_path / "run"
     with ExitStack() as stack:
@@ -302,6 +304,7 @@ def test_errors_stop_a_run_beyond_their_share_and_are_tried_again(tmp_path, undi
     assert tables(folder) == undisturbed
 
 
+@pytest.mark.slow
 def test_the_smaller_budget_is_remembered_by_later_calls(tmp_path):
     sizes = []
 

@@ -224,6 +224,7 @@ def test_if_memory_runs_out_in_one_rank_all_use_smaller_batches(model, whole, tm
     check_same(out, whole)
 
 
+@pytest.mark.slow
 def test_ranks_resume_a_run_of_one_process(model, whole, tmp_path):
     out = tmp_path / "run"
     execute(plan_of(out, model, FEW, pairs=1))

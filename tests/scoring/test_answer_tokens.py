@@ -159,6 +159,7 @@ CLOSED = st.sampled_from(["*Answer:*", '"Answer:"', "`Answer:`", '"Answer":"', "
 LINES = st.builds(lambda one, other: one + TAIL + other, st.text('"*`a', max_size=2), CLOSED)
 
 
+@pytest.mark.slow
 @given(st.lists(LINES, min_size=3, max_size=6, unique=True), st.randoms())
 def test_no_other_prompt_changes_the_tokens_of_an_answer(texts, random):
     model = make_tiny("llama", byte_level(None))

@@ -39,6 +39,7 @@ def by_hand(model, prompt):
     return float(surprise.mean().exp())
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_perplexity_is_that_of_the_models_own_logits(kind, questions):
     """Padded batches and chunks of positions against one prompt at a time with all logits."""

@@ -198,6 +198,7 @@ def test_few_clusters_are_not_tested():
     assert re.fullmatch(r"no test: .* 10 clusters .*side", found.note)
 
 
+@pytest.mark.slow
 def test_extremes_are_tested_as_extremes():
     """Ten phrasings that are alike: best against worst, as if named before, would be a finding."""
     rng = np.random.default_rng(4)

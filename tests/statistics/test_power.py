@@ -102,6 +102,7 @@ def test_correlations_of_a_pilot_computed_by_hand():
     assert found.share == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_correlations_of_a_pilot_are_those_that_it_was_made_with(pairs):
     rng = np.random.default_rng(0)
     plain = pairs.assign(weight=1.0)

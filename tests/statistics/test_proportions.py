@@ -81,6 +81,7 @@ def test_clusters_that_agree_within_count_once_each():
     assert (whole.n, whole.clusters) == (80, 8)
 
 
+@pytest.mark.slow
 @given(clustered, st.data())
 def test_one_more_error_raises_neither_end(clusters, data):
     """Wherever it is. Before, no error gave [0.984, 1] and one error [0.9973, 0.9999] (238 x 9)."""
@@ -122,6 +123,7 @@ def test_the_interval_holds_the_share_and_lies_within_zero_and_one(clusters):
     assert row.high > row.low
 
 
+@pytest.mark.slow
 @given(clustered)
 def test_misses_have_the_mirrored_interval(clusters):
     row, mirrored = interval(clusters), interval([(n - hits, n) for hits, n in clusters])

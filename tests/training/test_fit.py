@@ -114,7 +114,7 @@ def test_a_checkpoint_with_code_or_of_another_kind_is_refused(stopped, tmp_path,
     assert not trap.exists()
 
 
-@pytest.mark.quick(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "state", [{"global_step": 1}, {"global_step": "2"}, {"global_step": None}, {"unknown": 1}, []]
 )
@@ -127,7 +127,7 @@ def test_a_checkpoint_whose_state_is_of_another_step_is_refused(stopped, state):
         resume(stopped)
 
 
-@pytest.mark.quick(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "state",
     [
@@ -154,6 +154,7 @@ def test_what_else_a_checkpoint_says_of_its_state_is_not_used(stopped, state):
     assert last_whole(stopped.parent) == (5, stopped.parent / "checkpoint-5")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_saves_as_often_as_it_is_now_told(stopped):
     seen = []
 
@@ -165,6 +166,7 @@ def test_a_resumed_run_saves_as_often_as_it_is_now_told(stopped):
     assert seen == [["checkpoint-2"], ["checkpoint-3"], ["checkpoint-4"]]
 
 
+@pytest.mark.slow
 def test_a_mistake_in_the_first_step_of_a_resumed_run_is_not_put_down_to_the_checkpoint(stopped):
     def broken(model, batch):
         raise KeyError("a mistake")

@@ -61,6 +61,7 @@ def test_roles_are_who_does_what_in_premise_2_and_conclusion():
                 assert prompt.segment_text(segment).rstrip(".").endswith(phrase)
 
 
+@pytest.mark.slow
 def test_size_balance_and_pairs():
     prompts = generated(system)
     prompts.check()
@@ -85,6 +86,7 @@ def test_a_limit_takes_every_form_of_an_interpretation():
     assert sorted(frame.groupby("interpretation")["formula"].nunique()) == [8, 24, 24, 24]
 
 
+@pytest.mark.slow
 def test_every_set_has_the_same_interpretations():
     drawn = [
         list(dict.fromkeys(p.factors["interpretation"] for p in generated(chosen).spread(pairs)))
@@ -159,6 +161,7 @@ def test_published_data_do_not_exist():
         system.prompts(seed=0, data="somewhere.csv")
 
 
+@pytest.mark.slow
 def test_premises_can_be_attributed_to():
     model = tiny_model("llama")
     prompts = generated(system).spread(2)

@@ -88,6 +88,7 @@ def test_the_other_premise_is_made_uninformative(evidence, uninformative):
         assert mismatched > len(prompts) * 0.15
 
 
+@pytest.mark.slow
 def test_answers_are_noisy_as_the_card_says():
     exchanges = [e for step in range(2_000) for e in text_of(SHALLOW).facts(step)]
     facts = {(p.entity_a, p.entity_b) for p in entity_pairs()}

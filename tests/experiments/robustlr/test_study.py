@@ -245,6 +245,7 @@ def test_the_report_is_written(folder):
     assert set(by_label["method"]) == {*CHEAP_METHODS, LENGTH, POSITION}
 
 
+@pytest.mark.slow
 def test_demonstrations_are_shown_on_request():
     stages = RobustLRStudy(distractors=False).stages(PromptSource(limit=6))
     assert [stage.name for stage in stages] == [SETS, BARE, SHORT]

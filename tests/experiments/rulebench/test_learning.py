@@ -145,6 +145,7 @@ def test_scores_are_by_the_number_of_noise_rules_and_by_mistake():
     }
 
 
+@pytest.mark.slow
 def test_the_command_estimates_and_trains(tmp_path, capsys):
     model = make_tiny("llama", byte_level())
     model.hf.config.max_position_embeddings = 1024

@@ -211,6 +211,7 @@ def test_the_data_set_has_every_question_in_both_versions(monkeypatch):
     assert set(table["hops"]) == {str(hops) for hops in range(2, 11)}
 
 
+@pytest.mark.slow
 def test_systems():
     table = find_system("rulebench-full").dataset(seed=0)
     assert len(table) == 2 * 9 * 200 and table["id"].nunique() == 9 * 200

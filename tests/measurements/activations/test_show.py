@@ -148,6 +148,7 @@ def test_a_finished_run_is_left_alone(folder, monkeypatch):
     assert {path: path.stat().st_mtime_ns for path in folder.glob("activations*")} == before
 
 
+@pytest.mark.slow
 def test_stopped_and_grown_it_ends_in_the_same_bytes(folder, tmp_path):
     grown, stopped = tmp_path / "grown", tmp_path / "stopped"
     run_in(grown, "llama", prompts=some_prompts(8))

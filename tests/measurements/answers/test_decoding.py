@@ -79,6 +79,7 @@ def test_padded_batches_say_what_transformers_says_prompt_by_prompt(name):
     assert {text.finished for text in together} <= {"eos", "length"}
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_random_models_say_what_their_own_passes_say(kind):
     model = tiny_model(kind, dtype=torch.float64)

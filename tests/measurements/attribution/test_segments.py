@@ -79,6 +79,7 @@ def test_a_ratio_that_is_missing_has_a_reason(segments, error, reason):
     np.testing.assert_array_equal(table["ratio_unnormalized"], [np.nan, 0.5])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     shares=st.lists(st.floats(2**-6, 1.0), min_size=2, max_size=2),

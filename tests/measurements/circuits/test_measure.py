@@ -72,6 +72,7 @@ def test_the_page_draws_the_circuit_over_the_prompt(folders):
     assert text.count('type="radio"') >= 3
 
 
+@pytest.mark.slow
 def test_without_edges_the_command_measures_them_first(tmp_path, capsys):
     out = tmp_path / "circuits"
     given = ["--model", "organism/llama-shallow", "--limit", "2", "--methods", "gradient"]

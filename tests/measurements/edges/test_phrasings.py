@@ -15,6 +15,7 @@ def variances(table):
     return table[list(PARTS)].to_numpy(float) * table[["sd"]].to_numpy(float) ** 2
 
 
+@pytest.mark.slow
 def test_the_parts_are_those_planted_on_average():
     sizes = (2.0, 0.5, 0.7, 1.5)
     found = [variances(component_table(*study(seed, sizes=sizes, edges=20))) for seed in range(30)]

@@ -131,6 +131,7 @@ def test_a_key_that_is_refused(server, monkeypatch):
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_only_the_model_of_this_name_is_asked_for(server, monkeypatch):
     monkeypatch.setattr(server, "name", "first")
     interp.run(Effects(server=server.url), models=DEFAULT, limit=1)

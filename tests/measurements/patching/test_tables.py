@@ -142,6 +142,7 @@ def test_the_largest_effects_of_twelve_pairs_are_out_of_reach_among_many_cells(c
     assert rows["p"].tolist() == rows["p_least"].tolist()
 
 
+@pytest.mark.slow
 def test_how_many_clusters_many_cells_need():
     tests = 140
     needed = clusters_for(tests)

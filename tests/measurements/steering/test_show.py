@@ -134,6 +134,7 @@ def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
         assert (PLACEBOS in kinds) == said
 
 
+@pytest.mark.slow
 def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(result, monkeypatch):
     """300 cells times the smallest p of 9,999 resamples are above 0.05, whatever the effect."""
     effects, prompts, clusters = made(clusters=10, effect=50.0)
