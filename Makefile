@@ -85,7 +85,7 @@ zoo: setup
 # Every measurement of a real model against plain passes; skipped where it cannot be downloaded.
 test-real: setup
 	-$(MAKE) $(REAL)
-	$(TEST_ENV) $(BIN)/python -m pytest --real $(REAL) tests/real
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope --real $(REAL) tests/real
 
 # Before a release: all tests, with the types and shapes of every call.
 test-release: setup
