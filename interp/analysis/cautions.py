@@ -44,6 +44,9 @@ SPREAD = "within the donors' spread"
 REACH = "tests that nothing can make significant"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
+FORCED = "forced_choice"
+"""Column of answers that are forced choices."""
+
 KINDS = (
     *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
     *(COPIED, REACH, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE),
@@ -230,7 +233,8 @@ def answer_cautions(
 
     Args:
         answers: rows of the answers table: model, prompt_id, answer (empty if the reply is outside
-            the options), error and, if known, predicted_token.
+            the options), error and, if known, predicted_token. A column `FORCED` says that the
+            answers are the preferred ones of some options, whatever the replies are.
         prompts: the prompts table.
         options: rows of the option_probabilities table, if there are any.
     """
@@ -242,9 +246,9 @@ def answer_cautions(
         heard = rows[~silent]
         if silent.mean() >= MOST_OUTSIDE:
             continue
-        constant = constant_answers(heard)
+        constant = constant_answers(rows)
         if constant is not None:
-            yield _constant(str(model), constant)
+            yield _constant(str(model), constant, chosen=FORCED in answers)
         elif phrasings := constant_phrasings(heard):
             yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
 
@@ -322,19 +326,23 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
     return Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
 
 
-def _constant(model: str, found: Constant) -> Caution:
+def _constant(model: str, found: Constant, *, chosen: bool) -> Caution:
+    """That answers hardly vary; `chosen`: they are choices among options rather than replies."""
+    answers = "choices among the options" if chosen else "answers"
     share = found.same / found.answers
     count = f"{found.same:,} of {found.answers:,}"
     if found.within:
-        text = f"Within a phrasing, {_percent(share)} of its answers ({count}) are the same"
+        text = f"Within a phrasing, {_percent(share)} of its {answers} ({count}) are the same"
     else:
-        text = f"{_percent(share)} of its answers ({count}) are {_usual(found)}"
+        text = f"{_percent(share)} of its {answers} ({count}) are {_usual(found)}"
     text += "; they hardly depend on the prompt."
     if found.by_phrasing and not found.within and found.same < found.answers:
         text += f" By phrasing: {_range(found.by_phrasing)}."
     alone, own = _scores(found.alone), _scores(found.model)
     text += f" Always answering so scores {alone}"
     text += ", as the model does." if alone == own else f"; the model scores {own}."
+    if chosen:
+        text += " Whether it replies with an option at all is not known here; evaluate shows it."
     return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
 
 
