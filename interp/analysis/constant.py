@@ -37,8 +37,12 @@ NAMED = 4
 """Largest number of usual answers whose names say more than their place among the options."""
 
 TELLING = 0.01
-"""If so large a difference between the shares of prompts without an answer, by correct answer, has at
+"""If chance makes replies without an answer so unequally frequent at other correct answers with at
 most this probability, giving no answer depends on the prompt."""
+
+SAME = "same_options"
+"""Column of the options' names in one order: in whatever order prompts list the same options, they
+have the same constant answers."""
 
 UNLIKELY = 0.01
 """Answers to one phrasing count as constant if, at the rate of the others, as few unusual answers
@@ -83,6 +87,7 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
             options; empty if the reply gives none), options (a tuple of their names, empty if
             unknown) and, if known, phrasing.
     """
+    rows = _in_one_order(rows)
     heard = rows[rows["answer"] != ""]
     found = _usual_answers(heard)
     if found is None:
@@ -98,16 +103,16 @@ def _usual_answers(rows: pd.DataFrame) -> tuple[pd.Series, int | None, bool] | N
     """The usual answer to each prompt, its place, and whether it depends on the phrasing."""
     if len(rows) < LEAST:
         return None
-    if _tosses(rows, ["options"], "prompt_id") >= LEAST - 1 and _shared(rows, ["options"]):
-        usual: pd.Series | None = _most_frequent(rows, ["options"])
-        place = None
-    else:
-        usual, place = _at_usual_place(rows)
-    if usual is not None and is_constant(rows, usual):
-        return usual, place, False
+    shared = _tosses(rows, [SAME], "prompt_id") >= LEAST - 1 and _shared(rows, [SAME])
+    if shared and is_constant(rows, usual := _most_frequent(rows, [SAME])):
+        return usual, None, False
+    if not shared or rows["options"].nunique() > rows[SAME].nunique():
+        at_place, place = _at_usual_place(rows)
+        if at_place is not None and is_constant(rows, at_place):
+            return at_place, place, False
     if "phrasing" not in rows:
         return None
-    by = ["phrasing", "options"]
+    by = ["phrasing", SAME]
     if _tosses(rows, by, "pair_id") < TOSSES or not _shared(rows, by):
         return None
     usual = _most_frequent(rows, by)
@@ -124,14 +129,10 @@ def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
     Args:
         prompts: one row per prompt: prompt_id, gold, and options (a tuple of their names).
     """
-    rows = prompts.assign(answer=prompts["gold"])
+    rows = _in_one_order(prompts.assign(answer=prompts["gold"]))
     if rows.empty:
         return None
-    return (
-        _most_frequent(rows, ["options"])
-        if _shared(rows, ["options"])
-        else _at_usual_place(rows)[0]
-    )
+    return _most_frequent(rows, [SAME]) if _shared(rows, [SAME]) else _at_usual_place(rows)[0]
 
 
 def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
@@ -142,7 +143,8 @@ def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
     """
     if "phrasing" not in rows:
         return {}
-    usual = _most_frequent(rows, ["phrasing", "options"])
+    rows = _in_one_order(rows)
+    usual = _most_frequent(rows, ["phrasing", SAME])
     found = {}
     for phrasing, own in rows.groupby("phrasing", sort=False):
         same = usual[own.index] == own["answer"]
@@ -166,6 +168,12 @@ def is_constant(rows: pd.DataFrame, usual: pd.Series) -> bool:
     gain = int((right & ~expected).sum()) - int((expected & ~right).sum())
     least = MOSTLY if gain <= 0 else NEARLY
     return bool(same.mean() >= least and unusual <= others / 2)
+
+
+def _in_one_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with a column `SAME`."""
+    named = [tuple(sorted(own)) for own in rows["options"]]
+    return rows.assign(**{SAME: pd.Series(named, rows.index, dtype=object)})
 
 
 def _tosses(rows: pd.DataFrame, by: list[str], of: str) -> int:
@@ -206,7 +214,7 @@ def _everywhere(
     """The usual answer to each prompt, also to those without an answer; empty if there is none."""
     if place is not None:
         return pd.Series([own[place : place + 1] for own in rows["options"]], rows.index).str[0]
-    by = ["phrasing", "options"] if within else ["options"]
+    by = ["phrasing", SAME] if within else [SAME]
     heard = rows.loc[usual.index]
     known = dict(zip(zip(*(heard[name] for name in by), strict=True), usual, strict=True))
     keys = zip(*(rows[name] for name in by), strict=True)
