@@ -314,8 +314,8 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
     found = columns.of(list(data))
     if data and not found:
         raise ValueError(
-            f"none of its keys {shortened(', '.join(data), 100)} is a known column; expected a list "
-            "of objects, one per row, or an object of columns"
+            f"none of its keys {shortened(', '.join(data), 100)} is a known column; expected a "
+            "list of objects, one per row, or an object of columns"
         )
     for column in found:
         cells = data[column]
