@@ -87,6 +87,9 @@ MORE = 5
 FEW_SIDES = 3
 """Accuracies by side are given for at most so many sides."""
 
+LONGEST_BEGINNING = 200
+"""Number of characters of a generated text in which its first words are looked for."""
+
 SHOWN_CHARACTERS = 40
 """Largest number of characters of an option or a token in a caution."""
 
@@ -233,8 +236,8 @@ def answer_cautions(
 
     Args:
         answers: rows of the answers table: model, prompt_id, answer (empty if the reply is outside
-            the options), error and, if known, predicted_token. A column `FORCED` says that the
-            answers are the preferred ones of some options, whatever the replies are.
+            the options), error and, if known, predicted_token or completion. A column `FORCED`
+            says that the answers are the preferred ones of some options, whatever the replies are.
         prompts: the prompts table.
         options: rows of the option_probabilities table, if there are any.
     """
@@ -303,6 +306,12 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
         first = str(begun[0])
         text += f"; most often they begin with “{one_line(first, SHOWN_CHARACTERS)}”"
         numbers["token"] = first
+    if "completion" in rows:
+        texts = rows.loc[silent, "completion"].fillna("").astype(str)
+        words = str(texts.map(lambda own: " ".join(own[:LONGEST_BEGINNING].split()[:2])).mode()[0])
+        begin = f"they begin with “{one_line(words, SHOWN_CHARACTERS)}”"
+        text += f"; most often {begin if words else 'they are empty'}"
+        numbers["words"] = words
     text += "."
     if rows["forced"].map(len).all():
         # Equally probable options share the point, as in the table of readings.

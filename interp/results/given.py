@@ -140,7 +140,7 @@ def judged_answers(measured: ResultTables) -> pd.DataFrame:
 
 
 def given_answers(measured: ResultTables) -> pd.DataFrame | None:
-    """Each model's answers: model, prompt_id, answer, error and, if known, predicted_token.
+    """Each model's answers: model, prompt_id, answer, error and predicted_token or completion.
 
     Generated texts without an answer count as replies outside the options. Of a thinking model,
     the answer after its first thought counts; of pairs, the option that the model prefers of the
@@ -151,7 +151,7 @@ def given_answers(measured: ResultTables) -> pd.DataFrame | None:
     if "answers" in names:
         return measured.table("answers", [*_KEYS, "answer", "error", "predicted_token"])
     if "completions" in names:
-        return measured.table("completions", [*_KEYS, "answer", "error"])
+        return measured.table("completions", [*_KEYS, "answer", "error", "completion"])
     if "thought_answers" in names:
         rows = measured.table("thought_answers", [*_KEYS, "draw", "reading", "answer", "error"])
         rows = rows[rows["reading"] == "whole"].sort_values("draw").drop_duplicates(_KEYS)

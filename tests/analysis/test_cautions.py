@@ -183,6 +183,17 @@ def test_replies_outside_the_options_come_with_the_accuracy_of_a_forced_choice()
     assert found.numbers["forced_accuracy"] == pytest.approx(20 / 24)
 
 
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [(["The answer is No."] * 3 + ["\n\nI think"] * 2, "The answer"), (["", " \n", None], "")],
+)
+def test_texts_without_an_answer_are_told_by_their_first_words(texts, words):
+    answers = answers_of(["Yes"] * 4 + [""] * len(texts)).assign(completion=["Yes"] * 4 + texts)
+    (found,) = answer_cautions(answers, prompts_of(BALANCED))
+    assert (found.kind, found.numbers["words"]) == (OUTSIDE_OPTIONS, words)
+    assert words in found.text and "Yes" not in found.text
+
+
 def test_a_forced_choice_that_is_always_the_same_is_said_too():
     answers = answers_of([""] * 24, tokens=["The"] * 24)
     (found,) = answer_cautions(answers, prompts_of(BALANCED), options_of([0.2] * 24))
