@@ -70,13 +70,21 @@ def _is_unseen(letter: str, before: str, after: str) -> bool:
 def lookalike(got: str, known: Iterable[str]) -> str:
     """A clause about a known text from which `got` does not differ visibly; empty if there is none.
 
-    A difference in case alone is visible.
+    A difference in case alone is visible; of long texts, only the beginnings are compared.
     """
-    seen = as_seen(got)
+    seen, start = as_seen(got), got[:_LONGEST].casefold()
     for name in known:
-        if name.casefold() != got.casefold() and as_seen(name) == seen:
+        differs = name[:_LONGEST].casefold() != start
+        if differs and got[_LONGEST:] == name[_LONGEST:] and as_seen(name) == seen:
             return f"it looks like {name[:_LONGEST]!r}, but {_first_difference(got, name)}"
     return ""
+
+
+def as_printed(text: str) -> str:
+    """A form that is equal for texts whose difference cannot be seen at all, as in white space."""
+    letters = unicodedata.normalize("NFC", text)
+    shown = ("" if is_blank(one) and not one.isspace() else one for one in letters)
+    return " ".join("".join(shown).split())
 
 
 def as_seen(text: str) -> str:

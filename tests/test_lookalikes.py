@@ -34,6 +34,11 @@ def test_a_difference_that_shows_needs_no_words(known):
     assert lookalike("wet", [known]) == ""
 
 
+@pytest.mark.parametrize("ending", ["B", "b", " a", "\xa0a", ""])
+def test_long_texts_that_begin_alike_are_no_lookalikes(ending):
+    assert lookalike("a " * 200 + "a", ["a " * 200 + ending]) == ""
+
+
 @given(st.text(max_size=20))
 def test_composing_and_padding_do_not_show(text):
     assert as_seen(unicodedata.normalize("NFD", text)) == as_seen(text)

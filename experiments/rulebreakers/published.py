@@ -43,7 +43,13 @@ def load_published(source: str | Path) -> list[Instance]:
 
 def load_located(source: str | Path) -> Located:
     """The instances of `load_published` with the names of their rows; raises the same errors."""
-    rows = read_rows(source, tuple(COLUMNS))
+    try:
+        rows = read_rows(source, tuple(COLUMNS))
+    except UserError as error:
+        raise UserError(
+            f"{error}. These are the columns of the published RULEBREAKERS; a table of your own "
+            "pairs has the columns pair, side and gold"
+        ) from error
     instances = parse_each(((row.where, row.cells) for row in rows), _instance)
     located = list(zip((row.where for row in rows), instances, strict=True))
     _check_ids(located)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr
+from scipy.special import bdtr, gammaln
 
 from interp.analysis.accuracy import accuracies
 
@@ -36,6 +36,14 @@ COVERED = 0.8
 NAMED = 4
 """Largest number of usual answers whose names say more than their place among the options."""
 
+TELLING = 0.01
+"""If chance makes replies without an answer so unequally frequent at other correct answers with at
+most this probability, giving no answer depends on the prompt."""
+
+UNORDERED = "unordered_options"
+"""Column of the options' names in one order: in whatever order prompts list the same options, they
+have the same constant answers."""
+
 UNLIKELY = 0.01
 """Answers to one phrasing count as constant if, at the rate of the others, as few unusual answers
 have this probability at most, divided by the number of phrasings."""
@@ -58,9 +66,10 @@ class Constant:
     by_phrasing: Mapping[str, float]
     """Share of usual answers by phrasing; empty if there is only one phrasing."""
     alone: Mapping[str, float]
-    """Accuracies of the usual answers alone: accuracy, paired_accuracy, and one for each side."""
+    """Accuracies of the usual answers alone, given to every prompt: accuracy, paired_accuracy, and
+    one for each side."""
     model: Mapping[str, float]
-    """The same accuracies of the model."""
+    """The same accuracies of the model; replies without an answer count as wrong."""
 
 
 def constant_answers(rows: pd.DataFrame) -> Constant | None:
@@ -70,26 +79,44 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     by prompt, it is the option at the most frequent place, unless the correct answer always has the
     same place. Otherwise, it is the most frequent one within a phrasing.
 
+    Replies without an answer are not usual ones, but if they occur at prompts with other correct
+    answers than the rest, the replies depend on the prompt.
+
     Args:
         rows: one row per prompt: prompt_id, pair_id, side, weight, gold, answer (one of the
-            options), options (a tuple of their names, empty if unknown) and, if known, phrasing.
+            options; empty if the reply gives none), options (a tuple of their names, empty if
+            unknown) and, if known, phrasing.
     """
+    rows = _in_one_order(rows)
+    heard = rows[rows["answer"] != ""]
+    found = _usual_answers(heard)
+    if found is None:
+        return None
+    usual, place, within = found
+    everywhere = _everywhere(rows, usual, place=place, within=within)
+    if _silence_tells(rows, everywhere):
+        return None
+    return _found(heard, usual, rows, everywhere, place=place, within=within)
+
+
+def _usual_answers(rows: pd.DataFrame) -> tuple[pd.Series, int | None, bool] | None:
+    """The usual answer to each prompt, its place, and whether it depends on the phrasing."""
     if len(rows) < LEAST:
         return None
-    if _tosses(rows, ["options"], "prompt_id") >= LEAST - 1 and _shared(rows, ["options"]):
-        usual: pd.Series | None = _most_frequent(rows, ["options"])
-        place = None
-    else:
-        usual, place = _at_usual_place(rows)
-    if usual is not None and is_constant(rows, usual):
-        return _found(rows, usual, place=place, within=False)
+    shared = _tosses(rows, [UNORDERED], "prompt_id") >= LEAST - 1 and _shared(rows, [UNORDERED])
+    if shared and is_constant(rows, usual := _most_frequent(rows, [UNORDERED])):
+        return usual, None, False
+    if not shared or rows["options"].nunique() > rows[UNORDERED].nunique():
+        at_place, place = _at_usual_place(rows)
+        if at_place is not None and is_constant(rows, at_place):
+            return at_place, place, False
     if "phrasing" not in rows:
         return None
-    by = ["phrasing", "options"]
+    by = ["phrasing", UNORDERED]
     if _tosses(rows, by, "pair_id") < TOSSES or not _shared(rows, by):
         return None
     usual = _most_frequent(rows, by)
-    return _found(rows, usual, place=None, within=True) if is_constant(rows, usual) else None
+    return (usual, None, True) if is_constant(rows, usual) else None
 
 
 def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
@@ -102,14 +129,10 @@ def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
     Args:
         prompts: one row per prompt: prompt_id, gold, and options (a tuple of their names).
     """
-    rows = prompts.assign(answer=prompts["gold"])
+    rows = _in_one_order(prompts.assign(answer=prompts["gold"]))
     if rows.empty:
         return None
-    return (
-        _most_frequent(rows, ["options"])
-        if _shared(rows, ["options"])
-        else _at_usual_place(rows)[0]
-    )
+    return _most_frequent(rows, [UNORDERED]) if _shared(rows, [UNORDERED]) else _at_usual_place(rows)[0]
 
 
 def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
@@ -120,7 +143,8 @@ def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
     """
     if "phrasing" not in rows:
         return {}
-    usual = _most_frequent(rows, ["phrasing", "options"])
+    rows = _in_one_order(rows)
+    usual = _most_frequent(rows, ["phrasing", UNORDERED])
     found = {}
     for phrasing, own in rows.groupby("phrasing", sort=False):
         same = usual[own.index] == own["answer"]
@@ -144,6 +168,12 @@ def is_constant(rows: pd.DataFrame, usual: pd.Series) -> bool:
     gain = int((right & ~expected).sum()) - int((expected & ~right).sum())
     least = MOSTLY if gain <= 0 else NEARLY
     return bool(same.mean() >= least and unusual <= others / 2)
+
+
+def _in_one_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with a column `UNORDERED`."""
+    named = [tuple(sorted(own)) for own in rows["options"]]
+    return rows.assign(**{UNORDERED: pd.Series(named, rows.index, dtype=object)})
 
 
 def _tosses(rows: pd.DataFrame, by: list[str], of: str) -> int:
@@ -178,7 +208,49 @@ def _place(options: tuple[str, ...], answer: str) -> int:
     return options.index(answer) if answer in options else -1
 
 
-def _found(rows: pd.DataFrame, usual: pd.Series, *, place: int | None, within: bool) -> Constant:
+def _everywhere(
+    rows: pd.DataFrame, usual: pd.Series, *, place: int | None, within: bool
+) -> pd.Series:
+    """The usual answer to each prompt, also to those without an answer; empty if there is none."""
+    if place is not None:
+        return pd.Series([own[place : place + 1] for own in rows["options"]], rows.index).str[0]
+    by = ["phrasing", UNORDERED] if within else [UNORDERED]
+    heard = rows.loc[usual.index]
+    known = dict(zip(zip(*(heard[name] for name in by), strict=True), usual, strict=True))
+    keys = zip(*(rows[name] for name in by), strict=True)
+    return pd.Series([known.get(key, "") for key in keys], rows.index, dtype=object)
+
+
+def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
+    """Whether prompts to which the usual answer is right are without an answer more or less often.
+
+    The test is Fisher's exact one, with two sides.
+    """
+    silent, expected = rows["answer"] == "", rows["gold"] == usual
+    count, both, of, n = (
+        int(own) for own in (silent.sum(), (silent & expected).sum(), expected.sum(), len(rows))
+    )
+    most = np.arange(max(0, count + of - n), min(count, of) + 1)
+    logs = _log_choose(of, most) + _log_choose(n - of, count - most) - _log_choose(n, count)
+    chances = np.exp(logs)
+    own = chances[both - most[0]]
+    return bool(chances[chances <= own * (1 + 1e-9)].sum() <= TELLING)
+
+
+def _log_choose(n: int, k: "np.ndarray | int") -> np.ndarray:
+    """The logarithm of the binomial coefficient."""
+    return np.asarray(gammaln(n + 1) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1))
+
+
+def _found(
+    rows: pd.DataFrame,
+    usual: pd.Series,
+    every: pd.DataFrame,
+    everywhere: pd.Series,
+    *,
+    place: int | None,
+    within: bool,
+) -> Constant:
     same = rows["answer"] == usual
     by_phrasing: Mapping[str, float] = {}
     if "phrasing" in rows and rows["phrasing"].nunique() > 1:
@@ -192,8 +264,8 @@ def _found(rows: pd.DataFrame, usual: pd.Series, *, place: int | None, within: b
         same=int(same.sum()),
         answers=len(rows),
         by_phrasing=by_phrasing,
-        alone=_scores(rows, usual),
-        model=_scores(rows, rows["answer"]),
+        alone=_scores(every, everywhere),
+        model=_scores(every, every["answer"]),
     )
 
 

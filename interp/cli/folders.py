@@ -190,7 +190,7 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
 
 def _check_folder(folder: Path) -> None:
     """Check the checksums and columns of every shard, and the merged tables."""
-    from interp.console import echo
+    from interp.console import counted, echo
     from interp.runs.folder import problems
 
     runs, study = runs_in(folder), study_in(folder)
@@ -207,7 +207,7 @@ def _check_folder(folder: Path) -> None:
     for each in (holder(folder), *runs.values()):
         _tell_unchecked(each.folder, each.record)
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
-    echo(f"{folder} is complete: {shards:,} shards and the merged tables")
+    echo(f"{folder} is complete: {counted(shards, 'shard')} and the merged tables")
 
 
 def _tell_unchecked(folder: Path, record: "FolderRecord") -> None:

@@ -1,14 +1,18 @@
 """Commands that write data sets, and prompts or answers for other libraries."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from interp import texts
 from interp.cli.fields import OptionsCommand
 from interp.errors import UserError
 from interp.options import Flag, FromText, flag
 from interp.prompts.source import PromptSource, Seed
+
+if TYPE_CHECKING:
+    from interp.prompts.prompt_set import PromptSet
 
 
 class DatasetCommand(OptionsCommand):
@@ -77,7 +81,11 @@ class ExportCommand(PromptSource, OptionsCommand):
         from interp.export.prompts import described, inspect_task, lm_eval_task
         from interp.files import write_whole, writing
 
-        write = {"lm-eval": lm_eval_task, "inspect": inspect_task, "croissant": described}
+        write: dict[str, Callable[[PromptSet], Mapping[str, str | bytes]]] = {
+            "lm-eval": lm_eval_task,
+            "inspect": inspect_task,
+            "croissant": described,
+        }
         from interp.prompts.around import with_messages
 
         prompts = self.load()
@@ -86,8 +94,9 @@ class ExportCommand(PromptSource, OptionsCommand):
         files = write[self.format](prompts)
         with writing(self.out):
             self.out.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            write_whole(self.out / name, partial(Path.write_bytes, data=text.encode("utf-8")))
+        for name, content in files.items():
+            data = content.encode("utf-8") if isinstance(content, str) else content
+            write_whole(self.out / name, partial(Path.write_bytes, data=data))
         echo(f"{counted(len(prompts), 'prompt')} written to {self.out}: {', '.join(files)}")
 
     def _write_answers(self, run: Path) -> None:

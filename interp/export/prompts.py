@@ -206,23 +206,45 @@ _FIELDS = {
 }
 
 
-def described(prompts: PromptSet) -> Mapping[str, str]:
-    """The files of a data set, by name: the prompts as JSON lines, croissant.json and README.md."""
-    file = f"{task_name(prompts.system)}.jsonl"
+def described(prompts: PromptSet) -> Mapping[str, str | bytes]:
+    """The files of a data set, by name: the prompts twice, croissant.json and README.md.
+
+    Loaders are pointed to the Parquet file, since they guess the types of JSON's texts: pandas,
+    which mlcroissant uses, reads the ids "01" and "1.0" as one number.
+    """
+    name = task_name(prompts.system)
     lines = prompt_lines(prompts)
-    description = json.dumps(_description(prompts, file, lines), indent=2, ensure_ascii=False)
+    table = _parquet(lines)
+    files: dict[str, str | bytes] = {f"{name}.jsonl": lines, f"{name}.parquet": table}
+    description = json.dumps(_description(prompts, files), indent=2, ensure_ascii=False)
     return {
-        file: lines,
+        **files,
         "croissant.json": f"{description}\n",
-        "README.md": _card(prompts, file),
+        "README.md": _card(prompts, f"{name}.parquet"),
     }
 
 
-def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, object]:
-    content = lines.encode("utf-8")
+def _parquet(lines: str) -> bytes:
+    """The same prompts as a Parquet file; a factor that a prompt lacks is null."""
+    import pyarrow as pa  # slow to import
+    import pyarrow.parquet as pq
+
+    rows = [json.loads(line) for line in lines.splitlines()]
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue())
+
+
+_FORMATS = {".jsonl": "application/jsonlines", ".parquet": "application/x-parquet"}
+
+
+def _description(prompts: PromptSet, files: Mapping[str, str | bytes]) -> Mapping[str, object]:
     factors = dict.fromkeys(name for prompt in prompts for name in prompt.factors)
     factors.pop("options", None)  # answer options are not plain text
     fields = dict.fromkeys(factors, "a factor that the data set varies") | _FIELDS
+    (table,) = (name for name in files if name.endswith(".parquet"))
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -232,26 +254,29 @@ def _description(prompts: PromptSet, file: str, lines: str) -> Mapping[str, obje
         f"members differ in their side ({', '.join(prompts.sides)}). Each line also has the answer "
         "options with their surface forms.",
         "version": version("interp"),
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": file,
-                "name": file,
-                "contentUrl": file,
-                "contentSize": f"{len(content)} B",
-                "encodingFormat": "application/jsonlines",
-                "sha256": hashlib.sha256(content).hexdigest(),
-            }
-        ],
+        "distribution": [_file(name, content) for name, content in files.items()],
         "recordSet": [
             {
                 "@type": "cr:RecordSet",
                 "@id": "prompts",
                 "name": "prompts",
                 "key": {"@id": "prompts/prompt_id"},
-                "field": [_field(name, text, file) for name, text in fields.items()],
+                "field": [_field(name, text, table) for name, text in fields.items()],
             }
         ],
+    }
+
+
+def _file(name: str, content: str | bytes) -> Mapping[str, object]:
+    written = content.encode("utf-8") if isinstance(content, str) else content
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{len(written)} B",
+        "encodingFormat": _FORMATS[Path(name).suffix],
+        "sha256": hashlib.sha256(written).hexdigest(),
     }
 
 

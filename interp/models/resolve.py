@@ -69,9 +69,10 @@ def resolve(name: str, revision: str | None) -> Resolved:
 
 
 def _no_model(name: str) -> str:
+    slash = '. A name before "=" has no slash' * ("/" in name.partition("=")[0] and "=" in name)
     return (
         f"no model folder {one_line(name)!r}; expected a folder with config.json, weights and "
-        "tokenizer, a GGUF file, a hub name such as org/model, or organism/NAME"
+        f"tokenizer, a GGUF file, a hub name such as org/model, or organism/NAME{slash}"
     )
 
 

@@ -311,7 +311,13 @@ def _records(
 def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]]:
     """The rows of an object of columns; a column is a list, or an object with one key per row."""
     rows: dict[object, dict[str, object]] = {}
-    for column in columns.of(list(data)):
+    found = columns.of(list(data))
+    if data and not found:
+        raise ValueError(
+            f"none of its keys {shortened(', '.join(data), 100)} is a known column; expected a "
+            "list of objects, one per row, or an object of columns"
+        )
+    for column in found:
         cells = data[column]
         cells = dict(enumerate(cells)) if isinstance(cells, list) else cells
         if not isinstance(cells, dict):

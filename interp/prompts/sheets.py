@@ -50,13 +50,17 @@ def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     """
     usual = "\t" if file.suffix.lower() == ".tsv" else ","
     with file.open(encoding="utf-8-sig", newline="") as stream:
-        first = stream.readline()
+        above, start, first = 0, 0, stream.readline()
+        while first and not first.strip("\ufeff\r\n "):
+            above, start, first = above + 1, stream.tell(), stream.readline()
         told = _SEPARATOR_LINE.match(first)
         mark = told[1] if told else usual if columns.unnamed else _separator(first, usual)
-        if not told:
-            stream.seek(0)
+        if told:
+            above += 1
+        else:
+            stream.seek(start)
         hint = f'; put a cell with {_SEPARATORS.get(mark, repr(mark))} in "quotes"'
-        yield from _under_header(_lines(stream, mark, int(told is not None)), columns, hint)
+        yield from _under_header(_lines(stream, mark, above), columns, hint)
 
 
 def _separator(header: str, usual: str) -> str:
@@ -158,8 +162,8 @@ def _under_header(
         lines = chain([(first, cells)], lines)
         header = list(columns.unnamed[: len(header)])
     names = [str(name) for name in _trimmed(header)]
-    if len(names) < len(header):
-        hint = "; name each column that has text"
+    if len(names) < len(header) or len(names) == 1:
+        hint = "; the first line must name each column that has text"
     read = columns.of(names)
     for place, cells in lines:
         if not (own := _trimmed(cells)):

@@ -58,11 +58,7 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
     if frame.templated:
         written = write(model.tokenizer, model.chat, [*messages.turns, ("user", prompt.text)])
         if written != text:
-            raise UserError(
-                f"the chat template of {model.name} changes the message of prompt {prompt.id}, "
-                "or writes different text around it than around other messages, so its segments "
-                "cannot be located; expected the message verbatim"
-            )
+            raise UserError(_changed(prompt, model, written))
     text += frame.direct
     start, opening, thought_start = len(frame.before), frame.answer_opening, len(text)
     around = messages.segments(frame.turns)
@@ -77,6 +73,22 @@ def write_chat(prompt: Prompt, model: Model) -> ChatText:
         text, opening = text + opening + messages.answer_prefix, ""
         around[ANSWER_PREFIX] = len(text) - len(messages.answer_prefix), len(text)
     return ChatText(text, start, frame.templated, opening, thought_start, around)
+
+
+def _changed(prompt: Prompt, model: Model, written: str) -> str:
+    """Why a prompt's segments cannot be located in what the template wrote."""
+    inner = prompt.text.strip()
+    if inner != prompt.text and prompt.text not in written and inner in written:
+        return (
+            f"prompt {prompt.id} begins or ends with white space, which the chat template of "
+            f"{model.name} removes; remove it from the data, so that the model reads the prompt as "
+            "it stands there"
+        )
+    return (
+        f"the chat template of {model.name} changes the message of prompt {prompt.id}, "
+        "or writes different text around it than around other messages, so its segments "
+        "cannot be located; expected the message verbatim"
+    )
 
 
 def _check_thought(prompt: Prompt, model: Model) -> None:

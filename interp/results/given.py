@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from interp.analysis.cautions.answers import read_whole
+from interp.analysis.cautions.answers import FORCED, read_whole
 from interp.analysis.cautions.caution import Caution, ordered
 from interp.analysis.cautions.collected import cautions_on
 from interp.analysis.cautions.models import ModelFacts
@@ -143,28 +143,30 @@ def judged_answers(measured: ResultTables) -> pd.DataFrame:
 
 
 def given_answers(measured: ResultTables) -> pd.DataFrame | None:
-    """Each model's answers: model, prompt_id, answer, error and, if known, predicted_token.
+    """Each model's answers: model, prompt_id, answer, error and predicted_token or completion.
 
     Generated texts without an answer count as replies outside the options. Of a thinking model,
     the answer after its first thought counts; of pairs, the option that the model prefers of the
-    two that are compared. None if the measurement has no answers.
+    two that are compared. Answers that are such choices have a column `FORCED`. None if the
+    measurement has no answers.
     """
     names = measured.names()
     if "answers" in names:
         return measured.table("answers", [*_KEYS, "answer", "error", "predicted_token"])
     if "completions" in names:
-        return measured.table("completions", [*_KEYS, "answer", "error"])
+        return measured.table("completions", [*_KEYS, "answer", "error", "completion"])
     if "thought_answers" in names:
         rows = measured.table("thought_answers", [*_KEYS, "draw", "reading", "answer", "error"])
-        return rows[rows["reading"] == "whole"].sort_values("draw").drop_duplicates(_KEYS)
+        rows = rows[rows["reading"] == "whole"].sort_values("draw").drop_duplicates(_KEYS)
+        return rows.assign(**{FORCED: True})
     if "segment_effects" in names:
         rows = measured.table("segment_effects", [*_KEYS, "answer", "error"])
-        return rows.drop_duplicates(_KEYS)
+        return rows.drop_duplicates(_KEYS).assign(**{FORCED: True})
     if "steered" in names:
         rows = measured.table("steered")
         other = rows["other_option"].where(rows["metric"].notna())
         return rows[[*_KEYS, "error"]].assign(
-            answer=rows["gold_option"].where(rows["metric"] > 0, other)
+            answer=rows["gold_option"].where(rows["metric"] > 0, other), **{FORCED: True}
         )
     return _preferred(measured.table("pairs")) if "pairs" in names else None
 
@@ -179,5 +181,5 @@ def _preferred(pairs: pd.DataFrame) -> pd.DataFrame:
         value = pairs[f"{metric}_metric"].where(denoising, pairs[f"{other}_metric"])
         answer = pd.Series(np.where(value > 0, *options), pairs.index).where(value.notna())
         ids = {"prompt_id": pairs[f"{place}_prompt_id"], "answer": answer}
-        parts.append(pairs[["model", "error"]].assign(**ids))
+        parts.append(pairs[["model", "error"]].assign(**ids, **{FORCED: True}))
     return pd.concat(parts, ignore_index=True).drop_duplicates(_KEYS)

@@ -13,6 +13,7 @@ Files are not trusted: whatever they contain, the result is texts or a `UserErro
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
@@ -75,8 +76,10 @@ def _of_json(file: Path, first: bytes) -> Iterator[Output]:
     """The texts of a JSON document, or of lines that are documents."""
     try:
         document = _parsed(first)
-    except ValueError:  # a document of several lines
+    except JSONDecodeError:  # a document of several lines
         return _of_document(file, _whole(file))
+    except ValueError as error:
+        raise _no_json(file.name, error) from error
     if isinstance(document, list) or is_log(document):
         return _of_document(file, _whole(file))
     if _kind(document) is None:

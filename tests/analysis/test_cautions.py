@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interp.analysis.cautions.answers import answer_cautions
+from interp.analysis.cautions.answers import FORCED, answer_cautions
 from interp.analysis.cautions.caution import (
     CONSTANT,
     OUTSIDE_OPTIONS,
@@ -71,6 +71,31 @@ def test_a_constant_answer_is_reported_with_what_it_scores_alone():
     assert found.numbers["alone"] == pytest.approx(alone)
     assert found.numbers["model"]["accuracy"] == pytest.approx(13 / 24)
     assert re.search(r"\b23\b.*\b24\b.*\bNo\b", found.text)
+
+
+def test_a_constant_answer_scores_on_all_prompts_also_those_whose_replies_give_none():
+    given_ = ["No", "No", "", "No", "No", ""] * 4
+    outside, found = answer_cautions(answers_of(given_), prompts_of(BALANCED))
+    assert (outside.kind, found.kind, found.voids) == (OUTSIDE_OPTIONS, CONSTANT, True)
+    assert (found.numbers["same"], found.numbers["answers"]) == (16, 16)
+    # "No" alone is right on 12 of 24 prompts; of these, the model leaves 4 without an answer.
+    assert found.numbers["alone"]["accuracy"] == pytest.approx(12 / 24)
+    assert found.numbers["model"]["accuracy"] == pytest.approx(8 / 24)
+
+
+@pytest.mark.parametrize("given_", [["", "Yes"], ["Yes", ""]])
+def test_a_model_that_is_silent_on_one_side_alone_depends_on_the_prompt(given_):
+    answers = answers_of([*given_ * 11, "Yes", "Yes"])
+    (found,) = answer_cautions(answers, prompts_of(BALANCED))
+    assert (found.kind, found.voids) == (OUTSIDE_OPTIONS, False)
+
+
+def test_preferences_among_options_are_not_called_answers():
+    answers = answers_of(["No"] * 24)
+    (own,) = answer_cautions(answers, prompts_of(BALANCED))
+    (forced,) = answer_cautions(answers.assign(**{FORCED: True}), prompts_of(BALANCED))
+    assert own.numbers == forced.numbers
+    assert "answers" in own.text and "answers" not in forced.text and "choices" in forced.text
 
 
 def test_options_of_texts_are_known_from_the_correct_answers_of_their_pair():
@@ -152,6 +177,17 @@ def test_replies_outside_the_options_come_with_the_accuracy_of_a_forced_choice()
     assert (found.kind, found.voids) == (OUTSIDE_OPTIONS, True)
     assert (found.numbers["share"], found.numbers["token"]) == (0.5, "The")
     assert found.numbers["forced_accuracy"] == pytest.approx(20 / 24)
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [(["The answer is No."] * 3 + ["\n\nI think"] * 2, "The answer"), (["", " \n", None], "")],
+)
+def test_texts_without_an_answer_are_told_by_their_first_words(texts, words):
+    answers = answers_of(["Yes"] * 4 + [""] * len(texts)).assign(completion=["Yes"] * 4 + texts)
+    (found,) = answer_cautions(answers, prompts_of(BALANCED))
+    assert (found.kind, found.numbers["words"]) == (OUTSIDE_OPTIONS, words)
+    assert words in found.text and "Yes" not in found.text
 
 
 def test_a_forced_choice_that_is_always_the_same_is_said_too():

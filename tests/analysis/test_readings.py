@@ -362,6 +362,18 @@ def test_options_that_are_always_listed_with_the_correct_one_first_have_no_const
     assert list(Sample(prompts, options).baselines) == [CHANCE]
 
 
+def test_options_in_another_order_are_the_same_options():
+    names = [("Yes", "No"), ("No", "Yes")] * 6  # the correct answer is always the first
+    parts = [data([[0.3, 0.7]], [own[0]], names=own, sides=1) for own in names]
+    frames = [pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True)]
+    ids = [f"p{n}" for n in range(12)]
+    sample = Sample(
+        frames[0].assign(prompt_id=ids, pair_id=ids),
+        frames[2].assign(prompt_id=np.repeat(ids, 2)),
+    )
+    assert sample.baselines[CONSTANT].mean() == 0.5
+
+
 def test_chance_depends_on_the_number_of_options():
     two, three = data([[0.5, 0.5]] * 6, ["A", "B"] * 3), data([[0.4, 0.3, 0.3]] * 6, [*"ABCABC"])
     prompts = pd.concat(

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 import interp
@@ -161,9 +162,10 @@ def croissant(tmp_path):
 
 def test_the_description_names_the_file_and_every_field(croissant):
     described = json.loads((croissant / "croissant.json").read_text())
-    (file,) = described["distribution"]
-    content = (croissant / file["contentUrl"]).read_bytes()
-    assert file["sha256"] == hashlib.sha256(content).hexdigest()
+    files = {file["contentUrl"]: file["sha256"] for file in described["distribution"]}
+    contents = {name: (croissant / name).read_bytes() for name in files}
+    assert files == {name: hashlib.sha256(own).hexdigest() for name, own in contents.items()}
+    content = contents["interp_rulebreakers.jsonl"]
     (records,) = described["recordSet"]
     names = {field["name"] for field in records["field"]}
     assert names == set(json.loads(content.splitlines()[0])) - {"options"}
@@ -220,3 +222,33 @@ def test_mlcroissant_reads_the_prompts_without_complaint(croissant):
     assert not dataset.metadata.ctx.issues.errors
     texts = [row["prompts/text"].decode() for row in dataset.records("prompts")]
     assert texts == [prompt.text for prompt in interp.load_prompts(limit=3)]
+
+
+@pytest.mark.filterwarnings("default")
+def test_loaders_take_no_text_for_a_number_or_a_date(tmp_path):
+    mlcroissant, datasets = map(pytest.importorskip, ("mlcroissant", "datasets"))
+    pairs = ["01", "1", "1.0", "1e0"]
+    rows = [
+        {
+            "pair": pair,
+            "side": side,
+            "gold": gold,
+            "options": "007|7.0",
+            "factor_date": "2020-01-01",
+        }
+        | {"factor_kind": "nan " + pair if pair == "1" else "None", "question": f"{pair} {side}?"}
+        for pair in pairs
+        for side, gold in (("a", "007"), ("b", "7.0"))
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "own.csv", index=False)
+    out = tmp_path / "set"
+    data = ["--data", str(tmp_path / "own.csv")]
+    assert main(["export", "croissant", *data, "--out", str(out)]) == 0
+    expected = [json.loads(line) for line in (out / "interp_pairs.jsonl").read_text().splitlines()]
+    names = ["prompt_id", "pair_id", "gold", "date", "kind"]
+    found = list(mlcroissant.Dataset(jsonld=out / "croissant.json").records("prompts"))
+    assert [[row[f"prompts/{name}"].decode() for name in names] for row in found] == [
+        [row[name] for name in names] for row in expected
+    ]
+    loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "cache"))["train"]
+    assert loaded.to_list() == expected

@@ -90,6 +90,11 @@ def test_names_that_the_hub_cannot_have_are_refused(name, no_hub):
         resolve(name, None)
 
 
+def test_a_given_name_with_a_slash_is_told(no_hub):
+    with pytest.raises(UserError, match=r'before "=" has no slash'):
+        resolve("org/tuned=./models/tuned", None)
+
+
 def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
     asked = []
 

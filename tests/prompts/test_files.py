@@ -179,6 +179,15 @@ def test_only_files_of_a_folder_are_read(tmp_path):
     assert cells(str(tmp_path)) == [{"id": "1", "text": "a"}]
 
 
+def test_columns_of_none_of_which_anything_is_known_are_named(tmp_path):
+    # Without required columns, as when the kind of a table is found out.
+    for data in ({"data": [{"id": 1}], "version": 1}, {"0": {"id": 1}, "1": {"id": 2}}):
+        with pytest.raises(UserError, match=f"{', '.join(data)} .*list of objects"):
+            read_rows(written(tmp_path, "a.json", json.dumps(data)), (), optional=COLUMNS)
+    with pytest.raises(UserError, match=r"line 2 has 2 cells; .*\b1; .*first line"):
+        read_rows(written(tmp_path, "a.csv", "# mine\nid,text\n1,a\n"), (), optional=COLUMNS)
+
+
 def test_wrong_rows_are_counted_and_the_first_are_told():
     def parse(text):
         if not text.isdigit():

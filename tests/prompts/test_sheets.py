@@ -67,6 +67,14 @@ def test_cells_are_separated_as_the_file_says(tmp_path, before, end, told, after
     assert places == [f"line {2 + len(told)}", f"line {4 + len(told)}"]
 
 
+@pytest.mark.parametrize("start", ["\ufeff", ""])
+@pytest.mark.parametrize("above", ["\n", "\n  \n", "\nsep=;\n"])
+def test_empty_lines_may_stand_above_the_header(tmp_path, start, above):
+    file = written(tmp_path, f"{start}{above}id;text\n1;é\n\n2;b\n")
+    assert [row["text"] for row in cells(file)] == ["é", "b"]
+    assert read_rows(file, COLUMNS)[0].where.endswith(f"line {above.count(chr(10)) + 2}")
+
+
 @pytest.mark.parametrize("suffix", ["CSV", "Tsv", "XLSX"])
 def test_the_case_of_a_suffix_makes_no_difference(tmp_path, suffix):
     if suffix == "XLSX":
@@ -83,6 +91,7 @@ def test_the_case_of_a_suffix_makes_no_difference(tmp_path, suffix):
         ("id,text\n1,a,b\n", "a comma"),
         ("id;text\n1;a;b\n", "a semicolon"),
         ("id,text,\n1,a,b\n", r"line 2\b.*\b3 cells; .*\b2; .*column"),
+        ("# mine\nid,text\n1,a\n", r"columns id, text; .*# mine"),
         ("sep=,\nid,text\n1\n", r"line 3.*1 cell.*\b2\b"),
     ],
 )

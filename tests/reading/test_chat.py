@@ -188,6 +188,15 @@ def test_a_template_that_treats_one_message_otherwise_fails_that_prompt(goose):
         write_chat(goose, with_template(template))
 
 
+@pytest.mark.parametrize("text", ["{}\n", " {}", "{} \t"])
+def test_white_space_that_a_template_removes_is_told(text, goose):
+    model = with_template("{{ messages[0]['content'] | trim }}")
+    padded = dataclasses.replace(goose, text=text.format(goose.text), segments={}, roles={})
+    with pytest.raises(UserError, match=rf"{goose.id}\b.*white space.*removes"):
+        write_chat(padded, model)
+    write_chat(goose, model)
+
+
 def test_the_message_is_found_where_the_template_writes_its_words_too(goose):
     short = dataclasses.replace(goose, text="user", segments={"all": (0, 4)}, roles={})
     model = make_tiny("llama", in_style_of("llama"))

@@ -114,6 +114,8 @@ GOOD = json.dumps(completion("Yes", None, prompt_id="p"))
         (f'{GOOD}\n{{"choices": [{{"index": NaN}}]}}', "line 2 is damaged: choices.0.index"),
         (f'{GOOD}\n{{"choices": 1, "choices": 2}}', "is given twice"),
         (f"{GOOD}\n" + GOOD.replace("Yes", "\\ud800"), "half of a character"),
+        (GOOD.replace("Yes", "\\ud800") + f"\n{GOOD}", "half of a character"),
+        ('{"prompt": "a", "prompt": "b"}\n' + GOOD, "is given twice"),
         (f"{GOOD}\n" + "[" * 100_000, "nested too deeply"),
         (f"{GOOD}\n" + '{"doc": {}, "resps": [[["-1.5", "True"]]]}', "log-likelihoods"),
         ('{"a": 1}', "has no column prompt or prompt_id or text"),

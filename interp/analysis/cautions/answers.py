@@ -30,6 +30,12 @@ MOST_OUTSIDE = 0.5
 """Share of replies outside the options from which an accuracy describes the form of most replies
 rather than what the model concludes."""
 
+FORCED = "forced_choice"
+"""Column of answers that are forced choices."""
+
+LONGEST_BEGINNING = 200
+"""Number of characters of a generated text in which its first words are looked for."""
+
 FEW_SIDES = 3
 """Accuracies by side are given for at most so many sides."""
 
@@ -43,7 +49,8 @@ def answer_cautions(
 
     Args:
         answers: rows of the answers table: model, prompt_id, answer (empty if the reply is outside
-            the options), error and, if known, predicted_token.
+            the options), error and, if known, predicted_token or completion. A column `FORCED`
+            says that the answers are the preferred ones of some options, whatever the replies are.
         prompts: the prompts table.
         options: rows of the option_probabilities table, if there are any.
     """
@@ -55,9 +62,9 @@ def answer_cautions(
         heard = rows[~silent]
         if silent.mean() >= MOST_OUTSIDE:
             continue
-        constant = constant_answers(heard)
+        constant = constant_answers(rows)
         if constant is not None:
-            yield _constant(str(model), constant)
+            yield _constant(str(model), constant, chosen=FORCED in answers)
         elif phrasings := constant_phrasings(heard):
             yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
 
@@ -112,6 +119,12 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
         first = str(begun[0])
         text += f"; most often they begin with “{one_line(first, SHOWN_CHARACTERS)}”"
         numbers["token"] = first
+    if "completion" in rows:
+        texts = rows.loc[silent, "completion"].fillna("").astype(str)
+        words = str(texts.map(lambda own: " ".join(own[:LONGEST_BEGINNING].split()[:2])).mode()[0])
+        begin = f"they begin with “{one_line(words, SHOWN_CHARACTERS)}”"
+        text += f"; most often {begin if words else 'they are empty'}"
+        numbers["words"] = words
     text += "."
     if rows["forced"].map(len).all():
         # Equally probable options share the point, as in the table of readings.
@@ -135,19 +148,23 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
     return Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
 
 
-def _constant(model: str, found: Constant) -> Caution:
+def _constant(model: str, found: Constant, *, chosen: bool) -> Caution:
+    """That answers hardly vary; `chosen`: they are choices among options rather than replies."""
+    answers = "choices among the options" if chosen else "answers"
     share = found.same / found.answers
     count = f"{found.same:,} of {found.answers:,}"
     if found.within:
-        text = f"Within a phrasing, {percent(share)} of its answers ({count}) are the same"
+        text = f"Within a phrasing, {percent(share)} of its {answers} ({count}) are the same"
     else:
-        text = f"{percent(share)} of its answers ({count}) are {_usual(found)}"
+        text = f"{percent(share)} of its {answers} ({count}) are {_usual(found)}"
     text += "; they hardly depend on the prompt."
     if found.by_phrasing and not found.within and found.same < found.answers:
         text += f" By phrasing: {_range(found.by_phrasing)}."
     alone, own = _scores(found.alone), _scores(found.model)
     text += f" Always answering so scores {alone}"
     text += ", as the model does." if alone == own else f"; the model scores {own}."
+    if chosen:
+        text += " Whether it replies with an option at all is not known here; evaluate shows it."
     return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
 
 

@@ -122,8 +122,14 @@ class Layout:
         if not templates:
             _check_known(segments)
         chosen = set(segments)
-        rest = [name for name in others if name not in chosen]
-        return cls(tuple(segments), factors_of(rest), tuple(templates), around)
+        factors = factors_of([name for name in others if name not in chosen])
+        own = [column for column, factor in factors.items() if factor == PHRASING]
+        if own and len(templates) > 1:
+            raise UserError(
+                f"the column {own[0]} and the number of the template would be the same factor, "
+                f"{PHRASING}; rename the column, or use one template"
+            )
+        return cls(tuple(segments), factors, tuple(templates), around)
 
     def prompts(self, cells: Cells) -> Iterator[Prompt]:
         """The prompts of a row, one for each phrasing.
@@ -132,7 +138,7 @@ class Layout:
             UserError: a cell is invalid.
         """
         cells = {**cells, **{name: cells[name].strip() for name in REQUIRED}}
-        own = {factor: cells[column] for column, factor in self.factors.items()}
+        own = {factor: cells[column].strip() for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells.get(CLUSTER, cells[PAIR]).strip(), **own}
         answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"], cells.get(CONTRAST))
@@ -172,10 +178,9 @@ class Layout:
             yield compose(parts[1:])
 
 
-def pair_of(prompt: Prompt) -> str:
-    """The pair that a prompt's row names; its phrasings have ids of their own."""
-    ending = f"/{prompt.factors[PHRASING]}" if PHRASING in prompt.factors else ""
-    return prompt.pair_id.removesuffix(ending)
+def pair_of(prompt: Prompt, *, phrasings: int) -> str:
+    """The pair that a prompt's row names; several phrasings of it have ids of their own."""
+    return prompt.pair_id.removesuffix(f"/{prompt.factors[PHRASING]}" if phrasings > 1 else "")
 
 
 def _around(columns: Sequence[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from interp.choices import OWN_PAIRS
 from interp.console import counted
 from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
-from interp.lookalikes import is_blank
+from interp.lookalikes import as_printed, is_blank, lookalike
 from interp.prompts.files import SHOWN, read_rows
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import (
@@ -94,12 +94,12 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
     Raises:
         UserError: the table cannot be read, or has faults; the message quotes the first few.
     """
-    prompts, found = _read(source, templates)
+    prompts, found, phrasings = _read(source, templates)
     if len(found) > 1:
         raise UserError("\n  ".join([f"{len(found):,} faults, the first:", *found[:SHOWN]]))
     if found:
         raise UserError(found[0])
-    return _as_set(_copies_as_one(prompts), source)
+    return _as_set(_copies_as_one(prompts, phrasings), source)
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
@@ -158,8 +158,8 @@ class OwnPairs(System):
 system = OwnPairs()
 
 
-def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[str]]:
-    """The prompts of all rows without a fault, and the faults."""
+def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[str], int]:
+    """The prompts of all rows without a fault, the faults, and the number of phrasings."""
     phrasings = (templates,) if isinstance(templates, str) else templates
     if not isinstance(phrasings, Sequence) or not all(isinstance(one, str) for one in phrasings):
         raise UserError(f"templates is {described_value(templates)}; expected texts")
@@ -175,8 +175,9 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
             found.append((row.where, str(error)))
             pair = text_of(row.cells.get(PAIR)).strip()
             faulty.add("" if is_blank(pair) else pair)
-    found += [*_unmarked(made), *_group_faults(made, faulty)]
-    return [prompt for _, prompt in made], list(_listed(found))
+    count = len(layout.templates)
+    found += [*_unmarked(made), *_alike_names(made), *_group_faults(made, faulty, count)]
+    return [prompt for _, prompt in made], list(_listed(found)), count
 
 
 def _listed(found: Sequence[Fault]) -> Iterator[str]:
@@ -200,7 +201,26 @@ def _unmarked(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
         )
 
 
-def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Iterator[Fault]:
+def _alike_names(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
+    """Values of a factor, and clusters, that differ although nobody can see how."""
+    for factor in made[0][1].factors if made else ():
+        firsts: dict[str, str] = {}
+        for where, prompt in made:
+            value = prompt.factors[factor]
+            usual = firsts.setdefault(as_printed(value), value)
+            if value != usual:
+                name = "the pair or cluster" if factor == PAIR else f"the factor {factor}"
+                alike = lookalike(value, [usual]) or "it looks like another one"
+                yield (
+                    where,
+                    f"{shortened(name, 60)} is {shortened(repr(value), 60)}; {alike}. They would "
+                    "count as different; write one of them",
+                )
+
+
+def _group_faults(
+    made: Sequence[tuple[str, Prompt]], faulty: set[str], phrasings: int
+) -> Iterator[Fault]:
     """Missing, rare or repeated sides, and equal texts; a pair with a faulty row may lack sides."""
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
@@ -239,7 +259,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
             yield members[0][0], f"pair {name} has several clusters ({listed}); expected one"
         missing = [side for side in sides if side not in own]
         # A row that names no pair may be the missing one.
-        known = not faulty & {"", pair_of(members[0][1])}
+        known = not faulty & {"", pair_of(members[0][1], phrasings=phrasings)}
         if missing and known and set(own) <= set(sides):
             listed = ", ".join(missing)
             yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
@@ -247,20 +267,21 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], faulty: set[str]) -> Itera
         yield made[0][0], f"the only side is {min(counts)}; expected two or more"
 
 
-def _copies_as_one(prompts: Sequence[Prompt]) -> list[Prompt]:
+def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:
     """The prompts, with the same factor `pair` in pairs that have the same texts.
 
     The factor is the unit of tests, in which a copy is no further observation.
     """
     texts: defaultdict[str, set[str]] = defaultdict(set)
-    for prompt in prompts:
-        texts[pair_of(prompt)].add(" ".join(prompt.text.split()))
-    clusters = {pair_of(prompt): prompt.factors[PAIR] for prompt in prompts}
+    pairs = [pair_of(prompt, phrasings=phrasings) for prompt in prompts]
+    for pair, prompt in zip(pairs, prompts, strict=True):
+        texts[pair].add(" ".join(prompt.text.split()))
+    clusters = {pair: prompt.factors[PAIR] for pair, prompt in zip(pairs, prompts, strict=True)}
     firsts: dict[frozenset[str], str] = {}
     unit = {pair: firsts.setdefault(frozenset(own), clusters[pair]) for pair, own in texts.items()}
     return [
-        replace(prompt, factors={**prompt.factors, PAIR: unit[pair_of(prompt)]})
-        for prompt in prompts
+        replace(prompt, factors={**prompt.factors, PAIR: unit[pair]})
+        for pair, prompt in zip(pairs, prompts, strict=True)
     ]
 
 

@@ -70,6 +70,33 @@ def test_a_copy_of_a_pair_is_in_its_cluster():
     assert clusters == {"one": "Oslo", "two": "Oslo", "three": "Rome", "copy": "Oslo"}
 
 
+@pytest.mark.parametrize("column", ["cluster", "factor_kind"])
+def test_names_that_differ_where_nobody_sees_it_are_a_fault(column):
+    names = ["Oslo", "Rome", "Oslo\u200b", "new\xa0york", "new york", "oslo", " Rome "]
+    texts = [f"It rains in {number}." for number in range(len(names))]
+    pairs = pd.concat(
+        table(
+            (0, {"pair": text, "premise1": text, column: name}), (1, {"pair": text, column: name})
+        )
+        for text, name in zip(texts, names, strict=True)
+    )
+    found = faults(pairs)
+    assert len(found) == 2
+    assert "U+200B" in found[0] and "U+00A0" in found[1]
+
+
+def test_a_factor_of_ones_own_called_phrasing_changes_no_pair():
+    rows = several({"s/1": "Oslo", "s/2": "Rome"})
+    rows["factor_phrasing"] = [pair[-1] for pair in rows["pair"]]
+    prompts = read_pairs(rows.drop(columns="cluster"))
+    assert {prompt.factors["pair"] for prompt in prompts} == {"s/1", "s/2"}
+    assert prompts[0].factors["phrasing"] == "1"
+    one = read_pairs(rows, templates=["{premise1} {question}"])
+    assert [prompt.factors["phrasing"] for prompt in one] == ["1", "1", "2", "2"]
+    with pytest.raises(UserError, match="factor_phrasing"):
+        read_pairs(rows, templates=["{premise1} {question}", "{question} {premise1}"])
+
+
 def test_a_pair_with_two_clusters_is_a_fault():
     table = several({"one": "Oslo", "two": "Rome"})
     table.loc[1, "cluster"] = "Lima"
