@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr, gammaln
+from scipy.special import bdtr
 
 from interp.analysis.accuracy import accuracies
 
@@ -132,7 +132,11 @@ def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
     rows = _in_one_order(prompts.assign(answer=prompts["gold"]))
     if rows.empty:
         return None
-    return _most_frequent(rows, [UNORDERED]) if _shared(rows, [UNORDERED]) else _at_usual_place(rows)[0]
+    return (
+        _most_frequent(rows, [UNORDERED])
+        if _shared(rows, [UNORDERED])
+        else _at_usual_place(rows)[0]
+    )
 
 
 def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
@@ -227,19 +231,12 @@ def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
     The test is Fisher's exact one, with two sides.
     """
     silent, expected = rows["answer"] == "", rows["gold"] == usual
-    count, both, of, n = (
-        int(own) for own in (silent.sum(), (silent & expected).sum(), expected.sum(), len(rows))
-    )
-    most = np.arange(max(0, count + of - n), min(count, of) + 1)
-    logs = _log_choose(of, most) + _log_choose(n - of, count - most) - _log_choose(n, count)
-    chances = np.exp(logs)
-    own = chances[both - most[0]]
-    return bool(chances[chances <= own * (1 + 1e-9)].sum() <= TELLING)
+    if not silent.any():
+        return False
+    from scipy.stats import fisher_exact  # a second of imports, which most evaluations need not
 
-
-def _log_choose(n: int, k: "np.ndarray | int") -> np.ndarray:
-    """The logarithm of the binomial coefficient."""
-    return np.asarray(gammaln(n + 1) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1))
+    counts = [[int((a & b).sum()) for b in (expected, ~expected)] for a in (silent, ~silent)]
+    return bool(fisher_exact(counts).pvalue <= TELLING)
 
 
 def _found(
