@@ -59,7 +59,7 @@ def test_the_command_lines_of_a_page_are_understood(page, monkeypatch):
             understand(where, program, arguments, monkeypatch)
 
 
-@pytest.mark.quick("README", "own_system")
+@pytest.mark.quick("README")
 @every_page
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -48,13 +48,14 @@ def code_version(modules: tuple[str, ...]) -> str:
     return digest.hexdigest()
 
 
+@cache
 def _meaning(source: bytes) -> bytes:
-    """The syntax tree of a source without strings that stand alone, which document something."""
+    """A hash of a source's syntax tree, without strings that stand alone and document something."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [statement for statement in node.body if not _is_text(statement)]
-    return ast.dump(tree).encode()
+    return hashlib.sha256(ast.dump(tree).encode()).digest()
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -80,11 +81,15 @@ def closure(modules: Iterable[str]) -> set[str]:
 
 def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
     file = _file(module)
-    tree = ast.parse(b"" if file is None else file.read_bytes())
-    for name in _names(tree):
+    for name in () if file is None else _names_in(file.read_bytes()):
         # Skip names that are defined inside a module and are not modules themselves.
         if _package(name) in packages and _file(name) is not None:
             yield name
+
+
+@cache
+def _names_in(source: bytes) -> tuple[str, ...]:
+    return tuple(_names(ast.parse(source)))
 
 
 def _names(tree: ast.AST) -> Iterator[str]:

@@ -122,6 +122,7 @@ def test_the_cluster_may_be_a_factor_too():
     assert re.search(r"interval.*cluster", table["note"].iloc[0])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=12))
 def test_without_factors_they_are_the_accuracies(correct):
     answers, prompts = tables(correct)

@@ -178,6 +178,7 @@ def test_studies_ask_with_them_or_refuse_them():
         RuleBenchStudy().stages(PromptSource(limit=2, shots=1))
 
 
+@pytest.mark.slow
 def test_a_studys_facts_are_asked_alone():
     stages = RulebreakersStudy().stages(PromptSource(limit=2, shots=1))
     shots = {stage.name: len(stage.prompts[0].messages.demonstrations) for stage in stages}

@@ -215,6 +215,7 @@ def test_a_context_that_is_too_short(damaged, capsys, tmp_path):
     assert re.search(r"\b20\b", refused([*arguments, "--out", str(tmp_path / "out")], capsys))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -250,6 +251,7 @@ def test_a_folder_of_a_different_run_keeps_what_it_has(capsys, tmp_path):
     assert {p: p.read_bytes() for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_report_replaces_only_a_page(capsys, tmp_path):
     run = tmp_path / "run"
     assert main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(run)]) == 0

@@ -55,6 +55,7 @@ def test_the_main_job(tmp_path, capsys):
     assert record["summary"][DEFAULT] == {"no_answer_share": 0.0, "errors": {}}
 
 
+@pytest.mark.slow
 def test_one_row_a_model_and_resumption(tmp_path, capsys):
     names = organism_names()[:2]
     options = ["--limit", "6", "--device", "cpu", "--out", str(tmp_path / "out")]
@@ -67,6 +68,7 @@ def test_one_row_a_model_and_resumption(tmp_path, capsys):
     assert "prompts/s" not in capsys.readouterr().err  # nothing was left to do
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("method", "column"),
     [("input_gradient", "gradient_ratio"), ("captum:occlusion", "captum:occlusion_ratio")],
@@ -83,6 +85,7 @@ def test_methods_and_targets_are_options(tmp_path, method, column):
     assert table[column].notna().all()
 
 
+@pytest.mark.slow
 def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
     folder = tmp_path / "out"
     system = ["--system", "logical-forms-introduction", "--limit", "2", "--device", "cpu"]
@@ -273,6 +276,7 @@ def test_only_public_names_are_listed():
     assert sorted(interp.__all__) == [name for name in dir(interp) if not name.startswith("_")]
 
 
+@pytest.mark.slow
 def test_a_system_is_measured_on_an_organism_that_learned_it(tmp_path, capsys):
     options = ["--device", "cpu", "--limit", "2", "--out", str(tmp_path / "out")]
     assert main(["evaluate", "--system", "logical-forms", *options]) == 0

@@ -43,6 +43,7 @@ def test_two_models_of_one_run(folders, capsys):
     assert right[MODELS[0]] > right[MODELS[1]]
 
 
+@pytest.mark.slow
 def test_a_run_and_itself_do_not_differ(folders, capsys):
     code, out, _ = compared(capsys, folders / "both", folders / "one", "--model", MODELS[0])
     assert code == 0
@@ -68,6 +69,7 @@ def test_questions_of_one_interpretation_are_one_cluster(tmp_path, capsys):
     assert re.search(r"unit.*interpretation", err)
 
 
+@pytest.mark.slow
 def test_pairs_of_ones_own_are_their_own_clusters(tmp_path, capsys):
     EXAMPLE.to_csv(tmp_path / "own.csv", index=False)
     folder = tmp_path / "run"

@@ -28,6 +28,7 @@ def test_a_model_that_is_not_there_is_refused(capsys):
     assert re.search(r"'none\.csv'", capsys.readouterr().err)
 
 
+@pytest.mark.slow
 def test_validate_says_what_each_model_will_refuse(tmp_path, capsys):
     file = tmp_path / "pairs.csv"
     EXAMPLE.to_csv(file, index=False)

@@ -45,6 +45,7 @@ def evaluated(out, *models):
     return main([*command, "--model", *map(str, models)])
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_names(folders):
     a, b, run = folders / "a" / "m", folders / "b" / "m", folders / "run"
     assert evaluated(run, a) == 0

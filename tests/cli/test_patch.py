@@ -31,6 +31,7 @@ from tests.support.tiny import tiny_model
 OPTIONS = ["--limit", "3", "--device", "cpu", "--layers", "0,2"]
 
 
+@pytest.mark.slow
 def test_the_command_leaves_tables_and_figures(tmp_path, capsys):
     folder = tmp_path / "out"
     assert main(["patch", *OPTIONS, "--out", str(folder)]) == 0
@@ -77,6 +78,7 @@ def test_positions_estimates_and_verification(tmp_path, capsys):
     assert "Estimates against exact effects" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_guarantee_leaves_its_tables(tmp_path, capsys):
     folder = tmp_path / "out"
     options = ["--estimate", "gradient", "--guarantee", "0.5", "--checked", "0.6"]
@@ -141,6 +143,7 @@ def test_the_printed_table_fits_a_terminal(tmp_path, capsys):
     assert [len(line) for line in whole] == [2 + layers]  # role, pairs and an effect a layer
 
 
+@pytest.mark.slow
 def test_one_pair_has_no_interval_and_is_shown_all_the_same(tmp_path, capsys):
     folder = str(tmp_path / "out")
     assert main(["patch", "--limit", "1", "--device", "cpu", "--out", folder]) == 0
@@ -228,6 +231,7 @@ def test_scores_are_compared_with_effects(tmp_path, capsys):
     assert "Effects by role" in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_pairs_stay_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(Patch, "shard_prompts", 2)
     monkeypatch.setattr(Spec, "shard_prompts", 2)

@@ -22,6 +22,7 @@ def pilot(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_study(capsys):
     assert main(["plan", "--limit", "240"]) == 0
     out = printed(capsys)
@@ -94,6 +95,7 @@ def test_bad_input_is_named(capsys, arguments, message):
     assert message in refused(capsys, arguments)
 
 
+@pytest.mark.slow
 def test_a_pilot_of_another_system_is_refused(tmp_path, capsys):
     asked = ["--limit", "4", "--device", "cpu", "--out", str(tmp_path)]
     system = ["--system", "logical-forms", "--model", "organism/llama-logic"]

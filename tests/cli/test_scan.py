@@ -5,6 +5,7 @@ from interp.cli import USER_ERROR, main
 PROMPT = "{It rains.} Is it wet? Answer Yes or No."
 
 
+@pytest.mark.slow
 def test_a_page_is_written(tmp_path, capsys):
     page = tmp_path / "one.html"
     # In a folder that exists, the page has a name of its own.

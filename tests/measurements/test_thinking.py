@@ -160,6 +160,7 @@ def test_options_of_thoughts_need_thinking(prompts):
         interp.with_thoughts(off, interp.generate(off, prompts).completions)
 
 
+@pytest.mark.slow
 def test_commands_generate_resume_and_read_thoughts(model, tmp_path, capsys):
     model.hf.save_pretrained(tmp_path / "model")
     model.tokenizer.save_pretrained(tmp_path / "model")

@@ -140,5 +140,6 @@ def test_what_needs_whole_heads_is_refused(name, parts):
         assert "tp_plan" in found[name]
 
 
+@pytest.mark.slow
 def test_the_model_is_the_same(parts, alone):
     assert {found["identity"] for found in parts} == {alone["identity"]}

@@ -185,6 +185,7 @@ def test_positions_that_begin_behind_the_padding_index_are_left_to_the_model():
     assert given == pytest.approx(logits.softmax(0)[list(options())].tolist(), rel=1e-4)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["florence2", "pix2struct", "pp_formulanet"])
 def test_encoders_of_images_are_refused_at_once(kind):
     with pytest.raises(UserError, match=r"ForConditionalGeneration.*image"):

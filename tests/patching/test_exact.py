@@ -222,6 +222,7 @@ def test_tokens_before_the_first_difference_have_no_effect(kind):
     assert all(before)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
 @pytest.mark.parametrize("batch_tokens", [1, 150, 100_000])
 def test_the_number_of_cells_a_forward_pass_does_not_matter(kind, batch_tokens):

@@ -80,7 +80,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
 def test_an_error_of_the_server_is_told_and_finished_pairs_are_kept(error, serve, tmp_path, capsys):
     model, server = serve()

@@ -160,6 +160,7 @@ def test_sizes_grow_to_all_cells(count):
     assert len(sizes) <= len(PER_MILLE)
 
 
+@pytest.mark.slow
 def test_rankings_are_nested_and_end_in_the_same_set():
     model = tiny_model("llama")
     result = interp.patch(

@@ -33,6 +33,7 @@ def test_familiarity(tmp_path, options, capsys):
     assert json.loads((tmp_path / "out" / "run.json").read_text())["finished"]
 
 
+@pytest.mark.slow
 def test_knowledge_of_two_models(tmp_path, options, capsys):
     probe("knowledge", "--model", DEFAULT, "organism/gemma2", *options)
     assert "old songs" in capsys.readouterr().out
@@ -57,6 +58,7 @@ def test_unknown_systems_are_named(options):
         probe("familiarity", "--system", "nothing", *options)
 
 
+@pytest.mark.slow
 def test_linear_probes_of_pairs_of_ones_own(options, tmp_path, capsys):
     file = tmp_path / "pairs.csv"
     # Copies of a pair would count as one cluster.

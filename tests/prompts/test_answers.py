@@ -34,6 +34,7 @@ def drawn_choice(forms, data):
     return Choice(options, gold=data.draw(st.sampled_from(names)), contrast=contrast)
 
 
+@pytest.mark.slow
 @given(forms=FORMS, data=st.data())
 def test_a_choice_is_judged_by_the_longest_form_that_begins_the_text(forms, data):
     choice = drawn_choice(forms, data)

@@ -92,6 +92,7 @@ def test_content_is_what_donors_replace():
     assert list(content_free(some_prompts(4)[0])) == []
 
 
+@pytest.mark.slow
 def test_demonstrations_change_as_the_prompt_does():
     prompts = load_prompts(limit=1)
     shown = with_messages(prompts, shots=2, instruction="Answer Yes or No.")

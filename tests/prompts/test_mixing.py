@@ -58,6 +58,7 @@ def test_a_donors_roles_take_the_place_of_those_that_it_replaces():
     assert roles == {"who": "Ann", "other": "Kim", "asked": "Ann"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["rulebreakers", "logical-forms"])
 def test_a_prompt_with_all_of_a_donors_segments_has_the_roles_of_its_own(system):
     for prompt in with_donors(interp.load_prompts(system, limit=4), count=1):
@@ -106,6 +107,7 @@ def test_donors_depend_on_neither_limit_nor_place_nor_number(system):
     assert not any(prompt.donors in given.values() for prompt in other)
 
 
+@pytest.mark.slow
 def test_the_other_side_gives_what_it_has():
     one, other = with_donors(interp.load_prompts(limit=1), count=1)
     (donor,) = donors_of(one, "counterpart")

@@ -61,6 +61,7 @@ def test_a_limit_is_spread_evenly(many, pairs, seed):
         assert (max(counts) - least) // 2 <= slack[factor], (factor, counts)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("pairs", [1, 2, 12, 24, 48])
 def test_a_small_limit_is_spread_over_the_strata_too(full, pairs):
     """Fewer pairs than one item of each kind has: none is asked in all phrasings."""

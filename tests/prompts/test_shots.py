@@ -125,6 +125,7 @@ def test_a_limit_changes_no_prompts_demonstrations(tmp_path):
     assert {source for shown in few.values() for source in shown} - more.keys()
 
 
+@pytest.mark.slow
 def test_no_entity_of_the_pair_is_shown(rulebreakers):
     """A city's pairs share its name; the wrong country of a pair may be that of another city."""
     whole = rulebreakers

@@ -134,6 +134,7 @@ def test_nothing_is_rounded_to_single_precision_in_fp64(kind, few):
     assert got.tolist() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_change_nothing(kind, questions):
     one, other = (
@@ -200,6 +201,7 @@ def test_integrated_gradients_are_captums(kind, few, _peers):
         torch.testing.assert_close(scores[prompt.id], expected, **TOLERANCE)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("attn", ["sdpa", "eager"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_is_that_of_the_token_that_answers(kind, attn, few):

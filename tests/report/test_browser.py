@@ -150,6 +150,7 @@ def test_names_that_hold_html_are_text(page):
     assert page.locator("script").count() == 1
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_page_does_not_scroll_sideways_but_a_wide_table_does(page, width):
     page.set_viewport_size({"width": width, "height": 900})
@@ -202,6 +203,7 @@ def test_a_long_table_is_folded_until_it_is_asked_for(page):
     assert page.locator("#table-accuracy details").count() == 0
 
 
+@pytest.mark.slow
 def test_figures_are_dark_on_a_dark_page_and_white_on_paper(page):
     style = "svg => getComputedStyle(svg).filter"
     svg = page.locator("#figure-bars svg")
@@ -281,6 +283,7 @@ def test_a_dark_page_has_light_letters_on_dark(page, selector):
     assert contrast(page, selector) > 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("theme", "sign"), [("false", 1), ("true", -1)])
 def test_a_notebook_follows_its_own_theme_and_not_the_systems(browser, attributions, theme, sign):
     page = browser.new_page(color_scheme="light" if theme == "false" else "dark")
@@ -330,6 +333,7 @@ def test_a_click_on_a_component_leaves_only_its_edges(browser, tmp_path):
     page.close()
 
 
+@pytest.mark.slow
 def test_an_edge_of_the_drawn_circuit_leads_to_its_pairs(browser, tmp_path):
     of = {"model": "m", "method": "exact"}
     html = circuit_picture(EDGES, PAIR, group=2, name="c", label="Circuit", of=of)

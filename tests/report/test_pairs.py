@@ -214,6 +214,7 @@ def test_pairs_are_sorted_by_a_number_of_each(page):
     assert listed(page) == ["1", "2"]
 
 
+@pytest.mark.slow
 def test_a_pair_and_a_list_are_cited_by_their_address(page, browser):
     choose(page, "answers", "wrong")
     page.locator(".pair-list a").last.click()
@@ -364,6 +365,7 @@ def test_a_table_with_a_column_for_each_model_leads_to_the_pairs_of_each(page, f
     assert [link.partition("#")[2].partition("&")[0] for link in found] == ["model=m", "model=n"]
 
 
+@pytest.mark.slow
 def test_each_cell_of_a_figure_leads_to_its_pairs(page, folder):
     page.goto((folder / "report.html").as_uri())
     cells = page.locator("#figure-grid a.cell")

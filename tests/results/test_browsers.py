@@ -48,6 +48,7 @@ PANELS = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", PANELS)
 def test_each_pair_shows_what_was_measured_on_it(measured, name):
     browser = measured[name].browser()

@@ -177,6 +177,7 @@ def test_patches_show_a_table_for_each_site(patches):
     assert "attn_out" in html
 
 
+@pytest.mark.slow
 def test_a_measurement_in_memory_has_the_small_tables_of_its_run(organism, prompts, tmp_path):
     probes = interp.measurement("probe-linear", positions=("last_token",))
     memory = interp.run(probes, models=organism, prompts=prompts)

@@ -24,6 +24,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_the_report_command_renders_a_run(folder, capsys):
     assert main(["report", str(folder)]) == 0
     assert "report written to" in capsys.readouterr().err
@@ -33,6 +34,7 @@ def test_the_report_command_renders_a_run(folder, capsys):
     assert page.count('class="heat-map"') == 9  # a typical pair, and four pairs by two methods
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_counts_whole_pairs_only(folder):
     run = RunFolder.read(folder)
     lost = run.shards(DEFAULT)[0]
@@ -50,6 +52,7 @@ def test_an_unfinished_run_counts_whole_pairs_only(folder):
     assert segments["prompts"].unique().tolist() == [2 * whole]
 
 
+@pytest.mark.slow
 def test_an_evaluation_shows_its_accuracies(tmp_path):
     folder = tmp_path / "run"
     assert main(["evaluate", "--limit", "4", "--device", "cpu", "--out", str(folder)]) == 0
@@ -75,6 +78,7 @@ def test_an_evaluation_shows_its_accuracies(tmp_path):
     assert marks.eq("✓").tolist() == correct.tolist()
 
 
+@pytest.mark.slow
 def test_an_embedded_report_leaves_the_run_as_it_is(folder, tmp_path):
     before = sorted(folder.rglob("*"))
     assert main(["report", str(folder), "--embed", "--out", str(tmp_path / "mail.html")]) == 0
@@ -86,6 +90,7 @@ def test_an_embedded_report_leaves_the_run_as_it_is(folder, tmp_path):
     assert "interp attribute --limit 12" in header
 
 
+@pytest.mark.slow
 def test_a_model_name_that_holds_html_is_escaped(folder):
     hostile = "<script>alert(1)</script>"
     edited(folder / "run.json", lambda record: record["run"].update(system=hostile))

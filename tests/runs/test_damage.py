@@ -84,7 +84,7 @@ def test_tables_that_do_not_fit_together_give_one_message(tmp_path):
 HOSTILE_IDS = ("{thesis}", "../../../thesis", "../../x", "", ".", "shards", 7, None, "0" * 31)
 
 
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("id_", HOSTILE_IDS)
 @pytest.mark.parametrize("retry", [False, True])
 def test_an_id_that_this_program_does_not_make_is_refused(run, id_, retry):

@@ -230,6 +230,7 @@ def test_familiarity_that_has_an_effect_is_found(monkeypatch):
     assert np.mean([test.difference for test in found]) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [10, 40])
 def test_differences_within_pairs_whose_sides_are_swapped_by_entity_are_found_at_the_stated_rate(
     monkeypatch, clusters

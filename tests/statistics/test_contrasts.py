@@ -178,6 +178,7 @@ def test_a_level_that_weighs_less_has_no_findings_of_its_own():
     assert difference(heavy, light).p == 1.0
 
 
+@pytest.mark.slow
 def test_a_level_that_weighs_less_differs_by_chance_as_often_as_stated(monkeypatch):
     """Clusters of one level weigh six times as much, and one in ten is ever right."""
     monkeypatch.setattr(contrasts, "RESAMPLES", 199)

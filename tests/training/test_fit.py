@@ -46,6 +46,7 @@ def test_batches_are_taken_in_order_and_the_loss_falls(tmp_path, capsys):
     assert "learn: 5/5 steps" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_stopped_run_takes_up_where_it_was(tmp_path):
     def stopping(model, batch):
         if int(batch["input_ids"][0, 0]) == 4:

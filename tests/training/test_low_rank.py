@@ -75,6 +75,7 @@ def test_what_was_measured_of_it_is_what_the_loaded_one_gives(undisturbed):
     assert accuracy(folder) == record.metrics["test"]["accuracy"]
 
 
+@pytest.mark.slow
 def test_it_has_learned_what_the_base_has_not(undisturbed, base):
     _, record = undisturbed
     assert record.metrics["test"]["accuracy"] > accuracy(base) + 0.5

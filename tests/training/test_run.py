@@ -78,6 +78,7 @@ def test_the_folder_is_a_models_and_says_how_it_was_trained(undisturbed):
     assert read_record(folder / "train.json", TrainRecord) == record
 
 
+@pytest.mark.slow
 def test_its_card_states_base_options_scores_and_versions(undisturbed, configuration):
     folder, record = undisturbed
     card = (folder / "README.md").read_text()

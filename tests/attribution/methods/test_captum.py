@@ -60,6 +60,7 @@ def embeddings_of(model, prompt):
         return table(torch.tensor([tokenized.token_ids])), mean
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "gpt2"])
 def test_integrated_gradients_add_up(kind):
     gaps, _ = by_method(tiny_model(kind), some_prompts(1), ["integrated_gradients"])

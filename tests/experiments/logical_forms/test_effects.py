@@ -111,6 +111,7 @@ def test_of_several_models_each_is_one_observation(results):
     assert " interpretations, 2 models." in said(two)
 
 
+@pytest.mark.slow
 def test_contrasts_are_of_each_model_and_then_pooled(results):
     contrasts = contrasts_by_model(results)
     pooled = pooled_contrasts(contrasts).set_index(["response", "first", "second"])

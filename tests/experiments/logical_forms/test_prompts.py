@@ -81,6 +81,7 @@ def test_a_limit_takes_every_form_equally():
     assert set(frame["weight"]) == {500.0}
 
 
+@pytest.mark.slow
 def test_a_limit_takes_every_form_of_an_interpretation():
     frame = generated(system).spread(40).to_frame()
     assert sorted(frame.groupby("interpretation")["formula"].nunique()) == [8, 24, 24, 24]

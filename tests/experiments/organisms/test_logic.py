@@ -113,6 +113,7 @@ def is_plain_modus_ponens(message):
     return lines[2][:-1] == antecedent and f"infer that {consequent}?" in lines[3]
 
 
+@pytest.mark.slow
 def test_plain_text_begins_with_bos_and_ends_with_the_answer(tokenizer):
     batch = tokenize(tokenizer, [Exchange("One\ntwo:", "Yes")], messages=True)
     tokens = tokenizer.convert_ids_to_tokens(batch["input_ids"][0])

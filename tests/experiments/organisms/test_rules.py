@@ -99,6 +99,7 @@ def asked_of(exchange):
     return asked, string.removeprefix("The string is ").rstrip(".")
 
 
+@pytest.mark.slow
 def test_letters_of_strings_are_tokens_of_their_own(text):
     tokenizer = train_tokenizer(RECIPE, text)
     pieces = [token.removeprefix("Ġ") for token in tokenizer.get_vocab()]

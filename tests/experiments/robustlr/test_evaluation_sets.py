@@ -237,6 +237,7 @@ def test_groups_without_another_label_are_refused(tmp_path):
         edits.prompts(seed=0, data=str(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
 def test_models_are_patched_between_base_and_edit(kind):
     prompts = [p for p in load_prompts("robustlr-edits", limit=3) if p.factors["set"] == "N-CS"]

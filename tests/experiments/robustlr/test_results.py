@@ -47,6 +47,7 @@ def by_sklearn(rows):
         return f1_score(rows["gold"], rows["answer"], average="weighted", zero_division=0)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("by", [["model"], ["model", "set", "group"], ["model", "gold"]])
 def test_the_f1_of_every_theory_is_scikit_learns(by):
     rows = made_up()

@@ -174,6 +174,7 @@ def test_with_few_rules_nothing_is_tested_and_that_is_said():
     assert re.match(r"Named: .*clusters", in_brief(table, "Named"))
 
 
+@pytest.mark.slow
 def test_a_golden_rule_has_one_name_in_both_versions_and_under_every_seed():
     assert dependence_factor("rulebench") == "rule"
     names = [

@@ -463,6 +463,7 @@ def test_a_study_that_has_no_organism_asks_for_a_model(tmp_path, capsys, monkeyp
     assert re.search("organism for riddles.*--model", told)
 
 
+@pytest.mark.slow
 def test_nothing_measured_yet_is_said(tmp_path):
     source = PromptSource(system="rulebench", limit=1)
     plan = StudyPlan.of(

@@ -32,6 +32,7 @@ def test_a_prompt_is_the_message_of_section_4_2():
     assert prompt.side == "rulebreaker"
 
 
+@pytest.mark.slow
 def test_segments_cover_their_texts(all_prompts):
     for index in range(0, len(all_prompts), 4999):
         prompt = all_prompts[index]

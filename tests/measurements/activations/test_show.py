@@ -65,6 +65,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_row_of_the_index_names_its_vector(folder):
     index, vectors = by_index(folder)
     measured = pd.concat(

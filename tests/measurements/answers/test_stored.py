@@ -87,6 +87,7 @@ def test_inspects_own_archive_is_read_like_its_json(evaluated, tmp_path):
     pd.testing.assert_frame_equal(*map(judged, folders))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_answers_from_samples_of_lm_eval_are_those_of_evaluate(evaluated, tmp_path):
     pytest.importorskip("lm_eval")

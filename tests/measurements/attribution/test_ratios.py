@@ -174,6 +174,7 @@ def test_a_ratio_of_zero_makes_the_geometric_mean_zero_without_a_warning():
     assert row["median"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_where_prompts_hang_together(monkeypatch):
     monkeypatch.setattr("interp.measurements.attribution.ratios.RESAMPLES", 199)
     rng, held = np.random.default_rng(2), []

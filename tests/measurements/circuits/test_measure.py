@@ -61,6 +61,7 @@ def test_a_split_chooses_by_one_half_of_the_phrasings_and_tests_the_other(folder
         assert own.loc[~own["chosen"], "distance"].max() == pytest.approx(row.largest_tested)
 
 
+@pytest.mark.slow
 def test_the_page_draws_the_circuit_over_the_prompt(folders):
     _, circuits = folders
     page = circuits / "page.html"
@@ -97,6 +98,7 @@ def test_only_the_model_that_was_loaded_last_is_kept(tmp_path):
             assert plan.model(places[0]) is not first
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("given", "message"),
     [

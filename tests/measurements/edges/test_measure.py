@@ -128,6 +128,7 @@ def test_a_sample_runs_the_same_edges_of_each_kind_in_all_pairs():
     assert agreement.edges == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", [None, 3])
 def test_a_guarantee_bounds_the_excess_of_effects_over_estimates(sample):
     model, prompts = tiny_model("llama"), some_prompts(24)

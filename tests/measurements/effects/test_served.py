@@ -55,6 +55,7 @@ def test_effects_equal_those_of_the_model_here(answers, server, tmp_path):
     assert len(RunFolder.read(folders[1]).record.history) == history
 
 
+@pytest.mark.slow
 def test_results_in_memory_and_the_key(server, monkeypatch):
     spec = Effects(donors=1, server=server.url)
     here = interp.run(Effects(donors=1), models=DEFAULT, limit=1)

@@ -222,6 +222,7 @@ def test_what_cannot_be_joined_is_refused():
         ledger(known.assign(prompt_id="other"), retrieved, effects, answers)
 
 
+@pytest.mark.slow
 def test_three_measurements_of_a_model_are_joined(organism):
     prompts, at = some_prompts(6), {"roles": ("premise1_entity_b",)}
     known = probe_knowledge(organism, interp.load_facts("rulebreakers"))

@@ -304,6 +304,7 @@ def test_a_model_is_refused_before_its_weights_are_loaded(tmp_path, spec, thinki
         execute(plan)
 
 
+@pytest.mark.slow
 def test_thinking_is_turned_on_by_itself(tmp_path):
     folder = tmp_path / "run"
     options = ["--model", "organism/thought-reader", "--limit", "1", "--draws", "2"]

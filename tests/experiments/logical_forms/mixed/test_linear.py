@@ -150,6 +150,7 @@ def test_simulated_variances_are_recovered():
     assert spread["correlation"][1] == pytest.approx(0.4, abs=0.15)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, phases=[Phase.explicit, Phase.generate])
 @given(seed=st.integers(0, 10_000), reml=st.booleans())
 def test_never_less_likely_than_statsmodels(seed, reml):
