@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 from interp.cli import main
 from interp.prompts.own.pairs import EXAMPLE
 
