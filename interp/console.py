@@ -166,7 +166,7 @@ class Progress:
         return done / (now - self._start) if now > self._start else 0.0
 
     def _left(self, now: float) -> float:
-        """The estimated number of seconds until the task ends."""
+        """The estimated number of seconds until the task ends; asked once a part is finished."""
         if self._done == self._total:
             return 0.0
         pace, ended, finished = self._pace()
@@ -185,8 +185,7 @@ class Progress:
         ended, finished = self._last
         if self._first is None:
             when, reached = self._latest
-            done = reached - finished
-            return (when - ended) / done if done else float("inf"), ended, finished
+            return (when - ended) / (reached - finished), ended, finished
         since, before = self._first if self._last != self._first else (self._start, self._initial)
         return (ended - since) / (finished - before), ended, finished
 

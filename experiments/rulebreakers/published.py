@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from interp.errors import UserError, shortened
-from interp.prompts.columns import Cells
+from interp.prompts.columns import Cells, LackingColumnsError
 from interp.prompts.files import parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
 from interp_experiments.rulebreakers.templates import VERBS, without_article
@@ -46,6 +46,8 @@ def load_located(source: str | Path) -> Located:
     try:
         rows = read_rows(source, tuple(COLUMNS))
     except UserError as error:
+        if not isinstance(error.__cause__, LackingColumnsError):
+            raise
         raise UserError(
             f"{error}. These are the columns of the published RULEBREAKERS; a table of your own "
             "pairs has the columns pair, side and gold"

@@ -96,7 +96,7 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     everywhere = _everywhere(rows, usual, place=place, within=within)
     if _silence_tells(rows, everywhere):
         return None
-    return _found(heard, usual, rows, everywhere, place=place, within=within)
+    return _found(rows, everywhere, place=place, within=within)
 
 
 def _usual_answers(rows: pd.DataFrame) -> tuple[pd.Series, int | None, bool] | None:
@@ -217,7 +217,8 @@ def _everywhere(
 ) -> pd.Series:
     """The usual answer to each prompt, also to those without an answer; empty if there is none."""
     if place is not None:
-        return pd.Series([own[place : place + 1] for own in rows["options"]], rows.index).str[0]
+        at_place = [own[place] if place < len(own) else "" for own in rows["options"]]
+        return pd.Series(at_place, rows.index, dtype=object)
     by = ["phrasing", UNORDERED] if within else [UNORDERED]
     heard = rows.loc[usual.index]
     known = dict(zip(zip(*(heard[name] for name in by), strict=True), usual, strict=True))
@@ -240,18 +241,14 @@ def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
 
 
 def _found(
-    rows: pd.DataFrame,
-    usual: pd.Series,
-    every: pd.DataFrame,
-    everywhere: pd.Series,
-    *,
-    place: int | None,
-    within: bool,
+    rows: pd.DataFrame, everywhere: pd.Series, *, place: int | None, within: bool
 ) -> Constant:
-    same = rows["answer"] == usual
+    heard = rows[rows["answer"] != ""]
+    usual = everywhere[heard.index]
+    same = heard["answer"] == usual
     by_phrasing: Mapping[str, float] = {}
-    if "phrasing" in rows and rows["phrasing"].nunique() > 1:
-        shares = same.groupby(rows["phrasing"], sort=False).mean()
+    if "phrasing" in heard and heard["phrasing"].nunique() > 1:
+        shares = same.groupby(heard["phrasing"], sort=False).mean()
         by_phrasing = {str(name): float(share) for name, share in shares.items()}
     names = tuple(usual.value_counts().index)
     return Constant(
@@ -259,10 +256,10 @@ def _found(
         place=place,
         within=within,
         same=int(same.sum()),
-        answers=len(rows),
+        answers=len(heard),
         by_phrasing=by_phrasing,
-        alone=_scores(every, everywhere),
-        model=_scores(every, every["answer"]),
+        alone=_scores(rows, everywhere),
+        model=_scores(rows, rows["answer"]),
     )
 
 

@@ -66,7 +66,7 @@ class MeasureCommand:
 
 def finished(folder: Path, spec: type[Spec]) -> "Result":
     """The result in a run folder whose small tables are written and printed, after cautions."""
-    from interp.analysis.cautions.caution import UNTESTED
+    from interp.analysis.cautions.caution import UNTESTED  # the job has already said this
     from interp.report.console import print_cautions
     from interp.results.files import finish
 

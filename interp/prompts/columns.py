@@ -11,6 +11,10 @@ Cells = Mapping[str, object]
 """Value of each column: text, number, boolean or None."""
 
 
+class LackingColumnsError(ValueError):
+    """A file lacks columns that it must have."""
+
+
 class Columns(NamedTuple):
     """The columns to read from each file; for the fields, see `interp.prompts.files.read_rows`."""
 
@@ -24,12 +28,13 @@ class Columns(NamedTuple):
         """The columns to read from a file, given the columns that it has.
 
         Raises:
-            ValueError: a required column is missing, or a column to read is there twice.
+            LackingColumnsError: a required column is missing.
+            ValueError: a column to read is there twice.
         """
         counts = Counter(found)
         read = dict.fromkeys([*self.required, *(name for name in self.optional if name in counts)])
         if missing := [name for name in read if name not in counts]:
-            raise ValueError(
+            raise LackingColumnsError(
                 f"it lacks the columns {', '.join(missing)}; it has "
                 f"{shortened(', '.join(found), 100) or 'none'}{_why_lacking(found, missing)}"
             )

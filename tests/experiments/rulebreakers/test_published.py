@@ -217,6 +217,16 @@ def test_what_is_no_data_is_refused(tmp_path):
         load_published(str(tmp_path / "torn.json"))
 
 
+def test_columns_of_own_pairs_are_named_only_where_columns_are_missing(tmp_path):
+    (tmp_path / "empty").mkdir()
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    for name, told in ((other, True), (tmp_path / "none.csv", False), (tmp_path / "empty", False)):
+        with pytest.raises(UserError) as refused:
+            load_published(str(name))
+        assert ("pair, side and gold" in str(refused.value)) == told, name
+
+
 def test_a_hub_name_that_cannot_be_reached_says_so():
     with pytest.raises(UserError, match=r"nobody/nothing-here.*path"):
         load_published("nobody/nothing-here")
