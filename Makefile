@@ -66,13 +66,15 @@ real: $(READS_GGUF) $(REAL)
 test: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
-# Everything but what `test-release` adds: training of organisms and tests of benchmarks.
+# Everything but what `test-release` adds: training of organisms, tests of benchmarks, and studies
+# that are simulated for minutes.
 test-all: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not release"
 
-# Types and shapes of every call, in tests that together enter every function.
+# Types and shapes of calls, in tests that together enter every function.
 test-types: setup
-	$(TYPED_ENV) $(BIN)/python -m pytest -n 2 $(TYPED) --every-function @tests/typed.txt
+	$(TYPED_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED) --every-function \
+		tests/test_type_checks.py @tests/typed.txt
 
 # Measures the packaged organisms, and notes that they hold for these weights and this code.
 organisms: setup
@@ -87,7 +89,7 @@ test-real: setup
 	-$(MAKE) $(REAL)
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope --real $(REAL) tests/real
 
-# Before a release: all tests, with the types and shapes of every call.
+# Before a release: all tests, with types and shapes of calls.
 test-release: setup
 	$(TYPED_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED) --organisms
 

@@ -36,6 +36,8 @@ def test_a_wrong_type_or_shape_is_refused(call, request):
 def test_chosen_tests_enter_everything_in_little_time():
     record = {"slow": (9.0, ["f", "g"]), "quick": (1.0, ["f"]), "other": (1.0, ["g", "helper"])}
     assert choose(record, {"f", "g"}) == ["quick", "other"]
+    record = {"middle": (1.0, ["g", "h"]), "one": (1.0, ["f", "g"]), "two": (1.0, ["h", "i"])}
+    assert choose(record, set("fghi")) == ["one", "two"]
 
 
 def test_functions_are_found_in_every_package_and_without_their_declarations():

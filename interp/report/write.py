@@ -277,10 +277,11 @@ def _draw(
         assert isinstance(figure, Figure)
         shown, least = figure_svg(figure, name=item.name), _least_width(figure)
         with_caption(figure, title=item.title, text=item.note)
-        png = io.BytesIO()
+        captioned, png = figure_svg(figure, name=item.name), io.BytesIO()
+        figure.set_layout_engine("none")  # everything has its place, and finding it takes long
         figure.savefig(png, format="png")
         files = {
-            f"figures/{item.name}.svg": figure_svg(figure, name=item.name).encode("utf-8"),
+            f"figures/{item.name}.svg": captioned.encode("utf-8"),
             f"figures/{item.name}.png": png.getvalue(),
         }
     marks = _marks_of(item, figure.marks if isinstance(figure, Picture) else ())

@@ -10,8 +10,6 @@ from benchmarks.controls.rulebreakers import of_contrasts
 from benchmarks.controls.studies import KINDS, few_resamples, kept, simulated
 from benchmarks.controls.tables import NOTHING, rulebreakers
 
-pytestmark = [pytest.mark.slow, pytest.mark.release]
-
 MOST = 1e-4
 """How likely a test at its level is to fail here."""
 

@@ -1,12 +1,9 @@
 """A share of benchmarks.controls.faithfulness; docs/faithfulness.md has rates of 500 studies."""
 
 import numpy as np
-import pytest
 from scipy.stats import binom
 
 from benchmarks.controls.faithfulness import SETTINGS, hits, rates, trials_of_hits
-
-pytestmark = [pytest.mark.slow, pytest.mark.release]
 
 STUDIES = 60
 

@@ -3,8 +3,6 @@ import pytest
 from benchmarks.effects import METHODS, backward, compare, prompts_of
 from benchmarks.side_by_side import random_llama
 
-pytestmark = [pytest.mark.slow, pytest.mark.release]
-
 
 def test_the_benchmark_of_effects_measures_both_parts():
     model = random_llama(64, 1)

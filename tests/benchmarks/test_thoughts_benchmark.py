@@ -2,8 +2,6 @@ import pytest
 
 from benchmarks.thoughts import compare, texts_of, thinking_llama
 
-pytestmark = [pytest.mark.slow, pytest.mark.release]
-
 
 def test_the_benchmark_of_thoughts_measures_both_ways():
     model = thinking_llama(64, 1)

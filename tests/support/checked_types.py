@@ -1,4 +1,4 @@
-"""`pytest -p tests.support.checked_types`: check the types and shapes of every call.
+"""`pytest -p tests.support.checked_types`: check the types and shapes of calls.
 
 - `make test-types` runs the tests of tests/typed.txt, which together enter every function, and
   fails if a function is not entered any more (`--every-function`). Functions that no test enters in
@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import get_args
 
@@ -25,12 +26,16 @@ from tests.support.functions import CHOSEN, ELSEWHERE, all_functions
 RECORD = os.environ.get("INTERP_RECORD")
 """A folder for what each test enters, and for the seconds of CPU that it takes."""
 
+CALLS = 200
+"""Calls of each function that are checked in a test, more than hypothesis makes examples."""
+
 _NOT_CHOSEN = ("organisms", "release")
 """Marks of tests that do not run each time."""
 
 _entered: set[str] = set()
 _all_entered: set[str] = set()
 _record: dict[str, tuple[float, list[str]]] = {}
+_calls: Counter[str] = Counter()
 
 # An int passes for a float, as in PEP 484.
 _checked = beartype(conf=BeartypeConf(is_pep484_tower=True))
@@ -50,19 +55,24 @@ def checked(target=None, *, typechecker):
     own = target.__annotations__
     known = {name: _destring_annotation(each, target.__globals__) for name, each in own.items()}
     if any(map(_has_shape, known.values())):
-        return _with_shapes(target, typechecker=typechecker)
-    # beartype reads annotations now, and refuses names that only mypy imports.
-    target.__annotations__ = known
-    try:
-        check = noted(target)
-    finally:
-        target.__annotations__ = own
+        check = _with_shapes(target, typechecker=typechecker)
+    else:
+        # beartype reads annotations now, and refuses names that only mypy imports.
+        target.__annotations__ = known
+        try:
+            check = noted(target)
+        finally:
+            target.__annotations__ = own
+    name = f"{target.__module__}.{target.__qualname__}"
 
     @functools.wraps(target)
-    def unless_disabled(*args, **kwargs):
-        return (target if jaxtyping.config.jaxtyping_disable else check)(*args, **kwargs)
+    def the_first_calls(*args, **kwargs):
+        if _calls[name] == CALLS or jaxtyping.config.jaxtyping_disable:
+            return target(*args, **kwargs)
+        _calls[name] += 1
+        return check(*args, **kwargs)
 
-    return unless_disabled
+    return the_first_calls
 
 
 def _has_shape(annotation) -> bool:
@@ -108,6 +118,7 @@ def pytest_runtest_protocol(item):
         _record[item.nodeid] = (_seconds() - began, sorted(_entered))
     _all_entered.update(_entered)
     _entered.clear()
+    _calls.clear()
     return result
 
 

@@ -1,12 +1,14 @@
 """`python -m tests.support.choose_typed RECORD`: choose the tests that `make test-types` runs.
 
 Reads what each test entered (`checked_types.py`), and writes tests/typed.txt: repeatedly the test
-that enters the most functions not yet entered, per second that it takes. Tests of less than
-`LEAST` seconds count as that long, so that one test with many functions beats many short ones.
+that enters the most functions not yet entered, per second that it takes; then those are left out
+again, the slowest first, whose functions the others enter as well. Tests of less than `LEAST`
+seconds count as that long, so that one test with many functions beats many short ones.
 """
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 from tests.support.functions import CHOSEN, ELSEWHERE, all_functions
@@ -23,7 +25,15 @@ def choose(record: dict[str, tuple[float, list[str]]], functions: set[str]) -> l
         chosen.append(best)
         now = left.pop(best)
         left = {test: remaining for test, those in left.items() if (remaining := those - now)}
-    return chosen
+    times = Counter(name for test in chosen for name in functions.intersection(record[test][1]))
+    needed = []
+    for test in sorted(chosen, key=lambda test: -record[test][0]):
+        own = functions.intersection(record[test][1])
+        if all(times[name] > 1 for name in own):
+            times.subtract(own)
+        else:
+            needed.append(test)
+    return needed
 
 
 def main(folder: Path) -> None:

@@ -83,6 +83,7 @@ def test_rows_of_its_lens_are_those_of_the_unembedding(model):
 
 
 @pytest.mark.slow
+@pytest.mark.organisms
 def test_exchanging_countries_turns_the_answers_of_used_cities_alone(model, prompts):
     classes = {own.entity_b: own for own in plant_facts(MIXED)}
     result = interp.steer(

@@ -129,7 +129,11 @@ def test_estimates_and_clustered_errors_are_those_computed_by_hand(factors):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("entities", "each", "spread", "studies"),
-    [(52, 6, 2.0, 500), (10, 12, 2.0, 100), (60, 6, 60.0, 100)],
+    [
+        pytest.param(52, 6, 2.0, 500, marks=pytest.mark.release),
+        (10, 12, 2.0, 100),
+        (60, 6, 60.0, 100),
+    ],
 )
 def test_what_entities_decide_by_chance_is_found_as_often_as_chance_has_it(
     entities, each, spread, studies

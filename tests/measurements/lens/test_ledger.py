@@ -140,6 +140,7 @@ def test_intervals_cover_planted_shares_although_verdicts_err():
 
 
 @pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize(
     ("shares", "each"),
     [((0.25,) * 4, 1), ((0.1, 0.5, 0.3, 0.1), 1), ((0.0, 0.5, 0.5, 0.0), 1), ((0.25,) * 4, 3)],
