@@ -36,10 +36,15 @@ def ids(plain, prompts):
 
 @pytest.fixture(scope="module")
 def oracles(plain, ids):
-    """Plain passes of the pairs; the base is the clean prompt."""
+    """Plain passes of the pairs; the base is the clean prompt. A short one finds the layers."""
     hf, tokenizer = plain
     options = tuple(tokenizer.convert_tokens_to_ids(["Yes", "No"]))
-    return {pair: Oracle(hf, ids[f"{pair}/true"], ids[f"{pair}/false"], options) for pair in PLACES}
+    short = ids["fish/true"][:8]
+    finder = Oracle(hf, short, short, options)
+    return {
+        pair: Oracle(hf, ids[f"{pair}/true"], ids[f"{pair}/false"], options, like=finder)
+        for pair in PLACES
+    }
 
 
 def written(tokenizer, text):
