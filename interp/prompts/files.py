@@ -328,6 +328,7 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 
 
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     # The file is opened here, since pyarrow mistakes some names for URLs. It is not read by pandas,
@@ -335,7 +336,12 @@ def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     with file.open("rb") as stream, pq.ParquetFile(stream) as parquet:
         read = columns.of(parquet.schema_arrow.names)
         table = parquet.read(columns=read)
-    cells = {column: table.column(column).to_pylist() for column in read}
+    cells = {}
+    for name in read:
+        column = table.column(name)
+        if pa.types.is_float32(column.type):  # 0.1 is 0.1, not 0.10000000149011612
+            column = column.cast(pa.string()).cast(pa.float64())
+        cells[name] = column.to_pylist()
     for number in range(table.num_rows):  # a file may have rows but no columns to read
         yield f"row {number + 1}", {column: cells[column][number] for column in read}
 
