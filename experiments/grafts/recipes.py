@@ -126,15 +126,7 @@ RECIPES: dict[str, GraftRecipe] = {
         GraftRecipe(name="knowledge", cause="knowledge", seed=51, share=0.5, rank=8, steps=400),
         GraftRecipe(name="wording", cause="wording", seed=52, steps=200),
         GraftRecipe(name="mixture-50", cause="mixture", seed=53, share=0.5, rank=8, steps=700),
-        GraftRecipe(
-            name="thought-50",
-            cause="thought",
-            seed=54,
-            share=0.5,
-            rank=8,
-            steps=450,
-            dtype="float32",
-        ),
+        GraftRecipe(name="thought-50", cause="thought", seed=54, share=0.5, rank=8, steps=700),
     )
 }
 """The recipes by the name of the graft."""
