@@ -338,10 +338,11 @@ def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         table = parquet.read(columns=read)
     cells = {}
     for name in read:
-        column = table.column(name)
-        if pa.types.is_float32(column.type):  # 0.1 is 0.1, not 0.10000000149011612
-            column = column.cast(pa.string()).cast(pa.float64())
-        cells[name] = column.to_pylist()
+        column, kind = table.column(name).to_pylist(), table.column(name).type
+        if pa.types.is_float16(kind) or pa.types.is_float32(kind):
+            narrow = kind.to_pandas_dtype()  # which writes 0.1 as 0.1, not as 0.10000000149011612
+            column = [None if one is None else float(str(narrow(one))) for one in column]
+        cells[name] = column
     for number in range(table.num_rows):  # a file may have rows but no columns to read
         yield f"row {number + 1}", {column: cells[column][number] for column in read}
 

@@ -120,7 +120,7 @@ def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
     try:
         with archive.open(member) as stream:
             content = stream.read(MOST_OF_ONE + 1)
-    except (NotImplementedError, RuntimeError) as error:  # also of a member with a password
+    except RuntimeError as error:  # a password, or (NotImplementedError) an unknown compression
         raise UserError(
             f"{where} cannot be unpacked ({one_line(str(error), 120)}); install inspect_ai, or "
             "convert the log: inspect log convert --to json"

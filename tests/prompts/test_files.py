@@ -141,13 +141,16 @@ def test_parquet_with_lists_or_broken_metadata(tmp_path):
     assert cells(str(file)) == [{"id": "1", "text": "a"}]
 
 
-def test_numbers_of_32_bits_are_those_that_were_written(tmp_path):
-    numbers = [1.1, 1 / 3, 1e-7, 3e38, -0.0, float("inf"), None]
+@pytest.mark.parametrize(
+    ("kind", "third"), [(pa.float16(), 0.3333), (pa.float32(), 0.33333334), (pa.float64(), 1 / 3)]
+)
+def test_numbers_of_few_bits_are_those_that_were_written(tmp_path, kind, third):
+    numbers = [1.1, 1 / 3, 2.0, -0.0, float("inf"), None]
     file = tmp_path / "a.parquet"
-    column = pa.array(numbers, type=pa.float32())
+    column = pa.array(numbers, type=pa.float64()).cast(kind)
     pq.write_table(pa.table({"id": column, "text": ["x"] * len(numbers)}), file)
     read = [row["id"] for row in cells(str(file))]
-    assert read == [1.1, 0.33333334, 1e-7, 3e38, -0.0, float("inf"), None]
+    assert read == [1.1, third, 2.0, -0.0, float("inf"), None]
 
 
 @pytest.mark.parametrize(
