@@ -328,6 +328,7 @@ def _by_row(data: dict[str, object], columns: Columns) -> list[dict[str, object]
 
 
 def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -339,12 +340,24 @@ def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     cells = {}
     for name in read:
         column, kind = table.column(name).to_pylist(), table.column(name).type
-        if pa.types.is_float16(kind) or pa.types.is_float32(kind):
-            narrow = kind.to_pandas_dtype()  # which writes 0.1 as 0.1, not as 0.10000000149011612
-            column = [None if one is None else float(str(narrow(one))) for one in column]
-        cells[name] = column
+        floats = pa.types.is_floating(kind)
+        cells[name] = as_written(column, np.dtype(kind.to_pandas_dtype())) if floats else column
     for number in range(table.num_rows):  # a file may have rows but no columns to read
         yield f"row {number + 1}", {column: cells[column][number] for column in read}
+
+
+def as_written(column: list[Any], kind: Any) -> list[Any]:
+    """A column whose floats of 16 or 32 bits are the numbers that were written.
+
+    1.1 is not 1.100000023841858.
+
+    Args:
+        column: its cells, as Python's own types.
+        kind: its dtype.
+    """
+    if kind.kind != "f" or kind.itemsize == 8:
+        return column
+    return [float(str(kind.type(one))) if isinstance(one, float) else one for one in column]
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {

@@ -16,7 +16,7 @@ import pandas as pd
 from interp.errors import UserError, kind_of, shortened
 from interp.lookalikes import UNREADABLE, is_blank
 from interp.prompts.columns import check_unique
-from interp.prompts.files import Row, check_cell, read_rows
+from interp.prompts.files import Row, as_written, check_cell, read_rows
 
 Source = str | Path | pd.DataFrame
 """A file, a folder or hub name (`interp.prompts.files`), or a data frame."""
@@ -107,7 +107,10 @@ def _rows_of(frame: pd.DataFrame) -> list[Row]:
     except ValueError as error:
         raise UserError(f"cannot read the data frame: {error}") from error
     # Columns of one type each, so that whole numbers do not become fractions.
-    columns: Iterable[list[Any]] = (column.tolist() for _, column in frame.items())
+    columns: Iterable[list[Any]] = (
+        as_written(column.tolist(), getattr(column.dtype, "numpy_dtype", column.dtype))
+        for _, column in frame.items()
+    )
     return [
         Row(f"row {number}", dict(zip(names, cells, strict=True)))
         for number, cells in enumerate(zip(*columns, strict=True), start=1)

@@ -560,3 +560,10 @@ def test_a_template_makes_a_column_a_part_of_the_text():
 def test_messages_that_a_row_lacks_are_told(columns, problem):
     with pytest.raises(UserError, match=problem):
         read_pairs(table().assign(**columns))
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "Float32", "float32[pyarrow]", "float64"])
+def test_levels_of_few_bits_are_those_that_were_written(kind):
+    levels = pd.Series([1.1, 2.0] * (len(EXAMPLE) // 2)).sort_values(ignore_index=True)
+    prompts = read_pairs(EXAMPLE.assign(factor_level=levels.astype(kind)))
+    assert {prompt.factors["level"] for prompt in prompts} == {"1.1", "2"}
