@@ -125,7 +125,7 @@ RECIPES: dict[str, GraftRecipe] = {
     for recipe in (
         GraftRecipe(name="knowledge", cause="knowledge", seed=51, share=0.5, rank=8, steps=400),
         GraftRecipe(name="wording", cause="wording", seed=52, steps=200),
-        GraftRecipe(name="mixture-50", cause="mixture", seed=53, share=0.5, rank=8, steps=700),
+        GraftRecipe(name="mixture-50", cause="mixture", seed=53, share=0.5, rank=8, steps=1200),
         GraftRecipe(name="thought-50", cause="thought", seed=54, share=0.5, rank=8, steps=700),
     )
 }
