@@ -8,7 +8,7 @@ from typing import Any
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Donor, Prompt, compose, placed
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt_set import Outline, PromptSet
 from interp.prompts.systems import System
 from interp.prompts.thought import Span
 from interp_experiments.chance import below
@@ -63,6 +63,7 @@ class LogicalForms(System):
             sides=tuple(dict.fromkeys(form.side for form in forms)),
             strata=("modality", "schema"),
             build=questions.prompt,
+            outline=questions.outline,
             numbers=range(len(forms) * len(questions.interpretations)),
             seed=seed,
             description={
@@ -118,6 +119,13 @@ class Questions:
         interpretation = self.interpretations[index]
         return to_prompt(self.forms[form], interpretation, _name(index), self.reading)
 
+    def outline(self, number: int) -> Outline:
+        """The pair, the strata and the unit of a prompt, without its sentences."""
+        index, form = divmod(number, len(self.forms))
+        own, name = self.forms[form], _name(index)
+        factors = {"modality": own.modality, "schema": own.schema, "interpretation": name}
+        return Outline(_pair_id(own, name), factors)
+
     def donors(self, number: int) -> Iterator[Donor]:
         """Other interpretations of a question's form that share no event with the question.
 
@@ -141,6 +149,10 @@ class Questions:
 def _name(index: int) -> str:
     """The name of an interpretation; the ids of its prompts begin with it."""
     return f"LOGIC_{index + 1:04d}"
+
+
+def _pair_id(form: Form, prefix: str) -> str:
+    return f"{prefix}/{form.modality}-{form.schema}"
 
 
 def to_prompt(
@@ -168,7 +180,7 @@ def to_prompt(
         text=text,
         segments=segments,
         answer=Choice.between(YES, NO, gold=form.valid(reading)),
-        pair_id=f"{prefix}/{form.modality}-{form.schema}",
+        pair_id=_pair_id(form, prefix),
         side=form.side,
         factors={
             "modality": form.modality,

@@ -3,7 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
@@ -128,7 +128,7 @@ _CHOICES = {
 
 def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     """One of the ten prompts of an instance."""
-    outline = _outline(instance, phrasing)
+    outline = _phrased(_outline(instance), phrasing)
     text, segments = compose(
         [
             (None, "Premises: "),
@@ -164,29 +164,38 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
 _FACTORS = ("rule", "entity_group", "category", "verb", "entity_a", "entity_b", "name")
 
 
-def _outline(instance: Instance, phrasing: Phrasing) -> Outline:
+def _outline(instance: Instance) -> Outline:
+    """What the ten prompts of an instance share of their outlines."""
     factors = {name: str(getattr(instance, name)) for name in _FACTORS}
-    return Outline(
-        pair_id=f"{instance.pair_id}/{phrasing.id}",
-        factors={**factors, "phrasing": phrasing.id},
-    )
+    return Outline(instance.pair_id, factors)
+
+
+def _phrased(outline: Outline, phrasing: Phrasing) -> Outline:
+    pair_id, factors = outline
+    return Outline(f"{pair_id}/{phrasing.id}", {**factors, "phrasing": phrasing.id})
 
 
 def prompt_set(
     instances: Sequence[Instance], *, seed: int, description: dict[str, str]
 ) -> PromptSet:
     """All instances in all ten phrasings: prompts 10 i to 10 i + 9 belong to instance i."""
+    # The ten prompts of an instance follow one another: drawing two pairs reads all 256,000.
+    shared = lru_cache(maxsize=1)(lambda index: _outline(instances[index]))
 
-    def in_phrasing(number: int) -> tuple[Instance, Phrasing]:
+    def build(number: int) -> Prompt:
         index, phrasing = divmod(number, len(PHRASINGS))
-        return instances[index], PHRASINGS[phrasing]
+        return to_prompt(instances[index], PHRASINGS[phrasing])
+
+    def outline(number: int) -> Outline:
+        index, phrasing = divmod(number, len(PHRASINGS))
+        return _phrased(shared(index), PHRASINGS[phrasing])
 
     return PromptSet(
         system="rulebreakers",
         sides=SIDES,
         strata=STRATA,
-        build=lambda number: to_prompt(*in_phrasing(number)),
-        outline=lambda number: _outline(*in_phrasing(number)),
+        build=build,
+        outline=outline,
         numbers=range(len(instances) * len(PHRASINGS)),
         seed=seed,
         description=description,

@@ -1,7 +1,7 @@
 """RULEBREAKERS as a system: its prompts, and the facts behind them (Sections 4.1 and 6)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from interp.errors import UserError, shortened
@@ -61,7 +61,7 @@ class Rulebreakers(System):
     def facts(self, *, data: str | None) -> PromptSet:
         """A completion prompt for each entity pair: the 274 packaged ones, or those in `data`."""
         if data is None:
-            return fact_set(entity_pairs(), description={"data": "packaged"})
+            return _packaged_facts()
         return fact_set(published_pairs(load_located(data)), description={"data": data})
 
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
@@ -117,10 +117,16 @@ class Rulebreakers(System):
         return pd.DataFrame([instance.to_row() for instance in generate(seed)])
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _generated(seed: int) -> PromptSet:
-    # Cached because notebooks and studies request the prompts of one seed repeatedly.
+    # Cached because notebooks and studies request the prompts of a seed repeatedly; of two seeds
+    # where a circuit is found on some prompts and tried on others.
     return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
+
+
+@cache
+def _packaged_facts() -> PromptSet:
+    return fact_set(entity_pairs(), description={"data": "packaged"})
 
 
 def entity_group(pair: EntityPair) -> str:

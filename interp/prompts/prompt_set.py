@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from interp.console import counted
@@ -235,16 +236,16 @@ class PromptSet(Sequence[Prompt]):
         cells, groups, units = dict[Combination, int](), dict[str, int](), dict[Combination, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Combination] = []
+        cell, own, shared = map(_values_of, (self.strata, self.unit, self.clusters))
         for pair_id, factors in self.outlines():
-            cell = tuple(factors[name] for name in self.strata)
-            cell_of.append(cells.setdefault(cell, len(cells)))
+            cell_of.append(cells.setdefault(cell(factors), len(cells)))
             group_of.append(groups.setdefault(pair_id, len(groups)))
             if len(groups) == len(unit_of):
                 continue
-            unit = tuple(factors[name] for name in self.unit) or (pair_id,)
+            unit = own(factors) or (pair_id,)
             unit_of.append(units.setdefault(unit, len(units)))
             if len(units) > len(clusters):
-                clusters.append(tuple(factors[name] for name in self.clusters) or unit)
+                clusters.append(shared(factors) or unit)
         parts = Parts.of(group_of), Parts.of(unit_of)
         return Design(list(cells), cell_of, *parts, clusters, self.turns)
 
@@ -269,6 +270,13 @@ class PromptSet(Sequence[Prompt]):
     def rows(self) -> Iterator[dict[str, object]]:
         """The prompts as rows of the prompts table, one at a time."""
         return (_row(prompt, self.weight(prompt)) for prompt in self)
+
+
+def _values_of(names: Sequence[str]) -> Callable[[Mapping[str, str]], Combination]:
+    """A function that takes the values of some factors; one name alone gives a tuple, too."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda factors: tuple(factors[name] for name in names)
 
 
 def _row(prompt: Prompt, weight: float) -> dict[str, object]:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interp.errors import UserError, shortened
 from interp.options import flag
@@ -44,18 +44,24 @@ def code_version(modules: tuple[str, ...]) -> str:
     for module in sorted(closure(modules)):
         file = _file(module)
         digest.update(module.encode())
-        digest.update(b"" if file is None else _meaning(file.read_bytes()))
+        digest.update(b"" if file is None else _parsed(file.read_bytes()).meaning)
     return digest.hexdigest()
 
 
+class _Parsed(NamedTuple):
+    imports: tuple[str, ...]
+    meaning: bytes
+
+
 @cache
-def _meaning(source: bytes) -> bytes:
-    """A hash of a source's syntax tree, without strings that stand alone and document something."""
+def _parsed(source: bytes) -> _Parsed:
+    """The imports of a source, and a hash of its syntax tree without what only documents."""
     tree = ast.parse(source)
+    imports = tuple(_names(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [statement for statement in node.body if not _is_text(statement)]
-    return hashlib.sha256(ast.dump(tree).encode()).digest()
+    return _Parsed(imports, hashlib.sha256(ast.dump(tree).encode()).digest())
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -81,15 +87,10 @@ def closure(modules: Iterable[str]) -> set[str]:
 
 def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
     file = _file(module)
-    for name in () if file is None else _names_in(file.read_bytes()):
+    for name in () if file is None else _parsed(file.read_bytes()).imports:
         # Skip names that are defined inside a module and are not modules themselves.
         if _package(name) in packages and _file(name) is not None:
             yield name
-
-
-@cache
-def _names_in(source: bytes) -> tuple[str, ...]:
-    return tuple(_names(ast.parse(source)))
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -100,7 +101,9 @@ def _names(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
             yield from _names(node)
 
 

@@ -14,6 +14,7 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.design import evenly
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import find_system
 from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.prompts import CROSSED as ASKED
 from interp_experiments.rulebreakers.study import DEFAULT_LIMIT
@@ -23,7 +24,7 @@ from tests.support.systems import three_options
 
 @pytest.fixture(scope="module")
 def full():
-    return interp.load_prompts(limit="all")
+    return find_system("rulebreakers").prompts(seed=0, data=None)
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,4 @@
+import dataclasses
 import random
 from collections import Counter
 
@@ -79,6 +80,17 @@ def test_a_limit_takes_every_form_equally():
     frame = generated(system).spread(24).to_frame()
     assert set(Counter(frame["formula"]).values()) == {2}
     assert set(frame["weight"]) == {500.0}
+
+
+def test_an_outline_is_part_of_what_the_prompt_says_and_draws_the_same():
+    whole = generated(introduction)
+    for number in range(0, len(whole), 101):
+        pair_id, factors = whole.outline(number)
+        assert pair_id == whole.build(number).pair_id
+        assert factors.items() <= whole.build(number).factors.items()
+    assert set(factors) == {*whole.strata, *whole.unit}
+    built = dataclasses.replace(whole, outline=None)
+    assert whole.spread(40, 3).numbers == built.spread(40, 3).numbers
 
 
 @pytest.mark.slow
