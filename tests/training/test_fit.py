@@ -1,5 +1,6 @@
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,9 +67,9 @@ def test_a_stopped_run_takes_up_where_it_was(tmp_path):
         torch.testing.assert_close(one, other)
 
 
-@pytest.fixture
-def stopped(tmp_path):
-    """The checkpoint after step 2 of a training that was stopped."""
+@pytest.fixture(scope="module")
+def stopped_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stopped")
 
     def stopping(model, batch):
         if int(batch["input_ids"][0, 0]) == 4:
@@ -77,7 +78,14 @@ def stopped(tmp_path):
 
     model = make_tiny("llama", byte_level()).hf
     with pytest.raises(KeyboardInterrupt):
-        fit(model, Steps(), stopping, tmp_path, title="learn", use_cpu=True, save_steps=2)
+        fit(model, Steps(), stopping, folder, title="learn", use_cpu=True, save_steps=2)
+    return folder
+
+
+@pytest.fixture
+def stopped(stopped_once, tmp_path):
+    """The checkpoint after step 2 of a training that was stopped."""
+    shutil.copytree(stopped_once, tmp_path, dirs_exist_ok=True)
     return tmp_path / "checkpoint-2"
 
 

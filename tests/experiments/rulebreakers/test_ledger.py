@@ -31,7 +31,7 @@ def test_the_page_has_one_bar_and_curves_for_each_model(tmp_path):
     study = interp.run(
         RulebreakersStudy(ledger=True),
         models=["organism/llama-shallow"],
-        limit=20,
+        limit=8,
         device="cpu",
         out=tmp_path / "study",
     )

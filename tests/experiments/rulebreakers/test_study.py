@@ -49,9 +49,9 @@ from interp_experiments.rulebreakers.findings import (
     first_letters,
     first_screen,
 )
+from interp_experiments.rulebreakers.page import report_of
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
-from interp_experiments.rulebreakers.study import RulebreakersStudy
 from interp_probes.linear.probes import linear_probes
 from tests.support.pages import browsed, check_first_screen, panels_of
 
@@ -99,11 +99,25 @@ def one_phrasing():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, one_phrasing):
-    folder = tmp_path_factory.mktemp("study")
-    options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
-    assert main(["run", "rulebreakers", *options]) == 0
-    return folder
+def study(tmp_path_factory, one_phrasing):
+    """The folder of the study, and what its page was written from."""
+    folder, reports = tmp_path_factory.mktemp("study"), []
+
+    def noted(study):
+        reports.append(report_of(study))
+        return reports[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("interp_experiments.rulebreakers.page.report_of", noted)
+        options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
+        assert main(["run", "rulebreakers", *options]) == 0
+    (report,) = reports
+    return folder, report
+
+
+@pytest.fixture(scope="module")
+def folder(study):
+    return study[0]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +125,20 @@ def results(folder):
     return read_results(StudyFolder.read(folder))
 
 
-def test_every_table_and_figure_is_made(folder, capsys):
+@pytest.fixture(scope="module")
+def small(tmp_path_factory, one_phrasing):
+    """The command that made a study of a few pairs and two models, and its folder."""
+    folder = tmp_path_factory.mktemp("small") / "study"
+    models = ["organism/llama-deep", "organism/mistral"]
+    options = ["--model", *models, "--limit", "8", "--device", "cpu", "--out", str(folder)]
+    command = ["run", "rulebreakers", *options]
+    with few_resamples():
+        assert main(command) == 0
+    return command, folder
+
+
+def test_every_table_and_figure_is_made(study):
+    folder, report = study
     page = (folder / "report.html").read_text()
     for figure in FIGURES:
         assert (folder / "figures" / f"{figure}.svg").stat().st_size > 1000
@@ -136,16 +163,19 @@ def test_every_table_and_figure_is_made(folder, capsys):
     assert familiar["of"]["model"] in ORGANISMS
     assert re.search(r"measured.*study", page)
     assert "Measured and published" not in page
-    # The same command again measures nothing, and writes the page anew.
-    options = ["--limit", "240", "--device", "cpu", "--out", str(folder)]
+    check_first_screen(report, page)
+
+
+def test_the_same_command_measures_nothing_and_writes_the_page_anew(small, capsys):
+    command, folder = small
+    (folder / "report.html").unlink()
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")}
     with few_resamples():
-        assert main(["run", "rulebreakers", *options]) == 0
+        assert main(command) == 0
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")} == before
+    assert (folder / "report.html").exists()
     # What was found is also printed.
     assert "Paired accuracy between models: " in capsys.readouterr().out
-    report = RulebreakersStudy().report(StudyFolder.read(folder))
-    check_first_screen(report, page)
 
 
 def test_choices_are_read_beside_the_answers(results):
@@ -480,12 +510,12 @@ def test_one_model_alone_has_no_correlation_across_models(results):
     assert np.isnan(table["p_holm"]).all()
 
 
-def test_an_unfinished_study_still_renders(folder, tmp_path, capsys):
+def test_an_unfinished_study_still_renders(small, tmp_path, capsys):
     copy = tmp_path / "study"
-    shutil.copytree(folder, copy)
+    shutil.copytree(small[1], copy)
     runs = StudyFolder.read(copy).runs
     unanswered = runs["answers"].shards("organism/mistral")
-    unprobed = runs["residuals"].shards("organism/gemma2")
+    unprobed = runs["residuals"].shards("organism/llama-deep")
     for shard in (*unanswered, *unprobed):
         shutil.rmtree(shard)
     with few_resamples():
@@ -495,7 +525,7 @@ def test_an_unfinished_study_still_renders(folder, tmp_path, capsys):
         assert shard.name in told
         assert shard.name in page
     probed = pd.read_csv(copy / "tables" / "linear_probes.csv")["model"]
-    assert set(probed) == set(ORGANISMS) - {"organism/gemma2"}
+    assert set(probed) == {"organism/mistral"}
     assert "organism/mistral" not in set(pd.read_csv(copy / "tables" / "accuracy.csv")["model"])
 
 
