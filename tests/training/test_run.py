@@ -282,7 +282,14 @@ def test_an_encoder_that_fills_masks_becomes_a_classifier(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["small-encoder", "small-text-to-text", "small-decoder"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "small-encoder",
+        pytest.param("small-text-to-text", marks=pytest.mark.release),
+        pytest.param("small-decoder", marks=pytest.mark.release),
+    ],
+)
 def test_built_in_configurations_learn(name, tmp_path):
     spec = SPEC.model_copy(update={"epochs": 40, "learning_rate": 3e-3})
     record = train(name, tmp_path / "out", spec=spec, steps=100)

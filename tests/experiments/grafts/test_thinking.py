@@ -169,6 +169,7 @@ def small(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_a_graft_that_thinks_is_trained_and_measured(small, tmp_path, capsys):
     assert main(["train", HALF.name, "--base", BASE, "--out", str(tmp_path)]) == 0
     folder = tmp_path / HALF.name

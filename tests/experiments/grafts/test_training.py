@@ -62,6 +62,7 @@ def small(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.release
 def test_a_graft_is_trained_measured_and_resumed(small, tmp_path, capsys, monkeypatch):
     out = ["--base", BASE, "--out"]
     assert main(["train", "wording", *out, str(tmp_path / "whole")]) == 0
