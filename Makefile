@@ -66,8 +66,8 @@ real: $(READS_GGUF) $(REAL)
 test: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
 
-# Everything but what `test-release` adds: training of organisms, tests of benchmarks, and studies
-# that are simulated for minutes.
+# Everything but what `test-release` adds: training of organisms and grafts, tests of benchmarks, and
+# studies that are simulated for minutes.
 test-all: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not release"
 
