@@ -204,7 +204,10 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def remove_own(path: Path) -> None:
-    """Remove a file, or a folder that contains only regular files."""
+    """Remove a file, or a folder that contains only regular files.
+
+    The caller has made it, or has found its folder to be marked as ours.
+    """
     if not is_folder(path):
         path.unlink(missing_ok=True)  # this removes a link itself, not its target
         return

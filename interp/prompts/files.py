@@ -346,18 +346,21 @@ def _read_parquet(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         yield f"row {number + 1}", {column: cells[column][number] for column in read}
 
 
-def as_written(column: list[Any], kind: Any) -> list[Any]:
+def as_written(column: list[Any], kind: object) -> list[Any]:
     """A column whose floats of 16 or 32 bits are the numbers that were written.
 
     1.1 is not 1.100000023841858.
 
     Args:
-        column: its cells, as Python's own types.
-        kind: its dtype.
+        column: its cells, as Python's own types or NumPy's.
+        kind: the dtype from which Python's own floats were made.
     """
-    if kind.kind != "f" or kind.itemsize == 8:
-        return column
-    return [float(str(kind.type(one))) if isinstance(one, float) else one for one in column]
+    import numpy as np
+
+    few = (np.float16, np.float32)
+    made: Any = kind.type if isinstance(kind, np.dtype) and kind.type in few else None
+    found = (made(one) if made and isinstance(one, float) else one for one in column)
+    return [float(str(one)) if isinstance(one, few) else one for one in found]
 
 
 _READERS: dict[str, Callable[[Path, Columns], Iterator[tuple[str, Cells]]]] = {

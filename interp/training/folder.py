@@ -183,8 +183,9 @@ def keep(checkpoint: Path, folder: Path) -> None:
     declare_whole(checkpoint)
     place = folder.resolve() / checkpoint.name
     with writing(place):
-        remove_own(place)  # a damaged checkpoint
-        checkpoint.rename(place)
+        if _is_ours(folder):
+            remove_own(place)  # a damaged checkpoint
+        checkpoint.rename(place)  # fails if another program's is there
         sync(place.parent)
     remove_checkpoints(folder, but=_step(checkpoint.name))
 

@@ -127,6 +127,16 @@ def test_a_link_that_was_put_there_meanwhile_is_replaced_and_not_followed(tmp_pa
     assert last_whole(elsewhere.parent) == (2, elsewhere)
 
 
+def test_without_the_mark_nothing_is_removed(tmp_path):
+    take(tmp_path)
+    with workplace(tmp_path) as place:
+        saved(tmp_path, 2)
+        (tmp_path / ".training").unlink()
+        with pytest.raises(UserError, match="checkpoint-2"):
+            keep(saved(place, 2), tmp_path)
+    assert len(list((tmp_path / "checkpoint-2").iterdir())) == 2
+
+
 def killed_while_saving(folder: str) -> None:
     """Half of a checkpoint is saved when the process ends."""
     with workplace(Path(folder)) as place:

@@ -108,13 +108,19 @@ def _rows_of(frame: pd.DataFrame) -> list[Row]:
         raise UserError(f"cannot read the data frame: {error}") from error
     # Columns of one type each, so that whole numbers do not become fractions.
     columns: Iterable[list[Any]] = (
-        as_written(column.tolist(), getattr(column.dtype, "numpy_dtype", column.dtype))
-        for _, column in frame.items()
+        as_written(column.tolist(), _kind_of_cells(column.dtype)) for _, column in frame.items()
     )
     return [
         Row(f"row {number}", dict(zip(names, cells, strict=True)))
         for number, cells in enumerate(zip(*columns, strict=True), start=1)
     ]
+
+
+def _kind_of_cells(dtype: Any) -> Any:
+    """What pandas' own dtypes hold: the dtype of categories, and of sparse or nullable numbers."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _kind_of_cells(dtype.categories.dtype)
+    return getattr(dtype, "subtype", getattr(dtype, "numpy_dtype", dtype))
 
 
 def _is_unused(name: str, rows: Sequence[Row]) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from operator import methodcaller
 
 import pandas as pd
 import pytest
@@ -562,8 +563,20 @@ def test_messages_that_a_row_lacks_are_told(columns, problem):
         read_pairs(table().assign(**columns))
 
 
-@pytest.mark.parametrize("kind", ["float16", "float32", "Float32", "float32[pyarrow]", "float64"])
+FEW_BITS = {
+    **{
+        kind: methodcaller("astype", kind)
+        for kind in ("float16", "float32", "Float32", "float32[pyarrow]", "float64")
+    },
+    "categories": lambda levels: levels.astype("float32").astype("category"),
+    "nullable categories": lambda levels: levels.astype("Float32").astype("category"),
+    "sparse": lambda levels: levels.astype("Sparse[float32]"),
+    "objects": lambda levels: pd.Series(list(levels.to_numpy("float32")), dtype=object),
+}
+
+
+@pytest.mark.parametrize("kind", FEW_BITS)
 def test_levels_of_few_bits_are_those_that_were_written(kind):
     levels = pd.Series([1.1, 2.0] * (len(EXAMPLE) // 2)).sort_values(ignore_index=True)
-    prompts = read_pairs(EXAMPLE.assign(factor_level=levels.astype(kind)))
+    prompts = read_pairs(EXAMPLE.assign(factor_level=FEW_BITS[kind](levels)))
     assert {prompt.factors["level"] for prompt in prompts} == {"1.1", "2"}
