@@ -20,6 +20,14 @@ MARK = re.compile(r"[<\[][|/\w:]{0,40}(?:think|thought|channel)[|\w]{0,40}[>\]]"
 Their length is limited, since a search without a limit can take minutes in a long word.
 """
 
+_FINAL = re.compile(
+    r"<\|channel\|>final *(?:<\|constrain\|>\w{1,40})?<\|message\|>"
+    r"|\Aanalysis(?s:.)*?assistantfinal"
+)
+"""What stands before the answer in channels (gpt-oss), as written and without special tokens."""
+
+_CLOSED = re.compile(r"<\|(?:return|end)\|>\Z")
+
 _EDGE = re.compile(r"(?P<mark>[.!?…]+[\"'”’)\]*]*)\s+|(?P<wide>[。！？]+[”’」』）]*)\s*|\n\s*")
 """A possible end of a sentence, with the white space after it."""
 
@@ -112,6 +120,8 @@ def without_thought(text: str) -> str:
     For texts of models whose own marks are not known (`models.thinking` finds those).
     """
     text = text.strip()
+    if final := _FINAL.search(text):
+        return _CLOSED.sub("", text[final.end() :]).strip()
     end = next((mark for mark in MARK.finditer(text) if ends_thought(mark[0])), None)
     if end is None:
         return "" if MARK.match(text) else text

@@ -25,10 +25,11 @@ _Stored = TypeVar("_Stored", bound=Stored)
 
 
 class Part(Stored):
-    """A part of a message's content: a text, a thought, or something else."""
+    """A part of a message's content: a text, a refusal, a thought, or something else."""
 
     type: str
     text: str | None = None
+    refusal: str | None = None
     reasoning: str | None = None
 
 
@@ -37,6 +38,8 @@ Content = str | list[str | Part] | None
 
 class _Message(Stored):
     content: Content = None
+    refusal: str | None = None
+    """What the model writes in place of content."""
     reasoning_content: str | None = None
     reasoning: str | None = None
 
@@ -104,7 +107,7 @@ def parts_of(content: Content) -> tuple[str, str | None]:
     """The text of a message's content, and its thought if it is a part of its own."""
     if content is None or isinstance(content, str):
         return content or "", None
-    texts = [part if isinstance(part, str) else part.text or "" for part in content]
+    texts = [part if isinstance(part, str) else part.text or part.refusal or "" for part in content]
     thoughts = [
         part.reasoning for part in content if isinstance(part, Part) and part.type == "reasoning"
     ]
@@ -136,7 +139,7 @@ def _choices(where: str, completion: _Completion, prompt_id: str | None) -> Iter
         apart = (message.reasoning_content, message.reasoning, thought)
         yield Output(
             where,
-            text,
+            text or message.refusal or "",
             prompt_id=prompt_id,
             model=completion.model,
             draw=choice.index,

@@ -47,12 +47,34 @@ def test_a_thought_that_is_held_apart_is_no_part_of_the_text(name, tmp_path):
         ("Hm.</think>No", "No"),
         ("[THINK]Hm.[/THINK] No", "No"),
         ("<think>\nHm, yes", ""),
+        (
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>"
+            "Yes<|return|>",
+            "Yes",
+        ),
+        ("<|channel|>final <|constrain|>json<|message|>No", "No"),
+        ("<|channel|>analysis<|message|>Hm, yes", ""),
+        ("analysisHm, the final answer.assistantfinalYes", "Yes"),
         (" Yes. ", "Yes."),
     ],
 )
 def test_the_answer_is_the_text_after_the_thought(text, answer, tmp_path):
     (own,) = read_outputs(WRITERS["requests.jsonl"](tmp_path / "x", [(PROMPTS[0], text, None)]))
     assert own.answer == answer
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"content": None, "refusal": "I cannot say."},
+        {"content": [{"type": "refusal", "refusal": "I cannot say."}]},
+    ],
+)
+def test_a_refusal_is_the_text(refused, tmp_path):
+    one = completion("", None)
+    one["choices"][0]["message"] = {"role": "assistant", **refused}
+    (own,) = read_outputs(lines(tmp_path / "a", [one]))
+    assert (own.text, own.thought, own.error) == ("I cannot say.", None, "")
 
 
 def test_choices_epochs_and_repeats_are_draws(tmp_path):
