@@ -120,6 +120,10 @@ def _kind_of_cells(dtype: Any) -> Any:
     """What pandas' own dtypes hold: the dtype of categories, and of sparse or nullable numbers."""
     if isinstance(dtype, pd.CategoricalDtype):
         return _kind_of_cells(dtype.categories.dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        values = getattr(dtype.pyarrow_dtype, "value_type", None)  # of a dictionary, or of runs
+        if values is not None:
+            return _kind_of_cells(pd.ArrowDtype(values))
     return getattr(dtype, "subtype", getattr(dtype, "numpy_dtype", dtype))
 
 

@@ -5,6 +5,8 @@ import re
 from operator import methodcaller
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -572,6 +574,12 @@ FEW_BITS = {
     "nullable categories": lambda levels: levels.astype("Float32").astype("category"),
     "sparse": lambda levels: levels.astype("Sparse[float32]"),
     "objects": lambda levels: pd.Series(list(levels.to_numpy("float32")), dtype=object),
+    "dictionary": lambda levels: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.array(levels, pa.float32()).dictionary_encode())
+    ),
+    "runs": lambda levels: pd.Series(
+        pd.arrays.ArrowExtensionArray(pc.run_end_encode(pa.array(levels, pa.float32())))
+    ),
 }
 
 
