@@ -278,7 +278,8 @@ def _draw(
         shown, least = figure_svg(figure, name=item.name), _least_width(figure)
         with_caption(figure, title=item.title, text=item.note)
         captioned, png = figure_svg(figure, name=item.name), io.BytesIO()
-        figure.set_layout_engine("none")  # everything has its place, and finding it takes long
+        with mpl.rc_context({"figure.constrained_layout.use": False}):
+            figure.set_layout_engine()  # everything has its place, and finding it takes long
         figure.savefig(png, format="png")
         files = {
             f"figures/{item.name}.svg": captioned.encode("utf-8"),

@@ -114,12 +114,14 @@ def _sums(
     for name in values:
         known = outcomes[name].notna()
         judged, own = outcomes[known], mass[known]
-        part = judged[keys].assign(
-            measure=name, n=1, hits=judged[name].astype(float) * own, trials=own, squares=own**2
+        parts.append(
+            judged[keys].assign(
+                measure=name, n=1, hits=judged[name].astype(float) * own, trials=own, squares=own**2
+            )
         )
-        grouped = part.groupby([*keys, "measure"], sort=False, observed=True, dropna=False)
-        parts.append(grouped[["n", "hits", "trials", "squares"]].sum().reset_index())
-    return pd.concat(parts, ignore_index=True)
+    each = pd.concat(parts, ignore_index=True)
+    grouped = each.groupby([*keys, "measure"], sort=False, observed=True, dropna=False)
+    return grouped[["n", "hits", "trials", "squares"]].sum().reset_index()
 
 
 def _row(cell: pd.DataFrame, clustered: bool, continuous: bool) -> dict[str, object]:

@@ -122,7 +122,7 @@ def test_a_gguf_file_is_found_by_its_relative_path(tmp_path):
     from tests.models.test_gguf import write
 
     write(tmp_path / "tiny.Q8_0.gguf", make_tiny("llama", byte_level()))
-    model = ["--model", "tiny.Q8_0.gguf"]
+    model = ["--model", "tiny.Q8_0.gguf", "--limit", "24"]
     alone = [*EVALUATE, *model, "--out", str(tmp_path / "alone")]
     subprocess.run(alone, check=True, capture_output=True, cwd=tmp_path)
     evaluate_on_slurm(tmp_path / "run", 2, None, *model)

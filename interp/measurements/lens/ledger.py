@@ -154,8 +154,9 @@ def ledger_table(found: pd.DataFrame) -> pd.DataFrame:
     ):
         errors = own[["retrieved_error", "used_error"]].astype(float).mean()
         parts = _true_parts(*errors.fillna(0.0).clip(upper=_MOST_ERROR))
-        for entry, both in zip(ENTRIES, zip(np.eye(len(ENTRIES)), parts, strict=True), strict=True):
-            lows, highs = zip(*(_interval(own, values) for values in both), strict=True)
+        counted, true = (_intervals(own, values) for values in (np.eye(len(ENTRIES)), parts))
+        for entry, *both in zip(ENTRIES, counted, true, strict=True):
+            lows, highs = zip(*both, strict=True)
             rows.append(
                 {
                     **place,
@@ -191,15 +192,25 @@ def _true_parts(retrieved: float, used: float) -> Float[np.ndarray, "true counte
     return np.linalg.inv(np.array(counted))
 
 
-def _interval(own: pd.DataFrame, parts: Float[np.ndarray, " counted"]) -> tuple[float, float]:
-    """The ends of the interval of the mean of what the entries add."""
-    least, most = min(0.0, parts.min()), max(1.0, parts.max())
-    scaled = own["entry"].map(dict(zip(ENTRIES, (parts - least) / (most - least), strict=True)))
-    row = proportions(
-        own.assign(part=scaled), values=["part"], by=["model"], cluster="cluster"
-    ).iloc[0]
-    low, high = (float(np.clip(least + row[end] * (most - least), 0, 1)) for end in ("low", "high"))
-    return low, high
+def _intervals(
+    own: pd.DataFrame, parts: Float[np.ndarray, "true counted"]
+) -> list[tuple[float, float]]:
+    """For each row, the ends of the interval of the mean of what the entries add."""
+    least, most = np.minimum(0.0, parts.min(axis=1)), np.maximum(1.0, parts.max(axis=1))
+    scaled = (parts - least[:, None]) / (most - least)[:, None]
+    added = {
+        entry: own["entry"].map(dict(zip(ENTRIES, row, strict=True)))
+        for entry, row in zip(ENTRIES, scaled, strict=True)
+    }
+    table = proportions(
+        own[["model", "cluster"]].assign(**added),
+        values=ENTRIES,
+        by=["model"],
+        cluster="cluster",
+    ).set_index("measure")
+    ends = table.loc[[*ENTRIES], ["low", "high"]].to_numpy(dtype=float)
+    inside = np.clip(least[:, None] + ends * (most - least)[:, None], 0, 1)
+    return [(float(low), float(high)) for low, high in inside]
 
 
 TABLE = [
