@@ -16,6 +16,7 @@ from interp.measurements.specs import Evaluate, Patch
 from interp.models.loading import Loading
 from interp.prompts.source import PromptSource
 from interp_experiments.rulebreakers.study import RulebreakersStudy
+from tests.support.pages import undrawn
 
 MODEL = "organism/phi3-shallow"
 
@@ -67,7 +68,8 @@ def test_flags_a_file_and_python_give_the_same_run(tmp_path, config, capsys):
 def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
     by_flags, by_file, by_call = (tmp_path / name for name in ("flags", "file", "call"))
     flags = ["--model", MODEL, "--limit", "2", "--target", "contrast", "--device", "cpu"]
-    assert main(["run", "rulebreakers", *flags, "--out", str(by_flags)]) == 0
+    with undrawn():
+        assert main(["run", "rulebreakers", *flags, "--out", str(by_flags)]) == 0
     file = config(
         study="rulebreakers",
         models=MODEL,
@@ -76,9 +78,10 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
         device="cpu",
         out=str(by_file),
     )
-    assert main(["run", "--config", file]) == 0
     study = RulebreakersStudy(target="contrast")
-    folder = interp.run(study, models=[MODEL], limit=2, device="cpu", out=by_call)
+    with undrawn():
+        assert main(["run", "--config", file]) == 0
+        folder = interp.run(study, models=[MODEL], limit=2, device="cpu", out=by_call)
     assert folder.problems() == []
     assert written(by_flags) == written(by_file) == written(by_call)
     assert identity(by_call / "answers")["parameters"]["target"] == "contrast"

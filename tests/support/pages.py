@@ -2,11 +2,15 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
+from markupsafe import Markup
 
 from interp.report.page import (
     MOST_SENTENCES,
@@ -18,6 +22,18 @@ from interp.report.page import (
     Report,
     TableItem,
 )
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Pages are written with empty figures, for tests that look at none: drawing takes longest."""
+
+    def empty(item: FigureItem) -> tuple[Markup, dict[str, bytes], None]:
+        return Markup(), {f"figures/{item.name}.{kind}": b"" for kind in ("svg", "png")}, None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("interp.report.write._draw", empty)
+        yield
 
 
 def prompts_of(report: Report) -> PromptsItem:

@@ -53,7 +53,7 @@ from interp_experiments.rulebreakers.page import report_of
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
 from interp_probes.linear.probes import linear_probes
-from tests.support.pages import browsed, check_first_screen, panels_of
+from tests.support.pages import browsed, check_first_screen, panels_of, undrawn
 
 pytestmark = pytest.mark.slow
 
@@ -132,7 +132,7 @@ def small(tmp_path_factory, one_phrasing):
     models = ["organism/llama-deep", "organism/mistral"]
     options = ["--model", *models, "--limit", "8", "--device", "cpu", "--out", str(folder)]
     command = ["run", "rulebreakers", *options]
-    with few_resamples():
+    with few_resamples(), undrawn():
         assert main(command) == 0
     return command, folder
 
@@ -170,7 +170,7 @@ def test_the_same_command_measures_nothing_and_writes_the_page_anew(small, capsy
     command, folder = small
     (folder / "report.html").unlink()
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")}
-    with few_resamples():
+    with few_resamples(), undrawn():
         assert main(command) == 0
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/shards/*/*")} == before
     assert (folder / "report.html").exists()
