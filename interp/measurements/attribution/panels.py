@@ -45,11 +45,12 @@ def attribution_panels(
             labels = {name: str(of[name]) for name in key[1:]}
             yield str(of["pair_id"]), Shaded("Shading by tokens", labels, texts, note=_TOKENS)
     rows = with_sides(measured.table("segment_scores", _SCORES, prompts=ids), prompts)
+    named = {name: segment_label(name) for name in rows["segment"].unique()}
     for of, own in grouped(rows, key):
-        groups = {
-            str(side): list(zip(each["segment"].map(segment_label), each["share"], strict=True))
-            for side, each in own.groupby("side", sort=False)
-        }
+        groups: dict[str, list[tuple[str, float]]] = {}
+        columns = (own[name].tolist() for name in ("side", "segment", "share"))
+        for side, segment, share in zip(*columns, strict=True):
+            groups.setdefault(str(side), []).append((named[segment], share))
         labels = {name: str(of[name]) for name in key[1:]}
         yield str(of["pair_id"]), Bars("Shares of segments", labels, groups, note=_SEGMENTS)
 
