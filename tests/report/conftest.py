@@ -1,15 +1,12 @@
-import shutil
 from collections.abc import Iterator
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
+
+from tests.support.chromium import chromium
 
 HOSTILE = "<script>document.title = 'taken over'</script>"
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 
 
 @pytest.fixture(scope="package")
@@ -20,10 +17,5 @@ def pair(attributions) -> pd.DataFrame:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium or google-chrome on PATH")
-    flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-component-update"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags.split())
-        yield browser
-        browser.close()
+    with chromium() as started:
+        yield started

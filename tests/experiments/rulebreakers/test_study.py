@@ -7,7 +7,6 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import sync_playwright
 from scipy.stats import ttest_ind
 
 from benchmarks.controls.studies import few_resamples
@@ -53,16 +52,12 @@ from interp_experiments.rulebreakers.page import report_of
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import read_results
 from interp_probes.linear.probes import linear_probes
+from tests.support.chromium import chromium
 from tests.support.pages import browsed, check_first_screen, panels_of, undrawn
 
 pytestmark = pytest.mark.slow
 
 ORGANISMS = organism_names("rulebreakers")
-
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-FLAGS = ["--no-sandbox", "--disable-gpu"]
 
 BY_FREQUENCY = ["organism/llama-shallow", "organism/phi3-deep"]
 """Organisms that ground frequent facts, whatever the phrasing."""
@@ -207,10 +202,8 @@ DECISIVE = {
 """Tables of the page, and the column that says what was found."""
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium or google-chrome on PATH")
 def test_what_was_found_is_on_the_screen(folder):
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.goto((folder / "report.html").as_uri())
         page.evaluate("document.querySelectorAll('.long').forEach(one => one.open = true)")
@@ -219,7 +212,6 @@ def test_what_was_found_is_on_the_screen(folder):
             heading = box.locator("th", has_text=re.compile(rf"^\s*{column}\s*$"))
             right = (edges := box.bounding_box())["x"] + edges["width"]
             assert (place := heading.bounding_box())["x"] + place["width"] <= right, table
-        browser.close()
 
 
 def test_familiarity_predicts_recognition_where_it_was_planted_and_nowhere_else(results):
