@@ -314,6 +314,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
         "written to {folder}/segment_effect_table.csv; prompt by prompt in segment_effects.parquet"
     )
     measures = "interp.measurements.effects.measure:effects"
+    compares_options = True
     fills = ("segment_effects", "coalition_values", "context_scores")
     optional: ClassVar[Mapping[str, str]] = {"context_scores": "context"}
     shard_prompts = 60
@@ -428,6 +429,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
         "effects"
     )
     measures = "interp.measurements.patching.measure:patching"
+    compares_options = True
     fills = ("pairs", "patches", "node_sets")
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts = 60
@@ -566,6 +568,7 @@ class Edges(ReadsAnswers, OfPairs, Spec):
     )
     written = "written to {folder}: all edges in edge_table.csv; pair by pair in edges.parquet"
     measures = "interp.measurements.edges.measure:edges"
+    compares_options = True
     fills = ("pairs", "edges")
     shard_prompts = 24
     result = "interp.measurements.edges.show:EdgeEffects"
@@ -643,6 +646,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
     )
     written = "written to {folder}: {tables}; {program} report {folder} makes the page"
     measures = "interp.measurements.steering.measure:steering"
+    compares_options = True
     fills = ("steered", "steering_effects")
     shard_prompts = 24
     result = "interp.measurements.steering.show:Steered"
@@ -745,6 +749,7 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
     )
     written = "written to {folder}: {tables}; {program} report {folder} draws the circuits"
     measures = "interp.measurements.circuits.measure:circuits"
+    compares_options = True
     fills = ("pairs", "circuits")
     shard_prompts = 24
     result = "interp.measurements.circuits.show:CircuitAnswers"

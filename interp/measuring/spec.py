@@ -71,6 +71,8 @@ class Spec(Options):
     """Whether only models that think can be measured."""
     own_answers: ClassVar[bool] = True
     """Whether the answers are the model's own rather than those of random weights."""
+    compares_options: ClassVar[bool] = False
+    """Whether only options are compared, so that the tables do not tell what the model replies."""
     excluded_from_identity: ClassVar[frozenset[str]] = frozenset()
     """Options that affect no result, such as the device of a computation."""
     unmerged: ClassVar[frozenset[str]] = frozenset()

@@ -85,10 +85,20 @@ def _differences(measured: ResultTables) -> Mapping[str, float] | None:
     return {str(model): float(median) for model, median in medians.items()}
 
 
-def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
-    """What is known about a loaded model besides its answers to the prompts."""
+def facts_of(
+    model: "Model", prompts: Sequence[Prompt], *, compares_options: bool = False
+) -> ModelFacts:
+    """What is known about a loaded model besides its answers to the prompts.
+
+    Args:
+        model: the model.
+        prompts: the prompts.
+        compares_options: whether the measurement compares options alone (`Spec`), so that what the
+            model replies must be read besides.
+    """
     # These import torch.
     from interp.scoring.own_thoughts import thought_surprise
+    from interp.scoring.replies import first_replies
     from interp.scoring.rounding import logit_spacing
 
     texts, surprise = model.thought_texts, thought_surprise(model, prompts)
@@ -101,6 +111,7 @@ def facts_of(model: "Model", prompts: Sequence[Prompt]) -> ModelFacts:
         texts="" if texts is None else texts.file,
         unfitting=() if texts is None else texts.problems,
         surprise=None if surprise is None else (surprise.mean, surprise.se),
+        replies=first_replies(model, prompts) if compares_options else None,
     )
 
 

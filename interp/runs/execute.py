@@ -31,6 +31,7 @@ from interp.runs.workers import (
     worker_records,
 )
 from interp.scoring.own_thoughts import thought_surprise
+from interp.scoring.replies import first_replies
 from interp.scoring.rounding import logit_spacing
 
 POLL = 1.0
@@ -148,6 +149,8 @@ def _follow(plan: RunPlan, ranks: Ranks) -> None:
                 logit_spacing(measurement.model, prompts)
             elif order["do"] == "find_surprise":
                 thought_surprise(measurement.model, prompts)
+            elif order["do"] == "find_replies":
+                first_replies(measurement.model, prompts)
             elif order["do"] == "explain":
                 explained(order["error"], measurement.model, prompts[:1])
 

@@ -185,6 +185,15 @@ class SurpriseRecord(Record):
     tokens: Count
 
 
+class RepliesRecord(Record):
+    """How many of a model's replies begin with none of the options (`scoring.replies`)."""
+
+    read: Annotated[int, Field(ge=1, le=2**53)]
+    outside: Count
+    token: Text
+    """The token with which most of these begin."""
+
+
 class ModelRecord(Record):
     """models/NAME.json."""
 
@@ -214,6 +223,8 @@ class ModelRecord(Record):
     """The stored texts that were judged, or that are read as the model's thoughts, if any."""
     surprise: SurpriseRecord | None = None
     """Whether these thoughts are the model's own, as its probabilities tell."""
+    replies: RepliesRecord | None = None
+    """What it replies to a few prompts, if the measurement only compares options."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

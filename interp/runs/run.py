@@ -48,6 +48,7 @@ from interp.runs.records import (
     Call,
     Memory,
     ModelRecord,
+    RepliesRecord,
     RunIdentity,
     RunRecord,
     read_record,
@@ -279,15 +280,20 @@ class Run(RunFolder):
         def found() -> dict[str, object]:
             # These import torch.
             from interp.scoring.own_thoughts import thought_surprise
+            from interp.scoring.replies import first_replies
             from interp.scoring.rounding import logit_spacing
 
+            model = measurement.model
             self.tell("find_spacing")
-            spacing = logit_spacing(measurement.model, self.prompts)
-            if measurement.model.thought_texts is None:
-                return {"logit_spacing": spacing}
-            self.tell("find_surprise")
-            surprise = thought_surprise(measurement.model, self.prompts)
-            return {"logit_spacing": spacing, "surprise": surprise_record(surprise)}
+            fields: dict[str, object] = {"logit_spacing": logit_spacing(model, self.prompts)}
+            if measurement.spec.compares_options:
+                self.tell("find_replies")
+                replies = first_replies(model, self.prompts)
+                fields["replies"] = replies and RepliesRecord(**replies._asdict())
+            if model.thought_texts is not None:
+                self.tell("find_surprise")
+                fields["surprise"] = surprise_record(thought_surprise(model, self.prompts))
+            return fields
 
         self.begin(record, found)
         return shards

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 
 import numpy as np
@@ -41,7 +41,11 @@ FEW_SIDES = 3
 
 
 def answer_cautions(
-    answers: pd.DataFrame, prompts: pd.DataFrame, options: pd.DataFrame | None = None
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    options: pd.DataFrame | None = None,
+    *,
+    replied: Collection[str] = (),
 ) -> Iterator[Caution]:
     """Cautions about replies outside the options, and about answers that hardly vary.
 
@@ -53,6 +57,7 @@ def answer_cautions(
             says that the answers are the preferred ones of some options, whatever the replies are.
         prompts: the prompts table.
         options: rows of the option_probabilities table, if there are any.
+        replied: models of which it is known otherwise whether they reply with an option.
     """
     chosen = _with_options(answers, prompts, options)
     for model, rows in chosen.groupby("model", sort=False):
@@ -64,7 +69,8 @@ def answer_cautions(
             continue
         constant = constant_answers(rows)
         if constant is not None:
-            yield _constant(str(model), constant, chosen=FORCED in answers)
+            forced = FORCED in answers
+            yield _constant(str(model), constant, chosen=forced, unknown=model not in replied)
         elif phrasings := constant_phrasings(heard):
             yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
 
@@ -148,8 +154,11 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
     return Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
 
 
-def _constant(model: str, found: Constant, *, chosen: bool) -> Caution:
-    """That answers hardly vary; `chosen`: they are choices among options rather than replies."""
+def _constant(model: str, found: Constant, *, chosen: bool, unknown: bool) -> Caution:
+    """That answers hardly vary.
+
+    They are `chosen` among options rather than replies, and these may be `unknown`.
+    """
     answers = "choices among the options" if chosen else "answers"
     share = found.same / found.answers
     count = f"{found.same:,} of {found.answers:,}"
@@ -163,7 +172,7 @@ def _constant(model: str, found: Constant, *, chosen: bool) -> Caution:
     alone, own = _scores(found.alone), _scores(found.model)
     text += f" Always answering so scores {alone}"
     text += ", as the model does." if alone == own else f"; the model scores {own}."
-    if chosen:
+    if chosen and unknown:
         text += " Whether it replies with an option at all is not known here; evaluate shows it."
     return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
 

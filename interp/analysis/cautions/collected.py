@@ -44,7 +44,10 @@ def cautions_on(
     """
     if differences is None:
         differences = {} if options is None else side_differences(options, prompts)
-    about_answers = () if answers is None else answer_cautions(answers, prompts, options)
+    replied = [model for model, own in facts.items() if own.replies is not None]
+    about_answers = (
+        () if answers is None else answer_cautions(answers, prompts, options, replied=replied)
+    )
     return ordered(
         [
             *about_answers,

@@ -8,11 +8,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
+from interp.analysis.cautions.answers import MOST_OUTSIDE, OUTSIDE
 from interp.analysis.cautions.caution import (
     FOREIGN,
     GAP,
+    OUTSIDE_OPTIONS,
     PATHS,
     ROUNDING,
+    SHOWN_CHARACTERS,
     SYSTEM_PROMPT,
     TEXTS,
     Caution,
@@ -62,12 +65,15 @@ class ModelFacts(NamedTuple):
     surprise: tuple[float, float] | None = None
     """How much less probable these thoughts are than the model's own, in nats per token, with the
     standard error of that number for its own; None if they were not read from a file."""
+    replies: tuple[int, int, str] | None = None
+    """If only options are compared: how many replies were read, how many of them give none of the
+    options, and the token with which most of these begin. None if they were not read."""
 
 
 def model_cautions(
     facts: Mapping[str, ModelFacts], differences: Mapping[str, float]
 ) -> Iterator[Caution]:
-    """Cautions about stored texts, about system prompts of templates, and about rounding.
+    """Cautions about stored texts, replies, system prompts of templates, and rounding.
 
     Args:
         facts: what is known about each model.
@@ -80,6 +86,8 @@ def model_cautions(
         if own.unfitting:
             text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}. These do not count."
             yield Caution(TEXTS, model, text, numbers={"problems": list(own.unfitting)})
+        if own.replies is not None:
+            yield from _replies(model, *own.replies)
         if own.system_prompt:
             text = (
                 f"its chat template writes a system prompt of its own, "
@@ -100,6 +108,19 @@ def _foreign(model: str, file: str, mean: float, se: float) -> Iterator[Caution]
             "other prompts or at a temperature above 1."
         )
         yield Caution(FOREIGN, model, text, numbers={"mean": mean, "se": se})
+
+
+def _replies(model: str, read: int, outside: int, token: str) -> Iterator[Caution]:
+    """That a model of which only preferences between options are shown would reply with none."""
+    share = outside / read
+    if share >= OUTSIDE:
+        text = (
+            f"{percent(share)} of the replies that were tried ({outside:,} of {read:,}) give none "
+            f"of the options; most often they begin with “{one_line(token, SHOWN_CHARACTERS)}”. "
+            "What is measured here is which of two options it prefers, whatever it replies."
+        )
+        numbers = {"share": share, "replies": read, "token": token}
+        yield Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
 
 
 def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> Iterator[Caution]:
