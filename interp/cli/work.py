@@ -47,6 +47,8 @@ class WorkCommand(OptionsCommand):
     def _execute(self) -> None:
         from interp.cli.folders import runs_in
 
+        # Workers are stopped by this signal, which what a script starts with & ignores.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         if self.parent is not None:
             _end_with(self.parent)
         runs_in(self.folder)

@@ -38,6 +38,17 @@ def command(folder, *options, command=COMMAND):
     return child(run_main, [*command, *options, "--out", str(folder)], folder.with_suffix(".err"))
 
 
+def in_background(folder, *options):
+    """The command as a script starts it with &: it ignores SIGINT, and so would its children."""
+    arguments = [*COMMAND, *options, "--out", str(folder)]
+    return child(_deaf, arguments, folder.with_suffix(".err"))
+
+
+def _deaf(*arguments):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run_main(*arguments)
+
+
 def told(folder):
     return folder.with_suffix(".err").read_text()
 
@@ -97,12 +108,24 @@ def test_ctrl_c_stops_the_workers_and_the_command_goes_on(tmp_path, inline):
 
 
 @pytest.mark.slow
-def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
+def test_workers_of_a_command_in_the_background_release_their_claims(tmp_path):
     folder = tmp_path / "run"
-    with command(folder, *LOCAL, "1") as process:
+    with in_background(folder, *LOCAL, "2") as process:
+        worker = worker_at_work(folder)
+        os.kill(process.pid, signal.SIGTERM)
+        assert ended(process) == 143
+    assert is_gone(worker)
+    assert not list((folder / "claims").glob("*/*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [command, in_background])
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path, start):
+    folder = tmp_path / "run"
+    with start(folder, *LOCAL, "1") as process:
         worker = worker_at_work(folder)
         process.kill()
-    until(lambda: is_gone(worker))
+    until(lambda: is_gone(worker), seconds=10)
 
 
 @pytest.mark.slow

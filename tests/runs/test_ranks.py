@@ -14,6 +14,7 @@ BEGIN = """
 import os, signal, sys, time
 from pathlib import Path
 given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as a worker does
 rank, here = int(given["--rank"]), Path(given["--meeting"]).parent
 """
 
