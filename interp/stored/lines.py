@@ -29,7 +29,8 @@ class Part(Stored):
 
     type: str
     text: str | None = None
-    refusal: str | None = None
+    refusal: str | bool | None = None
+    """A refusal's text or, in logs of Inspect, whether the text is one."""
     reasoning: str | None = None
 
 
@@ -107,7 +108,12 @@ def parts_of(content: Content) -> tuple[str, str | None]:
     """The text of a message's content, and its thought if it is a part of its own."""
     if content is None or isinstance(content, str):
         return content or "", None
-    texts = [part if isinstance(part, str) else part.text or part.refusal or "" for part in content]
+    texts = [
+        part
+        if isinstance(part, str)
+        else part.text or (part.refusal if isinstance(part.refusal, str) else "")
+        for part in content
+    ]
     thoughts = [
         part.reasoning for part in content if isinstance(part, Part) and part.type == "reasoning"
     ]

@@ -89,6 +89,7 @@ class Trials:
 
         self.makers: dict[str, Make] = MAKERS
         self.material: Material | None = None
+        # A class is no variable to type checkers; what the toolkit starts meets this one.
         subprocess.Popen = _OnlyPython  # type: ignore[misc]
         os.chdir(self.scratch)
 

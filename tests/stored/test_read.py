@@ -68,6 +68,7 @@ def test_the_answer_is_the_text_after_the_thought(text, answer, tmp_path):
     [
         {"content": None, "refusal": "I cannot say."},
         {"content": [{"type": "refusal", "refusal": "I cannot say."}]},
+        {"content": [{"type": "text", "text": "I cannot say.", "refusal": True}]},
     ],
 )
 def test_a_refusal_is_the_text(refused, tmp_path):
