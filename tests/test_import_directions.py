@@ -25,6 +25,7 @@ FLOORS = (
     {"studies"},
     {"measurements"},
     {"results"},
+    {"estimates"},
     {"report"},
     {"lenses"},
     {"analysis", "runs"},

@@ -7,9 +7,9 @@ import pandas as pd
 from scipy import stats
 
 from benchmarks.controls.rates import Tested
-from interp.statistics.clusters import cluster_mean
 from interp.statistics.contrasts import difference
 from interp.statistics.decisions import SMALLEST
+from interp.statistics.means import cluster_mean
 
 GROUPS = {
     "148 clusters x 60 against 91 x 20": ((148, 60, 0.05), (91, 20, 0.9)),

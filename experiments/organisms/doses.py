@@ -28,7 +28,7 @@ from interp.models.model import Model
 from interp.prompts.mixing import donors_of, with_donors
 from interp.prompts.prompt import DONORS, Donor, Prompt
 from interp.prompts.prompt_set import PromptSet
-from interp.statistics.clusters import cluster_mean
+from interp.statistics.means import cluster_mean
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange, ThinkerRecipe
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
 from interp_experiments.rulebreakers.instances import (

@@ -15,10 +15,11 @@ import pandas as pd
 from interp.analysis.accuracy import accuracy_by, pairs_of, without_answer
 from interp.prompts.systems import Contrast
 from interp.statistics.classical import welch_table
-from interp.statistics.clusters import ClusterContrast, ClusterMean, cluster_mean_table
+from interp.statistics.clusters import ClusterContrast
 from interp.statistics.contrasts import contrast_table
 from interp.statistics.decisions import SIGNIFICANT, holm
 from interp.statistics.discrimination import concordance, discrimination_table
+from interp.statistics.means import ClusterMean, cluster_mean_table
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 from interp_experiments.rulebreakers.system import NAMED

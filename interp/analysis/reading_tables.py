@@ -20,7 +20,7 @@ from interp.analysis.readings import (
     median_choice,
     scored_options,
 )
-from interp.statistics.clusters import RESAMPLES, ClusterMean, cluster_mean
+from interp.statistics.clusters import RESAMPLES
 from interp.statistics.decisions import (
     HOLM_LEAST,
     LEAST,
@@ -30,8 +30,9 @@ from interp.statistics.decisions import (
     out_of_reach,
 )
 from interp.statistics.discrimination import auroc, concordance
+from interp.statistics.means import ClusterMean, cluster_mean, least_p
 from interp.statistics.proportions import proportions
-from interp.statistics.resampling import least_sign_p, random_sign_sums, share_as_far
+from interp.statistics.resampling import random_sign_sums, share_as_far
 
 CHANCE, CONSTANT = "chance", "constant answer"
 """Baselines: each option is equally probable; the most frequent correct answer to such options."""
@@ -410,16 +411,10 @@ def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
 
 
 def _mean(rows: pd.DataFrame) -> ClusterMean:
-    """The mean of the column over, with its test.
-
-    p is the larger of `cluster_mean`'s and that of a sign-flip test over units. If few units differ
-    from 0, the bootstrap's p alone is far too small: of 2 units in 64 that differ, both upward,
-    every other sign is as likely, so p is 0.5.
-    """
+    """The mean of the column over, with its test."""
     by_unit = _by_unit(rows)
-    found = cluster_mean(by_unit, value="over", cluster="unit", weight="weight")
-    trials = int(rows["over"].notna().sum())
-    return replace(found, trials=trials, p=float(np.maximum(found.p, _flipped(by_unit))))
+    mean = cluster_mean(by_unit, value="over", cluster="unit", weight="weight")
+    return replace(mean, trials=int(rows["over"].notna().sum()))
 
 
 def _by_unit(rows: pd.DataFrame) -> pd.DataFrame:
@@ -448,7 +443,7 @@ def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
         rows: each with p of `_mean` and with the number of clusters.
     """
     table = pd.DataFrame(rows)
-    least = [least_sign_p(int(clusters), RESAMPLES) for clusters in table["clusters"]]
+    least = [least_p(int(clusters)) for clusters in table["clusters"]]
     table = holm(table.assign(**{LEAST: least}), family="rows")
     return table.drop(columns=["family", "family_size"])
 

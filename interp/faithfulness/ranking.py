@@ -18,7 +18,8 @@ from interp.faithfulness import together
 from interp.faithfulness.agreement import LEAST_EFFECT
 from interp.faithfulness.metrics import METRICS, Metric
 from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Judged, Trials, Weights
-from interp.statistics.clusters import FEWEST, cluster_mean, too_few
+from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.means import cluster_mean
 
 RESAMPLES = 999
 """Number of bootstrap draws of clusters, for metrics other than means of bounded values."""

@@ -18,6 +18,8 @@ from interp.analysis.accuracy import notes_without_answer, without_answer
 from interp.analysis.cautions.caution import Caution, as_json, said_outside
 from interp.console import counted, echo
 from interp.errors import UserError, unknown
+from interp.estimates.compute import CLUSTER
+from interp.estimates.shown import Estimated
 from interp.measuring.spec import Spec
 from interp.plugins import named
 from interp.report.glance import (
@@ -76,6 +78,22 @@ class Result:
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The small tables and the figures derived from the measured tables, in order."""
         yield from ()
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """The declared tables; their headlines, differences and links to pairs follow."""
+        return ()
+
+    def declared_items(self) -> Iterator[TableItem]:
+        """The declared tables and, of two models, their differences."""
+        for one in self.estimated:
+            yield one.item
+            if compared := one.compared():
+                yield replace(compared.item, narrow=(), folded=True)
+
+    def clustered(self, trials: pd.DataFrame) -> pd.DataFrame:
+        """Trials of pairs, with their clusters."""
+        return trials.assign(**{CLUSTER: trials["pair_id"].map(self.clusters)})
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -225,12 +243,13 @@ class Result:
         return f"{counted(prompts, 'prompt')}, {counted(len(self.measured.models()), 'model')}."
 
     def headline(self) -> pd.DataFrame:
-        """The headline numbers of each model (`interp.report.glance.headline`); none by default."""
-        return pd.DataFrame(columns=COLUMNS)
+        """The headline numbers of each model (`interp.report.glance.headline`)."""
+        parts = [found for one in self.estimated if (found := one.headline()) is not None]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
 
     def differences(self, a: str, b: str) -> Mapping[str, Difference]:
-        """The differences a - b of two models' headline numbers, by number; none by default."""
-        return {}
+        """The differences a - b of two models' headline numbers, by number."""
+        return dict(chain.from_iterable(one.differences() for one in self.estimated))
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The item that shows the main result; if None, the headline numbers are drawn."""
@@ -252,11 +271,12 @@ class Result:
         yield from ()
 
     def numbers(self) -> Iterator[Number]:
-        """Numbers of each pair, by which the browser sorts them; none by default.
+        """Numbers of each pair, by which the browser sorts them.
 
         Tables of the page lead to the pairs sorted by them (`Number.of`).
         """
-        yield from ()
+        for one in self.estimated:
+            yield from one.links()
 
     def browser(self) -> Browser:
         """All pairs with what was measured on them, for the browser beside the page."""

@@ -12,15 +12,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.statistics.resampling import (
-    ROUNDING,
-    apart,
-    bootstrap_sums,
-    permutation_sums,
-    random_sign_sums,
-    share_as_far,
-)
-from interp.statistics.summaries import UPPER, percentile_interval, table_by
+from interp.statistics.resampling import apart, bootstrap_sums, permutation_sums, share_as_far
+from interp.statistics.summaries import percentile_interval, table_by
 
 FEWEST = 10
 """Smallest number of clusters for a test. With fewer clusters, neither the bootstrap nor
@@ -31,35 +24,7 @@ Human Resources 50).
 RESAMPLES = 9999
 """Number of random orders or signs in a permutation test, and number of bootstrap resamples."""
 
-LEAST_MEAN_P = 2 / (1 + RESAMPLES)
-"""The smallest p of `cluster_mean` for a mean with an interval."""
-
-LEAST_ERROR = 0.2
-"""Lower limit on the standard error of a resample, relative to that of the data. Without it, a
-resample without any deviating cluster would have a standard error of 0, and its mean would be
-infinitely many standard errors away.
-"""
-
-NO_SPREAD = "no interval: no cluster deviates from the others"
-
 NAN = float("nan")
-
-
-@dataclass(frozen=True)
-class ClusterMean:
-    """A weighted mean over trials, tested against zero; undefined values are NaN, with a note."""
-
-    mean: float
-    low: float = NAN
-    """Lower end of the 95% interval: studentized bootstrap over clusters."""
-    high: float = NAN
-    p: float = NAN
-    """Two-sided p-value for a mean of 0, from the same bootstrap as the interval: at most 0.05 if
-    and only if the interval excludes 0.
-    """
-    trials: int = 0
-    clusters: int = 0
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,81 +57,6 @@ class ClusterContrast:
     trials_a: int = 0
     trials_b: int = 0
     note: str = ""
-
-
-def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
-    """The weighted mean of a column, such as a difference within pairs, with its test.
-
-    Missing values are omitted. With fewer than `FEWEST` clusters there is neither an interval nor a
-    test. If all clusters have the same mean, there is no interval, and p comes from a sign-flip
-    test.
-
-    The bootstrap is studentized (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
-    linearized error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so it adapts to
-    skewed clusters. The table gives the coverage of the 95% interval in 1,000 simulated samples; p
-    was at most 0.05 whenever the interval missed the true mean. The coverage of Student's interval
-    is in brackets.
-
-    "Unequal" clusters have 1 to 30 trials of weight 1 or 6::
-
-        clusters             10             30             100
-        normal               0.939 (0.940)  0.944 (0.947)  0.952 (0.947)
-        normal, unequal      0.931 (0.873)  0.935 (0.920)  0.944 (0.946)
-        exponential          0.948 (0.908)  0.931 (0.910)  0.952 (0.948)
-        exponential, unequal 0.911 (0.834)  0.919 (0.871)  0.952 (0.938)
-        lognormal            0.900 (0.842)  0.930 (0.890)  0.931 (0.897)
-        binary, mean 0.5     0.994 (0.944)  0.965 (0.946)  0.955 (0.950)
-        binary, mean 0.9     0.932 (0.818)  0.956 (0.906)  0.968 (0.937)
-
-    Args:
-        trials: one row per trial.
-        value: the column to average.
-        cluster: the column of the clusters.
-        weight: the column of the trials' weights.
-    """
-    trials = trials.dropna(subset=[value])
-    if trials.empty:
-        return ClusterMean(NAN, note="undefined: no trials")
-    weights = trials[weight].astype(float)
-    parts = pd.DataFrame({"sum": trials[value].astype(float) * weights, "mass": weights})
-    sums, masses = parts.groupby(trials[cluster]).sum().to_numpy().T
-    found = ClusterMean(
-        mean=float(sums.sum() / masses.sum()), trials=len(trials), clusters=len(sums)
-    )
-    if found.clusters < FEWEST:
-        return replace(found, note=too_few(found.clusters))
-    error = standard_error(sums - found.mean * masses, masses.sum())
-    if error <= ROUNDING * np.abs(sums).sum() / masses.sum():
-        p = share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
-        return replace(found, p=p, note=NO_SPREAD)
-    distances = _studentized(sums, masses, found.mean, error)
-    # The ends are draws, not interpolated quantiles, so they exclude 0 exactly if p <= 0.05.
-    last = max(int((1 - UPPER) * (1 + RESAMPLES)), 1)
-    least, most = np.partition(distances, (last - 1, -last))[[last - 1, -last]]
-    beyond = min((distances >= found.mean / error).sum(), (distances <= found.mean / error).sum())
-    return replace(
-        found,
-        low=found.mean - float(most) * error,
-        high=found.mean - float(least) * error,
-        p=min(1.0, 2 * (1 + int(beyond)) / (1 + RESAMPLES)),
-    )
-
-
-def _studentized(
-    sums: Float[np.ndarray, " clusters"],
-    masses: Float[np.ndarray, " clusters"],
-    mean: float,
-    error: float,
-) -> Float[np.ndarray, " resamples"]:
-    """Distance of each bootstrap resample's mean from the data's mean, in standard errors."""
-    own, k = sums - mean * masses, len(sums)
-    columns = np.column_stack([own, masses, own**2, own * masses, masses**2])
-    away, mass, *squares = bootstrap_sums(columns, resamples=RESAMPLES).T
-    away = away / mass
-    # The squares of the deviations from the resample's own mean.
-    deviations = squares[0] - 2 * away * squares[1] + away**2 * squares[2]
-    errors = np.sqrt(k / (k - 1) * np.maximum(deviations, 0.0)) / mass
-    return np.asarray(away / np.maximum(errors, LEAST_ERROR * error))
 
 
 def cluster_contrast(
@@ -241,14 +131,6 @@ def cluster_contrast_table(
     )
     names = dict(zip(("group_a", "group_b"), groups, strict=True))
     return table_by(trials, ["model"], ClusterContrast, contrast, constant=names)
-
-
-def cluster_mean_table(
-    trials: pd.DataFrame, *, value: str, cluster: str, weight: str
-) -> pd.DataFrame:
-    """One row per model: model and the fields of `ClusterMean`."""
-    mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
-    return table_by(trials, ["model"], ClusterMean, mean)
 
 
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:

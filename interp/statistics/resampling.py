@@ -36,7 +36,7 @@ def random_sign_sums(
     values: Float[np.ndarray, " rows"], *, resamples: int
 ) -> Float[np.ndarray, " resamples"]:
     """The sum of the values, each with a random sign."""
-    return _products(_signs(len(values), resamples), values[:, None])[:, 0]
+    return _products(random_signs(len(values), resamples), values[:, None])[:, 0]
 
 
 def permutation_sums(
@@ -99,7 +99,8 @@ def bootstrap_counts(rows: int, resamples: int) -> Int[np.ndarray, "resamples ro
 
 
 @lru_cache(maxsize=4)
-def _signs(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
+def random_signs(rows: int, resamples: int) -> Int[np.ndarray, "resamples rows"]:
+    """1 or -1 for each row in each resample."""
     chance = np.random.default_rng(0)
     return _in_parts(
         lambda size: chance.choice([-1.0, 1.0], size=(size, rows)).astype(np.int8), resamples

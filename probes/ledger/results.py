@@ -16,10 +16,11 @@ from interp.analysis.cautions.caution import (
 )
 from interp.console import counted
 from interp.errors import UserError
+from interp.estimates.compute import estimate
 from interp.measurements.lens.ledger import TABLE, USED, ledger_table
 from interp.measurements.lens.show import LensReadings, copied
-from interp.measurements.steering.show import Steered
-from interp.measurements.steering.tables import steering_table
+from interp.measurements.steering.derive import steered_prompts
+from interp.measurements.steering.show import STEERING, Steered
 from interp.prompts.own.layout import PAIR
 from interp.statistics.clusters import FEWEST
 from interp.statistics.proportions import proportions
@@ -155,7 +156,8 @@ class LedgerResults:
         names = [f"{name}{end}" for name in ("read", "embedding") for end in ends]
         effects, prompts = (self.steered.table(name) for name in ("steering_effects", "prompts"))
         # All prompts together, on whichever side they are.
-        used = steering_table(effects, prompts.assign(side=ALL), self.steered.clusters)
+        trials = steered_prompts(effects, prompts.assign(side=ALL))
+        used = estimate(STEERING, self.steered.clustered(trials))
         beyond = {f"beyond{end}": f"used{end}" for end in ends} | {"prompts": "exchanged"}
         used = used.rename(columns=beyond).astype({"layer": int})
         return read[["model", "layer", "readings", *names]].merge(

@@ -232,17 +232,17 @@ def test_a_row_of_steering_is_the_mean_of_the_number_to_which_it_leads():
         doses=(0.5, 1.0),
         draws=1,
     )
-    table = result.effects
-    found = list(result.numbers())
-    assert len(found) == len(table)
-    for own, row in zip(found, table.to_dict("records"), strict=True):
-        for name, value in own.of.items():
-            assert value == (
-                f"{row[name]:g}" if name == "dose" else str(row[name]).partition(".")[0]
-            )
-        assert np.mean(list(own.values.values())) == pytest.approx(row["effect"])
+    table = result.effects.dropna(axis="columns", how="all")
+    found = [number for number in result.numbers() if number.values]
+    assert {number.name for number in found} == {"effect", "placebo", "beyond"}
+    assert len(found) == 3 * len(table)
+    for row in table.to_dict("records"):
+        named = {name: f"{row[name]:g}" for name in ("dose", "layer")}
+        named |= {name: row[name] for name in ("model", "side", "direction", "change", "role")}
+        for number in (number for number in found if number.of == named):
+            assert np.mean(list(number.values.values())) == pytest.approx(row[number.name])
     panels = [panel for _, panel in result.panels(result.prompts)]
-    assert {panel.of["source"] for panel in panels} == {"direction", "placebo"}
+    assert {panel.of["number"] for panel in panels} == {"effect", "placebo", "beyond"}
     (rows,) = {tuple(panel.rows) for panel in panels}
     assert rows == ("layer 0", "layer 1")
 

@@ -9,13 +9,9 @@ import statsmodels.api as sm
 from scipy.stats import binom, ttest_1samp
 
 from interp.statistics.classical import welch
-from interp.statistics.clusters import (
-    NO_SPREAD,
-    cluster_contrast,
-    cluster_contrast_table,
-    cluster_mean,
-    standard_error,
-)
+from interp.statistics.clusters import cluster_contrast, cluster_contrast_table, standard_error
+from interp.statistics.means import LEAST_ERROR, NO_SPREAD, cluster_mean
+from interp.statistics.resampling import random_signs
 
 GROUPS = ("recognized", "failed")
 
@@ -73,7 +69,8 @@ def test_a_weighted_mean_has_the_clustered_error_of_statsmodels():
 
 
 def test_the_interval_is_that_of_a_studentized_bootstrap_written_out(monkeypatch):
-    monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.SMALL", 0.0)
     rng = np.random.default_rng(1)
     values, weights = rng.exponential(size=14) - 0.4, rng.uniform(0.5, 3.0, 14)
     rows = pd.DataFrame({"difference": values, "city": np.arange(14), "weight": weights})
@@ -87,13 +84,23 @@ def test_the_interval_is_that_of_a_studentized_bootstrap_written_out(monkeypatch
     away = []
     for counts in np.random.default_rng(0).multinomial(14, [1 / 14] * 14, size=199):
         own, its_error = mean_and_error(np.repeat(np.arange(14), counts))
-        away.append((own - center) / max(its_error, 0.2 * error))
-    found = mean(rows)
+        away.append((own - center) / max(its_error, LEAST_ERROR * error))
     # Five of 200, the data among them, are 2.5%.
-    ends = center - np.sort(away)[[-5, 4]] * error
-    assert (found.low, found.high) == pytest.approx(tuple(ends))
+    low, high = center - np.sort(away)[[-5, 4]] * error
     as_far = min((np.array(away) >= center / error).sum(), (np.array(away) <= center / error).sum())
-    assert found.p == pytest.approx(2 * (1 + as_far) / 200)
+    p = 2 * (1 + as_far) / 200
+    signs = random_signs(14, 199)
+
+    def as_far_by_signs(against):
+        sums = weights * (values - against)
+        return (np.abs(signs @ sums) >= abs(sums.sum()) * (1 - 1e-9)).sum()
+
+    # The values that random signs do not reject, found by trying values.
+    held = [v for v in np.linspace(-2, 3, 2001) if (1 + as_far_by_signs(v)) / 200 > 0.05]
+    found = mean(rows)
+    assert found.low == pytest.approx(min(low, held[0]), abs=0.003)
+    assert found.high == pytest.approx(max(high, held[-1]), abs=0.003)
+    assert found.p == pytest.approx(max(p, (1 + as_far_by_signs(0.0)) / 200))
 
 
 def test_with_one_trial_a_cluster_and_no_weights_it_is_close_to_students_interval():
@@ -109,7 +116,7 @@ def test_means_of_skewed_clusters_are_found_as_often_as_stated_and_where_interva
     monkeypatch, unequal
 ):
     """Random signs found 0.08 to 0.11 of such means, and Student's interval held 0.82 to 0.91."""
-    monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 399)
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 399)
     rng = np.random.default_rng(10)
     found = []
     for _ in range(STUDIES):
@@ -207,7 +214,8 @@ ALLOWED = binom.ppf([0.001, 0.999], STUDIES, 0.05) / STUDIES
 def test_familiarity_of_no_effect_is_found_as_often_as_stated_over_cities_not_over_pairs(
     monkeypatch,
 ):
-    monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.SMALL", 0.0)
     rng = np.random.default_rng(7)
     over_cities, over_pairs, covered = [], [], []
     for _ in range(STUDIES):
@@ -223,7 +231,8 @@ def test_familiarity_of_no_effect_is_found_as_often_as_stated_over_cities_not_ov
 
 
 def test_familiarity_that_has_an_effect_is_found(monkeypatch):
-    monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.SMALL", 0.0)
     rng = np.random.default_rng(8)
     found = [contrast(pairs_of_cities(rng, effect=3.0)) for _ in range(40)]
     assert np.mean([test.p <= 0.05 for test in found]) > 0.9
@@ -235,7 +244,8 @@ def test_familiarity_that_has_an_effect_is_found(monkeypatch):
 def test_differences_within_pairs_whose_sides_are_swapped_by_entity_are_found_at_the_stated_rate(
     monkeypatch, clusters
 ):
-    monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.SMALL", 0.0)
     rng = np.random.default_rng(9)
     over_entities, over_pairs, covered = [], [], []
     for _ in range(STUDIES):

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 
-from interp.statistics.clusters import cluster_mean
 from interp.statistics.discrimination import concordance, discrimination, discrimination_table
+from interp.statistics.means import cluster_mean
 
 
 def found(trials):

@@ -40,7 +40,7 @@ from interp.report.page import (
 )
 from interp.report.pairs import Number, Panel
 from interp.results.result import chosen, figure_of, summarize
-from interp.statistics.clusters import cluster_mean
+from interp.statistics.means import cluster_mean
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 

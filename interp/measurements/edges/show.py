@@ -6,26 +6,47 @@ from functools import cached_property
 import pandas as pd
 
 from interp.errors import UserError, unknown
-from interp.measurements.edges.panels import edge_numbers, edge_panels
+from interp.estimates.declared import Largest, Mean, Plain, Table
+from interp.estimates.pictures import bars
+from interp.estimates.shown import Estimated
+from interp.measurements.edges.derive import edge_agreement_table, edge_trials, edges_as_cells
 from interp.measurements.edges.phrasings import component_table
-from interp.measurements.edges.tables import edge_agreement_table, edge_table, edges_as_cells
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.prompts.own.layout import PHRASING
-from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Number, Panel
+from interp.report.pairs import Panel
 from interp.results.pairs import PairResult
 from interp.statistics.summaries import grouped
 
-_SHOWN = 20
-"""Number of edges shown for each model and method on the terminal and the page."""
-
-_EDGES = """Mean change of a prompt's metric, in logits, when one reader reads what one writer adds
-in the other prompt of the pair (noising: the clean prompt is run; denoising: the corrupt prompt is
-run). 95% intervals are from a bootstrap over clusters{clusters}. a1.h3 is head 3 of layer 1, and m1
-is the MLP of layer 1; a2.h0.q is the query of a head; a2.kv0.k and a2.kv0.v are the key and value
-of a key-value head. same_sign: share of pairs whose effect has the sign of the mean. The {shown}
-largest edges are shown; edge_table.csv has all."""
+EDGES = Table(
+    name="edge_table",
+    title="Largest edges",
+    text="""Mean change of a prompt's metric when one reader reads what one writer adds in the other
+    prompt of the pair (noising: the clean prompt is run; denoising: the corrupt prompt is run).
+    a1.h3 is head 3 of layer 1, and m1 is the MLP of layer 1; a2.h0.q is the query of a head;
+    a2.kv0.k and a2.kv0.v are the key and value of a key-value head. The largest edges are shown;
+    edge_table.csv has all.""",
+    by=["model", "direction", "method", "writer", "reader"],
+    measured="edges",
+    numbers=[
+        Mean("effect", "mean over pairs", "logits", "as in the edges table"),
+        Plain("same_sign", "pairs with the sign of the mean", "share", why="effect"),
+    ],
+    trials="pairs",
+    key="pair_id",
+    split=["model", "direction", "method"],
+    most=20,
+    ranked="effect",
+    resamples=999,
+    headline=Largest(
+        "effect",
+        "largest edge {place} in logits",
+        at=lambda row: f"{row['writer']} → {row['reader']}",
+        places=3,
+        first="method",
+    ),
+    more={"rank": "1 for the largest effect of a model, direction and method"},
+)
 
 _AGREEMENT = """Estimated mean effects compared with exact ones. rank_correlation: Spearman's, for
 absolute values; recall_10: share of the 10 largest exact edges among the 10 largest estimates;
@@ -85,58 +106,29 @@ class EdgeEffects(PairResult):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Tables of the edges with the largest effects, and of estimates against exact effects."""
-        table, cluster = self._effects, self.cluster
-        note = _EDGES.format(clusters=f", one per {cluster}" if cluster else "", shown=_SHOWN)
-        both = table["direction"].nunique() > 1
-        key = ["model", "direction", "method"] if both else ["model", "method"]
-        narrow = [
-            (f"Largest edges, {', '.join(map(str, of.values()))}", _without(rows).head(_SHOWN))
-            for of, rows in grouped(table, key)
-        ]
-        largest = table[table["rank"] <= _SHOWN]
-        yield TableItem("edge_table", "Edges", table, note, narrow, display=largest)
-        agreement = edge_agreement_table(table)
+        yield from self.declared_items()
+        agreement = edge_agreement_table(self.estimated[0].frame)
         if len(agreement):
             title = "Estimates against exact effects"
             yield TableItem("edge_agreement_table", title, agreement, _AGREEMENT)
         yield from self._bounds()
         yield from self._components()
 
-    def headline(self) -> pd.DataFrame:
-        """The edges with the largest effects in each model, by the first method."""
-        table = self._effects
-        table = table[table["method"] == table["method"].iloc[:1].max()]
-        parts = []
-        for place in (1, 2, 3):
-            rows = table[table["rank"] == place]
-            where = rows["writer"] + " → " + rows["reader"] + ":"
-            parts.append(
-                headline(
-                    rows.assign(label=where),
-                    f"largest edge {place} in logits",
-                    value="effect",
-                    interval=("effect_low", "effect_high"),
-                    n="pairs",
-                    unit="pairs",
-                )
-            )
-        return pd.concat(parts, ignore_index=True)
-
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The pair's largest edges."""
-        yield from edge_panels(self.measured, prompts, self.meaning())
-
-    def numbers(self) -> Iterator[Number]:
-        """The effects of the edges that the page shows."""
-        yield from edge_numbers(self.measured, self._effects[self._effects["rank"] <= _SHOWN])
+        note = f"The edges with the largest effects on this pair, in logits. {self.meaning()}"
+        chosen = [("pair_id", "in", prompts["pair_id"].unique().tolist())]
+        for part in self.measured.parts("edges", filters=chosen):
+            named = part.assign(name=part["writer"] + " → " + part["reader"])
+            yield from bars(named, EDGES, value="effect", note=note)
 
     @cached_property
-    def _effects(self) -> pd.DataFrame:
+    def estimated(self) -> tuple[Estimated, ...]:
+        """The edges; without exact effects of checked pairs, whose mean is not over all pairs."""
         edges = self.edges
-        # Only checked pairs have exact effects, so the mean exact effect is not over all pairs.
         if self._guarantee is not None:
             edges = edges[edges["method"] != "exact"]
-        return edge_table(edges, self.clusters)
+        return (Estimated(EDGES, self.clustered(edge_trials(edges))),)
 
     @property
     def _guarantee(self) -> float | None:
@@ -189,7 +181,3 @@ class EdgeEffects(PairResult):
             for key, rows in grouped(table, ["model", "method"])
         ]
         yield TableItem("component_table", _VARIES, table, _COMPONENTS, narrow)
-
-
-def _without(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.drop(columns=["model", "direction", "method", "rank", "pairs", "clusters"])

@@ -28,7 +28,7 @@ from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model, figure_of
-from interp.statistics.clusters import cluster_mean_table
+from interp.statistics.means import cluster_mean_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from functools import partial
 
 import pandas as pd
 
-from interp.statistics.clusters import ClusterMean, cluster_mean
+from interp.statistics.means import ClusterMean, cluster_mean
 from interp.statistics.summaries import table_by
 
 _KEY = ["model", "method", "segment"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from interp.statistics.clusters import ClusterMean, cluster_mean
+from interp.statistics.means import ClusterMean, cluster_mean
 from interp.statistics.mediation import (
     EFFECTS,
     ClusterRatio,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from interp.statistics.clusters import cluster_mean
+from interp.statistics.means import cluster_mean
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped, weighted_mean
 

@@ -26,9 +26,10 @@ function whyNone(values) {
   return other ? "about prompts that are not on this page" : "";
 }
 
-// Of several numbers that a row could be about, the one with the most distinguishing values.
-function mostNamed(numbers) {
-  const size = (number) => Object.keys(number.of).length;
+// Of several numbers that a row could be about, the one with the most distinguishing values; of equal
+// ones, that of the column.
+function mostNamed(numbers, column) {
+  const size = (number) => Object.keys(number.of).length + (number.name === column ? 0.5 : 0);
   return numbers.reduce((most, number) => (most === undefined || size(number) > size(most) ? number : most), undefined);
 }
 
@@ -42,7 +43,7 @@ function numberOfRow(values, column) {
   const named = new Set([column, ...values.values()].map((text) => text.replaceAll("_", " ")));
   const rest = (number) => Object.entries(number.of).every(([name, value]) => name !== "model" || values.get(name) === value);
   return known.numbers.find((number) => number.headline && column.startsWith(number.headline) && rest(number))
-    ?? mostNamed(known.numbers.filter((number) => Object.keys(number.of).some((name) => name !== "model" && values.has(name)) && fits(number)))
+    ?? mostNamed(known.numbers.filter((number) => Object.keys(number.of).some((name) => name !== "model" && values.has(name)) && fits(number)), column)
     ?? known.numbers.find((number) => named.has(number.name) && fits(number));
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.controls.studies import few_resamples
 from benchmarks.controls.tables import NOTHING, Effects, rulebreakers
-from interp.statistics.clusters import NO_SPREAD
+from interp.statistics.means import NO_SPREAD
 from interp_experiments.rulebreakers import answer_tables
 from interp_experiments.rulebreakers.answer_tables import phrasings, sensitivity
 from interp_experiments.rulebreakers.prompts import SIDES

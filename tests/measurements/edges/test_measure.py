@@ -7,7 +7,9 @@ import pytest
 
 import interp
 from interp.cli import main
-from interp.measurements.edges.tables import edge_agreement_table, edge_table
+from interp.estimates.compute import estimate
+from interp.measurements.edges.derive import edge_agreement_table, edge_trials
+from interp.measurements.edges.show import EDGES
 from tests.support.other_kinds import classifier
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -48,6 +50,10 @@ def test_estimates_are_compared_with_exact_effects(result):
     assert 0 < row.recall_10 <= 1
 
 
+def edge_table(edges, clusters):
+    return estimate(EDGES, edge_trials(edges.assign(cluster=edges["pair_id"].map(clusters))))
+
+
 def edges_of(effects):
     """The edges table of a model with one edge, by pair."""
     key = {"model": "m", "method": "exact", "writer": "input", "reader": "m0"}
@@ -79,7 +85,7 @@ def test_few_clusters_have_no_interval_and_no_exact_effects_no_comparison():
 def test_the_command_writes_tables_and_a_page(tmp_path, capsys):
     given = ["--model", "organism/llama-shallow", "--limit", "2", "--out", str(tmp_path)]
     assert main(["edges", *given, "--methods", "gradient"]) == 0
-    assert "organism/llama-shallow, gradient" in capsys.readouterr().out
+    assert "organism/llama-shallow, noising, gradient" in capsys.readouterr().out
     assert (tmp_path / "edge_table.csv").is_file()
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "page.html")]) == 0
     assert "Edges" in (tmp_path / "page.html").read_text()

@@ -6,9 +6,12 @@ import pytest
 
 import interp
 from interp.analysis.cautions.caution import PLACEBOS, REACH
-from interp.measurements.steering.tables import largest, steering_table
+from interp.estimates.compute import estimate
+from interp.estimates.shown import Estimated, largest
+from interp.measurements.steering.derive import steered_prompts
+from interp.measurements.steering.show import STEERING
 from interp.report.page import FigureItem, TableItem
-from interp.statistics.clusters import cluster_mean
+from interp.statistics.means import cluster_mean
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -46,6 +49,11 @@ def made(clusters=12, effect=1.0, placebo=0.0, seed=0, turned=0.25):
     return pd.DataFrame(rows), frame, {p: p.split("-")[0] for p in frame["pair_id"]}
 
 
+def steering_table(effects, prompts, clusters):
+    trials = steered_prompts(effects, prompts)
+    return estimate(STEERING, trials.assign(cluster=trials["pair_id"].map(clusters)))
+
+
 def test_means_are_those_by_hand_with_intervals_over_clusters():
     effects, prompts, clusters = made()
     table = steering_table(effects, prompts, clusters).set_index("layer")
@@ -71,7 +79,7 @@ def test_means_are_those_by_hand_with_intervals_over_clusters():
     assert table["p_holm"].tolist() == pytest.approx(
         [table.loc[0, "p"], min(1.0, 2 * table.loc[1, "p"])]
     )
-    assert largest(table.reset_index(), ["model"])["layer"].tolist() == [1]
+    assert largest(table.reset_index(), "beyond", ["model"])["layer"].tolist() == [1]
 
 
 def test_few_clusters_have_means_without_intervals():
@@ -84,6 +92,12 @@ def test_few_clusters_have_means_without_intervals():
 def test_no_effects_make_an_empty_table():
     effects, prompts, clusters = made()
     assert steering_table(effects[:0], prompts, clusters).empty
+
+
+def with_frame(table):
+    made = Estimated(STEERING, table)
+    vars(made)["frame"] = table
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -129,21 +143,21 @@ def test_a_caution_says_where_random_directions_do_as_much(result, monkeypatch):
     strong = steering_table(*made(effect=1.0))
     for table, said in ((weak, True), (strong, False)):
         own = type(result)(result.measured)
-        monkeypatch.setitem(vars(own), "effects", table)
+        monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
         kinds = [caution.kind for caution in own.cautions]
         assert (PLACEBOS in kinds) == said
 
 
 @pytest.mark.slow
 def test_where_no_test_can_be_significant_nothing_is_said_of_random_directions(result, monkeypatch):
-    """300 cells times the smallest p of 9,999 resamples are above 0.05, whatever the effect."""
+    """300 cells times the smallest p of 10 clusters are above 0.05, whatever the effect."""
     effects, prompts, clusters = made(clusters=10, effect=50.0)
     one = effects[effects["layer"] == 1]
     many = pd.concat([one.assign(layer=layer) for layer in range(300)])
     table = steering_table(many, prompts, clusters)
     assert table["p_holm"].min() > 0.05
     own = type(result)(result.measured)
-    monkeypatch.setitem(vars(own), "effects", table)
+    monkeypatch.setitem(vars(own), "estimated", (with_frame(table),))
     kinds = [caution.kind for caution in own.cautions]
     assert REACH in kinds and PLACEBOS not in kinds
 

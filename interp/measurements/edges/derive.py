@@ -1,21 +1,10 @@
-"""Edge effects averaged over pairs, and comparisons of estimates with exact effects."""
-
-from collections.abc import Mapping
+"""Pairs as trials of edges, and comparisons of estimates with exact effects."""
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
 
 from interp.statistics.classical import spearman
-from interp.statistics.clusters import FEWEST
-from interp.statistics.resampling import bootstrap_sums
-from interp.statistics.summaries import LEVEL, UPPER, grouped
-
-RESAMPLES = 2000
-"""Number of bootstrap resamples of the clusters."""
-
-_AT_ONCE = 4096
-"""Number of edges whose resamples are held in memory at a time: 64 MiB for each array of them."""
+from interp.statistics.summaries import grouped
 
 _TOP = (10, 50)
 """Numbers of top edges, by estimate and by exact effect, whose overlap is measured."""
@@ -23,72 +12,11 @@ _TOP = (10, 50)
 _EDGE = ["writer", "reader"]
 
 
-def edge_table(edges: pd.DataFrame, clusters: Mapping[str, object]) -> pd.DataFrame:
-    """One row per model, direction, method and edge, in descending order of |mean effect|.
-
-    Columns are model, direction, method, writer, reader; rank: 1 for the largest; effect,
-    effect_low, effect_high: mean over pairs in logits, with its 95% percentile interval from a
-    bootstrap over clusters, NaN for fewer than `FEWEST` clusters; same_sign: share of pairs whose
-    effect has the sign of the mean; pairs; and clusters.
-
-    Args:
-        edges: rows of the edges table.
-        clusters: the cluster of each pair.
-    """
-    tables = [
-        pd.DataFrame({**key, **_summarized(rows, clusters)})
-        for key, rows in grouped(edges, ["model", "direction", "method"])
-    ]
-    columns = [
-        "model",
-        "direction",
-        "method",
-        *_EDGE,
-        "rank",
-        "effect",
-        "effect_low",
-        "effect_high",
-    ]
-    empty = pd.DataFrame(columns=[*columns, "same_sign", "pairs", "clusters"])
-    return pd.concat(tables, ignore_index=True) if tables else empty
-
-
-def _summarized(rows: pd.DataFrame, clusters: Mapping[str, object]) -> Mapping[str, object]:
-    """The columns of `edge_table` for the edges of one model and method."""
-    wide = rows.pivot(index="pair_id", columns=_EDGE, values="effect")
-    of_pair = pd.factorize(wide.index.map(clusters))[0]
-    values = wide.to_numpy()
-    sums = np.zeros((of_pair.max() + 1, values.shape[1]))
-    np.add.at(sums, of_pair, values)
-    low, high = _interval(sums, np.bincount(of_pair))
-    effect = values.mean(0)
-    order = np.argsort(-np.abs(effect), kind="stable")
-    return {
-        "writer": wide.columns.get_level_values("writer")[order],
-        "reader": wide.columns.get_level_values("reader")[order],
-        "rank": np.arange(1, len(order) + 1),
-        "effect": effect[order],
-        "effect_low": low[order],
-        "effect_high": high[order],
-        "same_sign": (np.sign(values) == np.sign(effect)).mean(0)[order],
-        "pairs": len(wide),
-        "clusters": len(sums),
-    }
-
-
-def _interval(
-    sums: Float[np.ndarray, "cluster edge"], sizes: Int[np.ndarray, " cluster"]
-) -> Float[np.ndarray, "2 edge"]:
-    """The ends of each edge's 95% interval; NaN for fewer than `FEWEST` clusters."""
-    if len(sums) < FEWEST:
-        return np.full((2, sums.shape[1]), np.nan)
-    ends = []
-    for start in range(0, sums.shape[1], _AT_ONCE):
-        own = np.column_stack([sums[:, start : start + _AT_ONCE], sizes])
-        drawn = bootstrap_sums(own, resamples=RESAMPLES)
-        means = drawn[:, :-1] / drawn[:, -1:]
-        ends.append(np.quantile(means, [(1 - LEVEL) / 2, UPPER], axis=0))
-    return np.concatenate(ends, axis=1)
+def edge_trials(edges: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the edges table with same_sign: whether the pair has the sign of the mean."""
+    by = [edges[name] for name in ("model", "direction", "method", *_EDGE)]
+    mean = edges["effect"].groupby(by, sort=False, observed=True).transform("mean")
+    return edges.assign(same_sign=np.sign(edges["effect"]) == np.sign(mean))
 
 
 def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -100,7 +28,7 @@ def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
     logits; and edges: the number of edges with an exact effect.
 
     Args:
-        table: from `edge_table`.
+        table: the table of edges.
     """
     rows = []
     for key, of_model in grouped(table, ["model", "direction"]):

@@ -1,0 +1,219 @@
+"""A declared table as a data frame, from one row per trial.
+
+1. The trials of each row, and their clusters, in an order that does not depend on theirs.
+2. For each number, sums by row and cluster; then values, intervals and p of all rows at once.
+3. Corrected p within each family, and notes on what is missing.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+from interp.estimates.declared import Mean, Number, Share, Table
+from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.decisions import LEAST, holm
+from interp.statistics.means import NO_SPREAD, estimates
+from interp.statistics.proportions import proportions
+from interp.statistics.summaries import grouped
+
+CLUSTER, WEIGHT, WHY = "cluster", "weight", "why"
+"""Columns of trials: the cluster; the weight, 1 where it is missing; and a reason why numbers of
+the row are undefined, which its note repeats."""
+
+_AT_ONCE = 4_000_000
+"""Number of sums by row and cluster that are held in memory at a time."""
+
+
+def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
+    """One row per combination of `table.by`, in order of appearance.
+
+    Columns are those of `by`; numbers with intervals, each with its ends; p and p_holm (corrected
+    within a family); numbers without intervals; p_holm_least and p_least (the smallest that so many
+    tests and clusters allow); the number of trials, clusters, and note, which says what has no
+    interval and why.
+
+    Args:
+        table: the declaration.
+        trials: one row per trial, such as a prompt: the columns of `by`, `CLUSTER`, the values of
+            each number (NaN if a trial has none) and, if they differ, `WEIGHT`. A row that lacks a
+            cluster is no trial: it only makes sure that its combination has a row.
+    """
+    by = list(table.by)
+    groups = trials.groupby(by, sort=True, dropna=False, observed=True)
+    row = groups.ngroup().to_numpy(dtype=int)
+    first = pd.Series(np.arange(len(row))).groupby(row).first().to_numpy(dtype=int)
+    there = trials[CLUSTER].notna().to_numpy()
+    sample = _Sample(trials[there], row[there], len(first))
+    columns: dict[str, object] = {name: trials[name].to_numpy()[first] for name in by}
+    bare: dict[str, object] = {}
+    notes: dict[str, np.ndarray] = {}
+    for number in table.numbers:
+        found = _columns(table, number, sample)
+        notes[number.name] = found.pop("note")
+        (columns if number.interval else bare).update(found)
+    if LEAST in columns:
+        bare[LEAST] = columns.pop(LEAST)
+    trial_count = np.bincount(sample.row, minlength=len(first))
+    bare |= {table.trials: trial_count, "clusters": sample.clusters(table.main.column)}
+    bare["note"] = _notes(table, notes, trials.get(WHY), first)
+    frame = pd.DataFrame({**columns, **bare})
+    frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
+    return _ranked(table, _corrected(table, frame))
+
+
+class _Sample:
+    """Trials with the numbers of their rows and clusters."""
+
+    def __init__(self, trials: pd.DataFrame, row: Int[np.ndarray, " trials"], rows: int) -> None:
+        self.trials, self.row, self.rows = trials, row, rows
+        codes, self.names = pd.factorize(trials[CLUSTER], sort=True)
+        self.cluster = np.asarray(codes, dtype=int)
+        weights = trials[WEIGHT] if WEIGHT in trials else pd.Series(1.0, trials.index)
+        self.weight = weights.to_numpy(dtype=float)
+
+    def values(self, column: str) -> Float[np.ndarray, " trials"]:
+        """The trials' values in a column."""
+        return self.trials[column].to_numpy(dtype=float, na_value=np.nan)
+
+    def clusters(self, column: str) -> Int[np.ndarray, " rows"]:
+        """The number of clusters with a value, by row."""
+        known = ~np.isnan(self.values(column))
+        pairs = np.unique(np.column_stack([self.row[known], self.cluster[known]]), axis=0)
+        return np.bincount(pairs[:, 0].astype(int), minlength=self.rows)
+
+    def sums(
+        self, above: Float[np.ndarray, " trials"], below: Float[np.ndarray, " trials"]
+    ) -> Iterator[
+        tuple[
+            slice,
+            Float[np.ndarray, "rows clusters"],
+            Float[np.ndarray, "rows clusters"],
+            Bool[np.ndarray, "rows clusters"],
+        ]
+    ]:
+        """Rows, the weighted sums of two values by row and cluster, and which there are."""
+        known = ~np.isnan(above) & ~np.isnan(below)
+        parts = {"row": self.row, "cluster": self.cluster}
+        parts |= {"above": above * self.weight, "below": below * self.weight}
+        each = pd.DataFrame(parts)[known].groupby(["row", "cluster"], sort=True).sum()
+        row, cluster = (each.index.get_level_values(n).to_numpy() for n in ("row", "cluster"))
+        size = max(1, _AT_ONCE // max(1, len(self.names)))
+        for start in range(0, self.rows, size):
+            stop = min(start + size, self.rows)
+            here = slice(*np.searchsorted(row, [start, stop]))
+            shape, place = (stop - start, len(self.names)), (row[here] - start, cluster[here])
+            dense = [np.zeros(shape) for _ in range(2)]
+            for target, name in zip(dense, ("above", "below"), strict=True):
+                target[place] = each[name].to_numpy()[here]
+            present = np.zeros(shape, dtype=bool)
+            present[place] = True
+            yield slice(start, stop), dense[0], dense[1], present
+
+
+def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndarray]:
+    """The columns of one number, and its notes."""
+    if isinstance(number, Share):
+        return _share_columns(number, sample)
+    above = sample.values(number.column)
+    below = np.ones(len(above))
+    if not isinstance(number, Mean):
+        value = np.full(sample.rows, np.nan)
+        for rows, sums, masses, _ in sample.sums(above, below):
+            with np.errstate(invalid="ignore"):
+                value[rows] = sums.sum(axis=1) / masses.sum(axis=1)
+        return {number.name: value, "note": np.full(sample.rows, "", dtype=object)}
+    if number.logs:
+        with np.errstate(divide="ignore"):
+            above = np.log(above)
+    if number.over:
+        below = sample.values(number.over)
+    tested = number.tested if number is table.tested else None
+    signs, resamples = not number.over, table.resamples
+    parts = [
+        estimates(*sums, against=tested, signs=signs, resamples=resamples)
+        for _, *sums in sample.sums(above, below)
+    ]
+    names = ("value", "low", "high", "p", "least", "flat")
+    value, low, high, p, least, flat = (
+        np.concatenate([getattr(part, name) for part in parts] or [np.empty(0)]) for name in names
+    )
+    if number.logs:
+        value, low, high = np.exp(value), np.exp(low), np.exp(high)
+    ends = number.interval or ("", "")
+    found = {number.name: value, ends[0]: low, ends[1]: high}
+    if tested is not None:
+        found |= {"p": p, LEAST: least}
+    return {**found, "note": _why(value, flat.astype(bool), sample.clusters(number.column))}
+
+
+def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
+    """The columns of a share, and its notes."""
+    trials = pd.DataFrame(
+        {
+            "row": sample.row,
+            CLUSTER: sample.cluster,
+            WEIGHT: sample.weight,
+            "share": sample.values(number.column),
+        }
+    )
+    shares = proportions(trials, values=["share"], by=["row"], cluster=CLUSTER, weight=WEIGHT)
+    shares = shares.set_index("row").reindex(range(sample.rows))
+    low, high = number.interval or ("", "")
+    names = {number.name: "share", low: "low", high: "high"}
+    columns = {name: shares[of].to_numpy(dtype=float) for name, of in names.items()}
+    return {**columns, "note": shares["note"].fillna("undefined: no trials").to_numpy()}
+
+
+def _why(
+    value: Float[np.ndarray, " rows"],
+    flat: Bool[np.ndarray, " rows"],
+    clusters: Int[np.ndarray, " rows"],
+) -> np.ndarray:
+    """Why a number has no interval; empty where it has one."""
+    notes = np.where(flat, NO_SPREAD, "").astype(object)
+    for few in np.unique(clusters[clusters < FEWEST]):
+        notes[clusters == few] = too_few(int(few))
+    notes[np.isnan(value)] = "undefined: no trials"
+    return notes
+
+
+def _notes(
+    table: Table, notes: dict[str, np.ndarray], why: pd.Series | None, first: np.ndarray
+) -> np.ndarray:
+    """What has no interval and why; of numbers other than the main one, only what differs."""
+    main = notes[table.main.name]
+    joined = [list(filter(None, [note])) for note in main]
+    for name, others in notes.items():
+        for parts, note, of_main in zip(joined, others, main, strict=True):
+            if note and note != of_main and not note.startswith("undefined"):
+                parts.append(f"{name}: {note}")
+    if why is not None:
+        for parts, reason in zip(joined, why.to_numpy()[first], strict=True):
+            parts.extend(filter(None, [reason]))
+    return np.array(["; ".join(parts) for parts in joined], dtype=object)
+
+
+def _corrected(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
+    """Add p_holm and p_holm_least, corrected within each family."""
+    if table.tested is None:
+        return frame
+    numbers = [name for n in table.numbers if n.interval for name in (n.name, *n.interval)]
+    columns = [*table.by, *numbers, "p"]
+    frame = frame[[*columns, *(name for name in frame if name not in columns)]]
+    families = [rows for _, rows in grouped(frame, table.family)] or [frame]
+    done = [holm(rows, family="rows").drop(columns=["family", "family_size"]) for rows in families]
+    return pd.concat(done).sort_index()
+
+
+def _ranked(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
+    """Sort the rows of each part by the size of a number, and number them from 1."""
+    if not table.ranked:
+        return frame
+    parts = []
+    for _, rows in grouped(frame, table.split):
+        order = np.argsort(-rows[table.ranked].abs().to_numpy(), kind="stable")
+        parts.append(rows.iloc[order].assign(rank=np.arange(1, len(rows) + 1)))
+    frame = pd.concat(parts, ignore_index=True) if parts else frame.assign(rank=0)
+    return frame[[*table.by, "rank", *(n for n in frame if n not in (*table.by, "rank"))]]

@@ -1,0 +1,130 @@
+"""The declaration of a small table: what a row is about, and its numbers with units and signs.
+
+From a declaration follow the data frame (`interp.estimates.compute`), and all that readers see of
+it (`interp.estimates.shown`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number over the trials of a row."""
+
+    name: str
+    """The column of the number."""
+    text: str
+    """What it is, in a few words that stand after its name."""
+    unit: str
+    sign: str = ""
+    """What a positive number means, if numbers may be negative."""
+    of: str = field(default="", kw_only=True)
+    """The column of the trials' values; by default the number's own name."""
+    ends: tuple[str, str] | None = field(default=None, kw_only=True)
+    """Columns of the ends of its 95% interval; by default the name with _low and _high."""
+
+    @property
+    def column(self) -> str:
+        """The column of the trials' values."""
+        return self.of or self.name
+
+    @property
+    def interval(self) -> tuple[str, str] | None:
+        """The columns of the ends of its interval; None if it has none."""
+        return self.ends or (f"{self.name}_low", f"{self.name}_high")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Number):
+    """The weighted mean over trials, or, with `over`, the ratio of two means."""
+
+    tested: float | None = None
+    """The value against which p is computed; None if nothing is tested."""
+    over: str = ""
+    """The column of the trials' values whose mean is below the line."""
+    logs: bool = False
+    """Whether values are positive and their geometric mean is taken (tested values are logs)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Number):
+    """The weighted share of trials that are true, with Gaffke's interval over clusters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(Number):
+    """A mean that describes the trials and has no interval, for a reason."""
+
+    why: str = field(kw_only=True)
+    """The number of the same trials that has one."""
+
+    @property
+    def interval(self) -> None:
+        """There is none."""
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The headline numbers: for each model, the rows whose number is largest in size."""
+
+    number: str
+    named: str
+    """The headline's name; columns that all its rows share, and {place}, may stand in braces."""
+    at: Callable[[Mapping[Any, Any]], str]
+    """What a row is about, as text before the number."""
+    within: Sequence[str] = ()
+    """Columns for each of whose values there is a headline."""
+    first: str = ""
+    """A column of whose values only the first has headlines, such as the method."""
+    places: int = 1
+    """How many of the largest rows are named."""
+    also: Mapping[str, str] = field(default_factory=dict)
+    """Further numbers of the largest row, with their headlines' names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A small table: one row for each combination of values of `by`."""
+
+    name: str
+    """Stem of its files."""
+    title: str
+    text: str
+    """How to read it, before what each number is."""
+    by: Sequence[str]
+    """The columns that say what a row is about."""
+    measured: str
+    """The measured table whose columns they are (`interp.tables`), where they are described."""
+    numbers: Sequence[Number]
+    trials: str
+    """What a trial is, as a plural, which names the column of their counts."""
+    key: str = "prompt_id"
+    """The column that names a trial, by which two models are compared."""
+    family: Sequence[str] = ()
+    """Columns of `by` whose values the tests that are corrected together share."""
+    split: Sequence[str] = ()
+    """Columns of `by` that title the parts of the table on the terminal."""
+    most: int | None = None
+    """How many rows of each part the terminal shows, and of all parts the page; None for all."""
+    ranked: str = ""
+    """The number by whose size the rows of each `split` are sorted, with a column `rank`."""
+    resamples: int | None = None
+    """The number of resamples for intervals; by default that of the statistics."""
+    headline: Largest | None = None
+    alone: str = ""
+    """Why two models cannot be compared row by row, if they cannot."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Further columns that a function adds, each with its meaning."""
+
+    @property
+    def tested(self) -> Mean | None:
+        """The number that is tested; None if none is."""
+        numbers = (n for n in self.numbers if isinstance(n, Mean) and n.tested is not None)
+        return next(numbers, None)
+
+    @property
+    def main(self) -> Number:
+        """The number whose clusters are counted: the one that is tested, or the first."""
+        return self.tested or self.numbers[0]

@@ -1,0 +1,77 @@
+"""Pictures of declared tables: curves over a number, and what the browser shows for a pair."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interp.estimates.declared import Table
+from interp.estimates.shown import Estimated, text
+from interp.report.pairs import Bars, Grid, Panel
+from interp.statistics.summaries import grouped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def curve(table: Table, rows: pd.DataFrame, *, x: str, lines: Mapping[str, str]) -> "Axes":
+    """Numbers of some rows over a column, each as a line with its interval as a band.
+
+    Args:
+        table: the declaration.
+        rows: rows of its frame, one per point.
+        x: a column of numbers.
+        lines: the names of the numbers, each with the label of its line.
+    """
+    from interp.report.figures import lines as figure
+
+    parts = []
+    for number in table.numbers:
+        if number.name in lines and number.interval and rows[number.name].notna().any():
+            low, high = number.interval
+            names = {number.name: "value", low: "low", high: "high"}
+            part = rows[[*table.by, *names, table.trials]].rename(columns=names)
+            parts.append(part.assign(line=lines[number.name], **{number.unit: part["value"]}))
+    every = pd.concat(parts, ignore_index=True)
+    return figure.lines(
+        every, x=x, y=table.main.unit, hue="line", n=table.trials, interval=("low", "high")
+    )
+
+
+def grids(
+    estimated: Estimated, prompts: pd.DataFrame, title: str, *, rows: str, columns: str
+) -> Iterator[tuple[str, Panel]]:
+    """A grid of each number for each pair of the given prompts: one column of `by` over another."""
+    table, trials = estimated.table, estimated.trials
+    own = trials[trials["pair_id"].isin(prompts["pair_id"])]
+    others = ["pair_id", *(name for name in table.by if name not in (rows, columns))]
+    for of, members in grouped(own, others):
+        labels = {name: text(value) for name, value in of.items() if name != "pair_id"}
+        for number in table.numbers:
+            if number.interval is None or members[number.column].isna().all():
+                continue
+            cells = members.groupby([rows, columns], sort=False, dropna=False)[number.column]
+            grid = cells.mean().unstack(columns)
+            grid = grid.reindex(members[rows].drop_duplicates())
+            yield (
+                str(of["pair_id"]),
+                Grid(
+                    title,
+                    {**labels, "number": number.name},
+                    [f"{rows} {text(value)}" for value in grid.index],
+                    list(map(str, grid.columns)),
+                    grid.to_numpy(dtype=float).tolist(),
+                    note=estimated.note,
+                ),
+            )
+
+
+def bars(
+    trials: pd.DataFrame, table: Table, *, value: str, note: str
+) -> Iterator[tuple[str, Panel]]:
+    """The `table.most` largest values of each pair, by `table.split`, named by the column name."""
+    for of, rows in grouped(trials, ["pair_id", *table.split]):
+        order = rows[value].abs().sort_values(ascending=False, kind="stable").index[: table.most]
+        each = list(zip(rows.loc[order, "name"], rows.loc[order, value], strict=True))
+        labels = {name: text(of[name]) for name in table.split}
+        yield str(of["pair_id"]), Bars(table.title, labels, {"": each}, note=note)

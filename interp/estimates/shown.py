@@ -1,0 +1,223 @@
+"""What readers see of a declared table: terminal, page, first screen, links, comparisons."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from interp.analysis.cautions.caution import Caution
+from interp.analysis.cautions.sample import reach_cautions
+from interp.estimates.compute import CLUSTER, WEIGHT, estimate
+from interp.estimates.declared import Largest, Mean, Table
+from interp.report.glance import Difference, headline, with_interval
+from interp.report.page import TableItem
+from interp.report.pairs import Number
+from interp.statistics.summaries import grouped
+
+ALL = "all"
+
+_MOST_LINKS = 2000
+"""Largest number of numbers that lead to pairs; of a table with more, only the main number does."""
+
+
+class Estimated:
+    """A declared table with its trials, and everything that is shown of it."""
+
+    def __init__(self, table: Table, trials: pd.DataFrame) -> None:
+        """Create it from the declaration and its trials (`interp.estimates.compute.estimate`)."""
+        self.table, self.trials = table, trials
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The small table."""
+        return estimate(self.table, self.trials)
+
+    @cached_property
+    def item(self) -> TableItem:
+        """The table for terminal, page and files."""
+        table, frame = self.table, self.frame
+        titles = grouped(frame, table.split) if table.split else [({}, frame)]
+        narrow = [
+            (self._title(of), self._narrow(rows.head(table.most or len(rows)), of))
+            for of, rows in titles
+        ]
+        shown = frame
+        if table.most is not None:
+            parts = [rows.head(table.most) for _, rows in grouped(frame, table.split)]
+            shown = pd.concat(parts) if parts else frame
+        return TableItem(table.name, table.title, frame, self.note, narrow, display=shown)
+
+    @property
+    def note(self) -> str:
+        """How to read the table: its text, then each number with unit and sign."""
+        table, told = self.table, []
+        for number in table.numbers:
+            sign = f"; {number.sign}" if number.sign else ""
+            told.append(f"{number.name}: {number.text} ({number.unit}{sign}).")
+        told += [f"{name}: {text}." for name, text in table.more.items()]
+        if any(number.interval for number in table.numbers):
+            told.append("Intervals are 95% intervals over clusters.")
+        if table.tested is not None:
+            told.append(
+                f"p: two-sided, for {table.tested.name} of {table.tested.tested:g}; p_holm: "
+                f"corrected over the rows with the same {', '.join(table.family)}."
+            )
+        return " ".join([" ".join(table.text.split()), *told])
+
+    def headline(self) -> pd.DataFrame | None:
+        """The headline numbers; None if the declaration names none."""
+        declared, parts = self.table.headline, []
+        if declared is None or self.frame.empty:
+            return None
+        for of, rows in self._headlined(declared):
+            for place in range(declared.places):
+                first = largest(rows, declared.number, ["model"], place)
+                parts += list(self._headlines(declared, first, {**of, "place": place + 1}))
+        return pd.concat(parts, ignore_index=True) if parts else None
+
+    def _headlined(self, declared: Largest) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+        """The rows of each headline, with what they share."""
+        frame = self.frame
+        if declared.first:
+            frame = frame[frame[declared.first] == frame[declared.first].iloc[0]]
+        return grouped(frame, declared.within)
+
+    def _headlines(
+        self, declared: Largest, rows: pd.DataFrame, of: Mapping[str, object]
+    ) -> Iterator[pd.DataFrame]:
+        places = [f"{declared.at(dict(row))}:" for row in rows.to_dict("records")]
+        labeled = rows.assign(label=pd.Series(places, rows.index, dtype=str))
+        named = {number.name: number for number in self.table.numbers}
+        n = unit = self.table.trials
+        interval = named[declared.number].interval or ("low", "high")
+        title = declared.named.format(**of)
+        yield headline(labeled, title, value=declared.number, interval=interval, n=n, unit=unit)
+        for name, title in declared.also.items():
+            plain = rows.assign(label="", low=float("nan"), high=float("nan"), note=" ")
+            yield headline(plain, title.format(**of), value=name, n=n, unit=unit)
+
+    def links(self) -> Iterator[Number]:
+        """The value of each number in each pair, by row; of large tables, of the rows shown.
+
+        The trials need a column pair_id.
+        """
+        table = self.table
+        numbers = [number for number in table.numbers if number.interval]
+        if len(self.item.on_page) * len(numbers) > _MOST_LINKS:
+            numbers = [table.main]
+        by, columns = [*table.by], list(dict.fromkeys(n.column for n in numbers))
+        rows = self.trials.merge(self.item.on_page[by].drop_duplicates(), on=by)
+        means = rows.groupby([*by, "pair_id"], sort=False, dropna=False)[columns].mean()
+        for of, own in grouped(means.reset_index(), by):
+            labels = {name: text(value) for name, value in of.items() if text(value) != ALL}
+            for number in numbers:
+                known = own.dropna(subset=number.column)
+                values = known[number.column].astype(float)
+                pairs = known["pair_id"].astype(str)
+                if len(known):
+                    yield Number(number.name, labels, dict(zip(pairs, values, strict=True)))
+
+    def compared(self) -> "Estimated | None":
+        """The differences of two models, trial by trial; None if there are more, or only one."""
+        table, models = self.table, self.trials["model"].unique()
+        if len(models) != 2 or table.alone:
+            return None
+        keys = [*(name for name in table.by if name != "model"), table.key]
+        one, other = (self.trials[self.trials["model"] == m].set_index(keys) for m in models)
+        both = one.index.intersection(other.index)
+        numbers = [number for number in table.numbers if number.interval]
+        values = list(dict.fromkeys(number.column for number in numbers))
+        apart = one.loc[both, values].astype(float) - other.loc[both, values].astype(float)
+        kept = [name for name in (CLUSTER, WEIGHT, "pair_id") if name in one]
+        trials = one.loc[both, kept].join(apart).reset_index()
+        main = table.main
+        differences = Table(
+            name=f"{table.name}_differences",
+            title=f"{table.title}: differences between the models",
+            text=f"Differences between the two models, over the {table.trials} that both have.",
+            by=table.by,
+            measured=table.measured,
+            numbers=[
+                Mean(
+                    *(number.name, f"difference of {number.text}", number.unit, number.sign),
+                    of=number.column,
+                    tested=0.0 if number == main else None,
+                )
+                for number in numbers
+            ],
+            trials=table.trials,
+            family=["model"],
+            resamples=table.resamples,
+        )
+        return Estimated(differences, trials.assign(model=f"{models[0]} minus {models[1]}"))
+
+    def differences(self) -> Iterator[tuple[str, Difference]]:
+        """The differences of two models' headline numbers, where both are about the same row."""
+        declared, compared = self.table.headline, self.compared()
+        if declared is None or compared is None:
+            return
+        by = [name for name in self.table.by if name != "model"]
+        for of, rows in self._headlined(declared):
+            for place in range(declared.places):
+                first = largest(rows, declared.number, ["model"], place)[by].drop_duplicates()
+                found = compared.frame.merge(first, on=by)
+                if len(first) == 1 and len(found) == 1:
+                    ends = [declared.number, *(compared.table.main.interval or ())]
+                    value, low, high = found[ends].iloc[0].astype(float)
+                    yield declared.named.format(**of, place=place + 1), (value, low, high)
+
+    def cautions(self, clusters_for: Callable[[int], int | None]) -> Iterator[Caution]:
+        """A caution about each model with tests that no effect could make significant."""
+        families = (rows for _, rows in grouped(self.frame, self.table.family))
+        return reach_cautions(families, clusters_for)
+
+    def _title(self, of: Mapping[str, object]) -> str:
+        """The title of a part, with what distinguishes it."""
+        parts = [
+            f"{name} {text(value)}" if isinstance(value, float) else text(value)
+            for name, value in of.items()
+        ]
+        return ": ".join(filter(None, [self.table.title, ", ".join(parts)]))
+
+    def _narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
+        """The columns that a terminal shows: the main number has its interval beside it."""
+        table, main = self.table, self.table.main
+        shown = rows[[name for name in table.by if name not in of]]
+        whole = [name for name in shown if _whole(shown[name])]
+        shown = shown.astype(dict.fromkeys(whole, "Int64"))
+        for number in table.numbers:
+            if rows[number.name].isna().all():
+                continue
+            shown[number.name] = rows[number.name]
+            if number == main and number.interval and rows[number.interval[0]].notna().any():
+                ends = zip(*(rows[name] for name in number.interval), strict=True)
+                shown["95% interval"] = [_ends(low, high) for low, high in ends]
+            if number is table.tested and rows["p_holm"].notna().any():
+                shown["p_holm"] = rows["p_holm"]
+        return shown.join(rows[[table.trials]])
+
+
+def largest(frame: pd.DataFrame, number: str, by: list[str], place: int = 0) -> pd.DataFrame:
+    """For each group, the row whose number is largest in size, or a following one."""
+    known = frame.dropna(subset=number)
+    order = known[number].abs().sort_values(ascending=False, kind="stable").index
+    chosen = known.loc[order].groupby(by, sort=False).nth(place).index
+    return known.loc[chosen].sort_index().reset_index(drop=True)
+
+
+def text(value: Any) -> str:
+    """A value as tables show it; `ALL` for a missing one, such as the layer of a band."""
+    if isinstance(value, float):
+        return ALL if pd.isna(value) else f"{value:g}"
+    return str(value)
+
+
+def _whole(values: pd.Series) -> bool:
+    """Whether a column has whole numbers, perhaps with gaps, as floats."""
+    known = values.dropna()
+    return bool(values.dtype == float and len(known) and (known % 1 == 0).all())
+
+
+def _ends(low: float, high: float) -> str:
+    return with_interval(0.0, low, high, decimals=3).removeprefix("0.000").strip()

@@ -1,0 +1,285 @@
+"""Means and ratios of sums over clusters: one interval and one test, for any number of cells.
+
+A cell is a number to estimate, such as the mean effect of one edge. Its clusters have sums of
+values and sums of weights ("masses"); the estimate is the ratio of their totals.
+
+1. Studentized bootstrap over clusters (Efron, 1981; Hall, 1988, Annals of Statistics 16), with the
+   linearized error of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3), so that it adapts
+   to skewed clusters.
+2. Random signs of clusters, and the values that their test does not reject, which are the means of
+   random subsets of the clusters (Hartigan, 1969, JASA 64). Where few clusters differ from the
+   others, the bootstrap's p alone is far too small: of 2 clusters in 64 that differ from 0, both
+   upward, every other sign is as likely, so p is 0.5.
+3. p is the larger of both, and the interval reaches over both, so that p is at most 0.05 if and
+   only if the interval excludes the tested value.
+
+Cells with the same clusters are computed together, as products of matrices.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, too_few
+from interp.statistics.resampling import ROUNDING, bootstrap_counts, least_sign_p, random_signs
+from interp.statistics.summaries import LEVEL, table_by
+
+FINE = 39_999
+"""Number of resamples for p of at most `SMALL`, enough to survive correction for many cells."""
+
+SMALL = 0.01
+
+LEAST_ERROR = 0.2
+"""Lower limit on the standard error of a resample, relative to that of the data. Without it, a
+resample without any deviating cluster would have a standard error of 0, and its mean would be
+infinitely many standard errors away.
+"""
+
+_TIE = 1e-9
+"""Difference between a cell's value and the tested one, relative to the cell's mean size, that
+rounding can cause."""
+
+_HELD = 4_000_000
+"""Number of resampled values that are held in memory at a time."""
+
+Numbers = Float[np.ndarray, " cells"]
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimates of several cells; what is undefined is NaN."""
+
+    value: Numbers
+    low: Numbers
+    """Lower end of the 95% interval."""
+    high: Numbers
+    p: Numbers
+    """Two-sided, for the value tested: at most 0.05 if and only if the interval excludes it."""
+    least: Numbers
+    """The smallest p that so many clusters and resamples allow."""
+    flat: Bool[np.ndarray, " cells"]
+    """Whether no cluster deviates from the others: then there is no interval, and p is that of
+    random signs."""
+
+
+NO_SPREAD = "no interval: no cluster deviates from the others"
+
+
+@dataclass(frozen=True)
+class ClusterMean:
+    """A weighted mean over trials, tested against zero; undefined values are NaN, with a note."""
+
+    mean: float
+    low: float = NAN
+    """Lower end of the 95% interval (`estimates`)."""
+    high: float = NAN
+    p: float = NAN
+    """Two-sided p-value for a mean of 0: at most 0.05 if and only if the interval excludes 0."""
+    trials: int = 0
+    clusters: int = 0
+    note: str = ""
+
+
+def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
+    """The weighted mean of a column, such as a difference within pairs, with its test.
+
+    Missing values are omitted. With fewer than `FEWEST` clusters there is neither an interval nor a
+    test. If all clusters have the same mean, there is no interval, and p comes from random signs.
+    docs/statistics.md gives the simulated coverage.
+
+    Args:
+        trials: one row per trial.
+        value: the column to average.
+        cluster: the column of the clusters.
+        weight: the column of the trials' weights.
+    """
+    trials = trials.dropna(subset=[value])
+    if trials.empty:
+        return ClusterMean(NAN, note="undefined: no trials")
+    weights = trials[weight].astype(float)
+    parts = pd.DataFrame({"sum": trials[value].astype(float) * weights, "mass": weights})
+    sums, masses = parts.groupby(trials[cluster]).sum().to_numpy().T
+    mean = estimates(sums[None], masses[None], np.ones((1, len(sums)), dtype=bool))
+    note = too_few(len(sums)) if len(sums) < FEWEST else NO_SPREAD if mean.flat[0] else ""
+    center, low, high, p = (float(one[0]) for one in (mean.value, mean.low, mean.high, mean.p))
+    return ClusterMean(center, low, high, p, trials=len(trials), clusters=len(sums), note=note)
+
+
+def cluster_mean_table(
+    trials: pd.DataFrame, *, value: str, cluster: str, weight: str
+) -> pd.DataFrame:
+    """One row per model: model and the fields of `ClusterMean`."""
+    mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
+    return table_by(trials, ["model"], ClusterMean, mean)
+
+
+def estimates(
+    sums: Float[np.ndarray, "cells clusters"],
+    masses: Float[np.ndarray, "cells clusters"],
+    present: Bool[np.ndarray, "cells clusters"],
+    *,
+    against: float | None = 0.0,
+    signs: bool = True,
+    resamples: int | None = None,
+) -> Estimates:
+    """The ratio of the total of the sums to that of the masses, for each cell.
+
+    Args:
+        sums: each cluster's sum of weighted values.
+        masses: each cluster's sum of weights or, for a ratio of two means, of the values below.
+        present: the clusters that a cell has; of the others, nothing counts.
+        against: the tested value; None if nothing is tested.
+        signs: whether random signs count. They need positive masses, so a ratio of two means of
+            which the one below has either sign has only the bootstrap.
+        resamples: their number, `RESAMPLES` by default; p of at most `SMALL` uses `FINE`.
+    """
+    resamples = resamples or RESAMPLES
+    sums, masses = np.where(present, sums, 0.0), np.where(present, masses, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = sums.sum(axis=1) / masses.sum(axis=1)
+    low, high, p, least = (np.full(len(sums), np.nan) for _ in range(4))
+    flat = np.zeros(len(sums), dtype=bool)
+    for cells in _alike(masses, present):
+        there = present[cells[0]]
+        clusters = int(there.sum())
+        if clusters < FEWEST:
+            continue
+        for part in _parts(cells, resamples):
+            one = _Together(sums[part], masses[part], there, value[part], signs)
+            drawn = one.drawn(resamples)
+            low[part], high[part] = one.ends(*drawn)
+            flat[part] = one.flat
+            if against is not None:
+                p[part] = one.p(*drawn, against)
+        if against is not None:
+            for part in _parts(cells[p[cells] <= SMALL], FINE):
+                one = _Together(sums[part], masses[part], there, value[part], signs)
+                p[part] = one.p(*one.drawn(FINE), against)
+            least[cells] = np.where(flat[cells], least_sign_p(clusters, FINE), least_p(clusters))
+    return Estimates(value, low, high, p, least, flat)
+
+
+def least_p(clusters: int) -> float:
+    """The smallest p of a mean over so many clusters, whatever their values."""
+    return max(2 / (1 + FINE), least_sign_p(clusters, FINE))
+
+
+def _alike(
+    masses: Float[np.ndarray, "cells clusters"], present: Bool[np.ndarray, "cells clusters"]
+) -> list[Int[np.ndarray, " cells"]]:
+    """The cells that have the same clusters with the same masses."""
+    if (masses == masses[:1]).all() and (present == present[:1]).all():
+        return [np.arange(len(masses))] if len(masses) else []
+    _, group = np.unique(np.column_stack([masses, present]), axis=0, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+
+
+def _parts(cells: Int[np.ndarray, " cells"], resamples: int) -> list[Int[np.ndarray, " cells"]]:
+    size = max(1, _HELD // resamples)
+    return [cells[start : start + size] for start in range(0, len(cells), size)]
+
+
+Draws = Float[np.ndarray, "cells resamples"]
+
+
+class _Together:
+    """Cells that have the same clusters with the same masses."""
+
+    def __init__(
+        self,
+        sums: Float[np.ndarray, "cells every"],
+        masses: Float[np.ndarray, "cells every"],
+        there: Bool[np.ndarray, " every"],
+        value: Numbers,
+        signs: bool,
+    ) -> None:
+        sums, masses = sums[:, there], masses[0, there]
+        self.sums, self.masses, self.value, self.signs = sums, masses, value, signs
+        self.mass, k = float(masses.sum()), len(masses)
+        self.away = sums - value[:, None] * masses
+        error = np.sqrt(k / (k - 1) * (self.away**2).sum(axis=1)) / abs(self.mass)
+        size = np.abs(sums).sum(axis=1) / abs(self.mass)
+        self.flat, self.tie = error <= ROUNDING * size, _TIE * size
+        self.error = np.where(self.flat, 1.0, error)
+
+    def drawn(self, resamples: int) -> tuple[Draws, Draws, Draws]:
+        """What the ends and p are read from: `_distances`, and both parts of `_subsets`."""
+        lower, upper = self._subsets(resamples) if self.signs else (np.empty((0, 0)),) * 2
+        return self._distances(resamples), lower, upper
+
+    def ends(self, distances: Draws, lower: Draws, upper: Draws) -> tuple[Numbers, Numbers]:
+        """Both ends of each interval: draws, not interpolated, so that p always agrees."""
+        resamples = distances.shape[1]
+        last = max(int((1 - LEVEL) / 2 * (1 + resamples)), 1)
+        ends = np.partition(distances, (last - 1, resamples - last), axis=1)
+        low = self.value - ends[:, resamples - last] * self.error
+        high = self.value - ends[:, last - 1] * self.error
+        if self.signs:
+            last = int((1 - LEVEL) * (1 + resamples) + 0.5)
+            low = np.minimum(low, np.partition(lower, last - 1)[:, last - 1])
+            high = np.maximum(high, np.partition(upper, resamples - last)[:, resamples - last])
+        return np.where(self.flat, np.nan, low), np.where(self.flat, np.nan, high)
+
+    def p(self, distances: Draws, lower: Draws, upper: Draws, against: float) -> Numbers:
+        """The two-sided p of a value; that of random signs if no cluster deviates."""
+        resamples = distances.shape[1]
+        here = ((self.value - against) / self.error)[:, None]
+        beyond = np.minimum((distances >= here).sum(axis=1), (distances <= here).sum(axis=1))
+        by_bootstrap = np.minimum(1.0, 2 * (1 + beyond) / (1 + resamples))
+        by_bootstrap = np.where(self.flat, np.nan, by_bootstrap)
+        if not self.signs:
+            return by_bootstrap
+        above = (self.value > against)[:, None]
+        as_far = np.where(above, lower <= against, upper >= against).sum(axis=1)
+        by_signs = np.where(self.value == against, 1.0, (1 + as_far) / (1 + resamples))
+        return np.fmax(by_bootstrap, by_signs)
+
+    def _distances(self, resamples: int) -> Draws:
+        """Of each resample's value from the data's, in the resample's standard errors."""
+        counts, k = bootstrap_counts(len(self.masses), resamples), len(self.masses)
+        mass, squared = _drawn(np.stack([self.masses, self.masses**2]), counts)
+        away = _drawn(self.away, counts)
+        away /= mass
+        # The squares of the deviations from the resample's own value.
+        errors = _drawn(self.away**2, counts)
+        if np.ptp(self.masses) == 0:
+            errors -= away**2 * squared
+        else:
+            errors += away * (away * squared - 2 * _drawn(self.away * self.masses, counts))
+        np.sqrt(np.maximum(errors, 0.0, out=errors), out=errors)
+        errors *= np.sqrt(k / (k - 1)) / np.abs(mass)
+        np.maximum(errors, (LEAST_ERROR * self.error)[:, None], out=errors)
+        return np.asarray(np.divide(away, errors, out=away))
+
+    def _subsets(self, resamples: int) -> tuple[Draws, Draws]:
+        """The smaller and the larger value of the clusters of either sign."""
+        signs = random_signs(len(self.masses), resamples)
+        drawn, mass = _drawn(self.sums, signs), _drawn(self.masses[None], signs)[0]
+        # If all signs are the same, the sum is as far from any value as the observed one.
+        same = np.abs(mass) >= self.mass * (1 - _TIE)
+        mass[same] = 0.0
+        total = self.sums.sum(axis=1)[:, None]
+        kept = total + drawn
+        kept /= self.mass + mass
+        turned = np.subtract(total, drawn, out=drawn)
+        turned /= self.mass - mass
+        lower, upper = np.minimum(kept, turned), np.maximum(kept, turned, out=kept)
+        lower -= self.tie[:, None]
+        upper += self.tie[:, None]
+        lower[:, same], upper[:, same] = -np.inf, np.inf
+        return lower, upper
+
+
+def _drawn(
+    rows: Float[np.ndarray, "rows clusters"], draws: Int[np.ndarray, "resamples clusters"]
+) -> Float[np.ndarray, "rows resamples"]:
+    """The sums of rows over clusters, each as often, or with the sign, as it is drawn."""
+    size = max(1, _HELD // draws.shape[1])
+    parts = [
+        rows @ draws[start : start + size].T.astype(float) for start in range(0, len(draws), size)
+    ]
+    return np.concatenate(parts, axis=1)
