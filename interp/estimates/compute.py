@@ -22,6 +22,8 @@ CLUSTER, WEIGHT, WHY = "cluster", "weight", "why"
 """Columns of trials: the cluster; the weight, 1 where it is missing; and a reason why numbers of
 the row are undefined, which its note repeats."""
 
+NO_TRIALS = "undefined: no trials"
+
 _AT_ONCE = 4_000_000
 """Number of sums by row and cluster that are held in memory at a time."""
 
@@ -163,7 +165,7 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
     low, high = number.interval or ("", "")
     names = {number.name: "share", low: "low", high: "high"}
     columns = {name: shares[of].to_numpy(dtype=float) for name, of in names.items()}
-    return {**columns, "note": shares["note"].fillna("undefined: no trials").to_numpy()}
+    return {**columns, "note": shares["note"].fillna(NO_TRIALS).to_numpy()}
 
 
 def _why(
@@ -175,7 +177,7 @@ def _why(
     notes = np.where(flat, NO_SPREAD, "").astype(object)
     for few in np.unique(clusters[clusters < FEWEST]):
         notes[clusters == few] = too_few(int(few))
-    notes[np.isnan(value)] = "undefined: no trials"
+    notes[np.isnan(value)] = NO_TRIALS
     return notes
 
 
@@ -187,10 +189,12 @@ def _notes(
     joined = [list(filter(None, [note])) for note in main]
     for name, others in notes.items():
         for parts, note, of_main in zip(joined, others, main, strict=True):
-            if note and note != of_main and not note.startswith("undefined"):
+            if note not in ("", of_main, NO_TRIALS):
                 parts.append(f"{name}: {note}")
     if why is not None:
         for parts, reason in zip(joined, why.to_numpy()[first], strict=True):
+            if reason and parts[:1] == [NO_TRIALS]:
+                parts.clear()
             parts.extend(filter(None, [reason]))
     return np.array(["; ".join(parts) for parts in joined], dtype=object)
 

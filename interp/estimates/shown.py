@@ -1,6 +1,6 @@
 """What readers see of a declared table: terminal, page, first screen, links, comparisons."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from interp.estimates.declared import Largest, Mean, Table
 from interp.report.glance import Difference, headline, with_interval
 from interp.report.page import TableItem
 from interp.report.pairs import Number
+from interp.statistics.means import clusters_for
 from interp.statistics.summaries import grouped
 
 ALL = "all"
@@ -167,10 +168,15 @@ class Estimated:
                     value, low, high = found[ends].iloc[0].astype(float)
                     yield declared.named.format(**of, place=place + 1), (value, low, high)
 
-    def cautions(self, clusters_for: Callable[[int], int | None]) -> Iterator[Caution]:
-        """A caution about each model with tests that no effect could make significant."""
-        families = (rows for _, rows in grouped(self.frame, self.table.family))
-        return reach_cautions(families, clusters_for)
+    def cautions(self, rows: pd.DataFrame | None = None) -> Iterator[Caution]:
+        """Cautions about models for which no test can be significant, or none is.
+
+        Args:
+            rows: the rows of the frame that readers are shown first; by default all.
+        """
+        shown = self.frame if rows is None else rows
+        families = [own for _, own in grouped(shown, self.table.family)]
+        yield from reach_cautions(families, clusters_for)
 
     def _title(self, of: Mapping[str, object]) -> str:
         """The title of a part, with what distinguishes it."""

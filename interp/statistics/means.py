@@ -18,12 +18,14 @@ Cells with the same clusters are computed together, as products of matrices.
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, too_few
+from interp.statistics.decisions import SIGNIFICANT
 from interp.statistics.resampling import ROUNDING, bootstrap_counts, least_sign_p, random_signs
 from interp.statistics.summaries import LEVEL, table_by
 
@@ -167,6 +169,17 @@ def least_p(clusters: int) -> float:
     return max(2 / (1 + FINE), least_sign_p(clusters, FINE))
 
 
+def clusters_for(tests: int) -> int | None:
+    """The smallest number of clusters with which one of so many means can be significant.
+
+    None if `FINE` resamples are too few for any number of clusters.
+    """
+    needed = SIGNIFICANT / tests
+    if needed <= 2 / (1 + FINE):
+        return None
+    return next(clusters for clusters in count(FEWEST) if least_p(clusters) < needed)
+
+
 def _alike(
     masses: Float[np.ndarray, "cells clusters"], present: Bool[np.ndarray, "cells clusters"]
 ) -> list[Int[np.ndarray, " cells"]]:
@@ -214,10 +227,7 @@ class _Together:
     def ends(self, distances: Draws, lower: Draws, upper: Draws) -> tuple[Numbers, Numbers]:
         """Both ends of each interval: draws, not interpolated, so that p always agrees."""
         resamples = distances.shape[1]
-        last = max(int((1 - LEVEL) / 2 * (1 + resamples)), 1)
-        ends = np.partition(distances, (last - 1, resamples - last), axis=1)
-        low = self.value - ends[:, resamples - last] * self.error
-        high = self.value - ends[:, last - 1] * self.error
+        low, high = studentized_ends(self.value, self.error, distances)
         if self.signs:
             last = int((1 - LEVEL) * (1 + resamples) + 0.5)
             low = np.minimum(low, np.partition(lower, last - 1)[:, last - 1])
@@ -272,6 +282,20 @@ class _Together:
         upper += self.tie[:, None]
         lower[:, same], upper[:, same] = -np.inf, np.inf
         return lower, upper
+
+
+def studentized_ends(value: Numbers, error: Numbers, distances: Draws) -> tuple[Numbers, Numbers]:
+    """Both ends of the interval of a studentized bootstrap.
+
+    Args:
+        value: the data's values.
+        error: their standard errors.
+        distances: of each resample's value from the data's, in the resample's standard errors.
+    """
+    resamples = distances.shape[1]
+    last = max(int((1 - LEVEL) / 2 * (1 + resamples)), 1)
+    ends = np.partition(distances, (last - 1, resamples - last), axis=1)
+    return value - ends[:, resamples - last] * error, value - ends[:, last - 1] * error
 
 
 def _drawn(

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interp.errors import UserError
+from interp.estimates.shown import Estimated
 from interp.measurements.circuits.panels import circuit_numbers, circuit_panels, drawn_numbers
 from interp.measurements.circuits.tables import (
+    CIRCUITS,
     circuit_area_table,
-    circuit_table,
+    circuit_trials,
     split_table,
     survival_table,
 )
@@ -23,7 +25,6 @@ from interp.results.measured import ResultTables
 from interp.results.pairs import PairResult
 from interp.results.result import chosen
 from interp.runs.edge_effects import EdgesRun
-from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from interp.report.html import Display
@@ -34,9 +35,6 @@ edges; 0 is best, and tables are ranked by cmd. cpr: area under f, capped at 1 f
 most 0.999. method: the source of the effects that rank the edges; exact patches every edge, and
 random is the mean of five random rankings. greedy adds edges from the logits upwards; top takes the
 largest. 95% intervals are from a bootstrap over clusters{clusters}."""
-
-_CURVE = """f by the share of edges chosen. edges: number of chosen edges on a path from the input
-to the logits."""
 
 _SPLIT = """Circuits were chosen by the effects for half of the values of {factor}: {chosen}.
 distance: how far the circuit's mean metric lies from that of the whole model, over the pairs with
@@ -74,17 +72,10 @@ class CircuitAnswers(PairResult):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Areas, shares f by size, and circuits that hold for all values of a factor."""
-        own = self.circuits, self.pairs, self.clusters
         one_per = f", one per {self.cluster}" if self.cluster else ""
         note = _AREAS.format(clusters=one_per)
         yield TableItem("circuit_area_table", "Circuits, ranked by cmd", self._areas, note)
-        table = circuit_table(*own)
-        narrow = [
-            (f"Circuits by size, {', '.join(map(str, key.values()))}", rows.drop(columns=[*key]))
-            for key, rows in grouped(table, ["model", "method", "choice"])
-            if key["choice"] == "greedy"
-        ]
-        yield TableItem("circuit_table", "Circuits by size", table, _CURVE, narrow)
+        yield from self.declared_items()
         yield from self._split()
 
     def meaning(self) -> str:
@@ -110,6 +101,12 @@ class CircuitAnswers(PairResult):
             )
         ]
         return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """F by size."""
+        trials = circuit_trials(self.circuits, self.pairs)
+        return (Estimated(CIRCUITS, self.clustered(trials)),)
 
     @cached_property
     def _areas(self) -> pd.DataFrame:

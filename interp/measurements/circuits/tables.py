@@ -15,53 +15,89 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.statistics.clusters import FEWEST
-from interp.statistics.resampling import bootstrap_sums
-from interp.statistics.summaries import LEVEL, UPPER, grouped
+from interp.estimates.compute import estimate
+from interp.estimates.declared import Mean, Table
+from interp.statistics.clusters import FEWEST, RESAMPLES
+from interp.statistics.means import LEAST_ERROR, studentized_ends
+from interp.statistics.resampling import bootstrap_counts
+from interp.statistics.summaries import grouped
 from interp.tables import NO_GAP
-
-RESAMPLES = 2000
-"""Number of bootstrap resamples of the clusters."""
 
 BOUNDS = (0.05, 0.1, 0.2)
 """Bounds on the distance from the whole model; the smallest circuit within each bound is found."""
 
-_HEIGHTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
-    "cmd": lambda f: np.abs(1 - f),
-    "cpr": lambda f: np.minimum(f, 1),
+
+@dataclass(frozen=True)
+class _Height:
+    """A height above the share of edges, and its slope, as functions of f."""
+
+    of: Callable[[np.ndarray], np.ndarray]
+    slope: Callable[[np.ndarray], np.ndarray]
+
+
+_HEIGHTS = {
+    "cmd": _Height(lambda f: np.abs(1 - f), lambda f: np.sign(f - 1)),
+    "cpr": _Height(lambda f: np.minimum(f, 1), lambda f: (f < 1).astype(float)),
 }
-"""For each area, the function that computes the height of its curve from f."""
+"""The heights whose areas are computed."""
 
 _RANKING = ["method", "choice"]
-
-_ENDS = [(1 - LEVEL) / 2, UPPER]
 
 _ROUNDING = 1e-5
 """An f closer to 0 than this differs from the empty circuit's f only by rounding in float32."""
 
 
-def circuit_table(
-    circuits: pd.DataFrame, pairs: pd.DataFrame, clusters: Mapping[str, object]
-) -> pd.DataFrame:
-    """One row per model, method, choice and share.
+CIRCUITS = Table(
+    name="circuit_table",
+    title="Circuits by size",
+    text="f by the share of edges chosen. edges: number of chosen edges on a path from the input "
+    "to the logits (mean over draws).",
+    by=["model", *_RANKING, "share", "edges"],
+    measured="circuits",
+    numbers=[
+        Mean(
+            "f",
+            "share of the difference between the two prompts that the circuit keeps",
+            "share",
+            of="kept",
+            over="gap",
+        )
+    ],
+    trials="pairs",
+    key="pair_id",
+    split=["model", *_RANKING],
+)
 
-    Columns are edges: number of edges on paths from the input to the logits (mean over draws); f:
-    NaN if the metrics of the two prompts differ by less than `NO_GAP` on average; f_low, f_high:
-    its 95% percentile interval from a bootstrap over clusters, NaN for fewer than `FEWEST` of them;
-    pairs; and clusters.
+
+def circuit_trials(circuits: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, method, choice, share and pair, for `CIRCUITS`.
+
+    Columns: edges; kept: the metric above that of the empty circuit (mean over draws); gap: that of
+    the whole model above it. Both are NaN where gaps are below `NO_GAP` on average.
 
     Args:
         circuits: rows of the circuits table.
         pairs: rows of the pairs table.
-        clusters: the cluster of each pair.
     """
-    tables = [pd.DataFrame(columns=["model", *_RANKING, "share", "edges", "f", *_between("f")])]
-    for curve in _curves(circuits, pairs, clusters):
-        low, high = curve.interval(curve.resampled.mean(1))
-        numbers = {"f": curve.f.mean(0), "f_low": low, "f_high": high, **curve.counts}
-        shares = {"share": curve.shares, "edges": curve.edges}
-        tables.append(pd.DataFrame({**curve.key, **shares, **numbers}))
-    return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+    by = ["model", *_RANKING, "share"]
+    edges = circuits.drop_duplicates([*by, "draw"]).groupby(by, sort=False)["edges"].mean()
+    means = circuits.groupby([*by, "pair_id"], sort=False)["metric"].mean().reset_index()
+    trials = means.merge(_ends(pairs), on=["model", "pair_id"]).merge(edges.reset_index(), on=by)
+    trials["gap"] = trials["base_metric"] - trials["empty"]
+    few = trials["gap"].groupby([trials[name] for name in by]).transform("mean").abs() < NO_GAP
+    trials["kept"] = trials["metric"] - trials["empty"]
+    small = trials["kept"].abs() < _ROUNDING * trials["gap"].abs()
+    trials["kept"] = trials["kept"].mask(small, 0.0).mask(few)
+    place = trials.groupby([*by[:-1]], sort=False).ngroup()
+    order = np.lexsort((trials["share"], place))
+    return trials.iloc[order].reset_index(drop=True)
+
+
+def _ends(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The metrics of the whole model and of the empty circuit, by model and pair."""
+    # Behind prompts of different lengths, whole answers attend to less than the source prompt.
+    measured = pairs.get("empty_metric", pairs["source_metric"]).fillna(pairs["source_metric"])
+    return pairs.assign(empty=measured)[["model", "pair_id", "base_metric", "empty"]]
 
 
 def circuit_area_table(
@@ -70,17 +106,17 @@ def circuit_area_table(
     """One row per model, method and choice, in ascending order of cmd within each model.
 
     cmd, cmd_low, cmd_high: area under |1 - f|; cpr, cpr_low, cpr_high: area under f, capped at 1.
-    Areas are averaged over draws, with intervals as in `circuit_table`. Further columns are pairs
-    and clusters.
+    Areas are averaged over draws. Intervals come from a studentized bootstrap over clusters, with
+    errors linearized in the sums of f; they are NaN for fewer than `FEWEST` clusters. Further
+    columns are pairs and clusters.
     """
     rows = []
     for curve in _curves(circuits, pairs, clusters):
         row: dict[str, object] = {**curve.key}
         for name, height in _HEIGHTS.items():
-            area = curve.area(height(curve.f)).mean(-1)
-            low, high = curve.interval(curve.area(height(curve.resampled)).mean(-1))
-            row |= {name: float(area), f"{name}_low": float(low), f"{name}_high": float(high)}
-        rows.append({**row, **curve.counts})
+            area, low, high = curve.area(height)
+            row |= {name: area, f"{name}_low": low, f"{name}_high": high}
+        rows.append({**row, "pairs": curve.pairs, "clusters": len(curve.gaps)})
     columns = ["model", *_RANKING, "cmd", *_between("cmd"), "cpr", *_between("cpr")]
     table = pd.DataFrame(rows, columns=[*columns, "pairs", "clusters"])
     order = table.groupby("model", sort=False)["cmd"].rank(method="first")
@@ -91,66 +127,86 @@ def circuit_area_table(
 
 @dataclass(frozen=True)
 class _Curve:
-    """f as a function of the share of edges, for one ranking."""
+    """The sums of f by cluster, for one ranking."""
 
     key: Mapping[str, object]
     shares: Float[np.ndarray, " share"]
-    edges: Float[np.ndarray, " share"]
-    f: Float[np.ndarray, "draw share"]
-    resampled: Float[np.ndarray, "resample draw share"]
-    counts: Mapping[str, int]
+    kept: Float[np.ndarray, "cluster draw share"]
+    """Each circuit's metric above that of the empty circuit."""
+    gaps: Float[np.ndarray, " cluster"]
+    """The whole model's metric above it; NaN if it hardly differs on average."""
+    pairs: int
 
-    def area(self, values: Float[np.ndarray, "... share"]) -> np.ndarray:
-        """The areas under curves over the share of edges."""
-        return np.asarray(np.trapezoid(values, self.shares, axis=-1))
+    def area(self, height: _Height) -> tuple[float, float, float]:
+        """The mean area over draws, and the ends of its interval."""
+        counts = np.ones((1, len(self.gaps)))
+        area, error = self._area_and_error(height, counts)
+        if len(self.gaps) < FEWEST or not np.isfinite(error).all():
+            return float(area[0]), np.nan, np.nan
+        counts = bootstrap_counts(len(self.gaps), RESAMPLES).astype(float)
+        drawn, errors = self._area_and_error(height, counts)
+        distances = (drawn - area) / np.maximum(errors, LEAST_ERROR * error)
+        low, high = studentized_ends(area, error, distances[None])
+        return float(area[0]), float(low[0]), float(high[0])
 
-    def interval(self, resampled: np.ndarray) -> np.ndarray:
-        """Ends of each statistic's interval, (end, ...), from its resamples."""
-        if self.counts["clusters"] < FEWEST:
-            return np.full((2, *resampled.shape[1:]), np.nan)
-        return np.asarray(np.quantile(resampled, _ENDS, axis=0))
+    def _area_and_error(
+        self, height: _Height, counts: Float[np.ndarray, "resample cluster"]
+    ) -> tuple[Float[np.ndarray, " resample"], Float[np.ndarray, " resample"]]:
+        """The area in each resample, and its linearized standard error (see `means`)."""
+        clusters, draws, shares = self.kept.shape
+        gap = counts @ self.gaps
+        f = (counts @ self.kept.reshape(clusters, -1) / gap[:, None]).reshape(-1, draws, shares)
+        f = np.where(np.abs(f) < _ROUNDING, 0.0, f)
+        area = np.trapezoid(height.of(f), self.shares, axis=-1).mean(-1)
+        slope = height.slope(f) * self._widths / draws
+        away = np.tensordot(slope, self.kept, axes=([1, 2], [1, 2]))
+        away -= (slope * f).sum(axis=(1, 2))[:, None] * self.gaps
+        squares = (counts * away**2).sum(axis=1)
+        return area, np.sqrt(clusters / max(clusters - 1, 1) * squares) / np.abs(gap)
+
+    @property
+    def _widths(self) -> Float[np.ndarray, " share"]:
+        """The weight of each height in the area by the trapezoidal rule."""
+        between = np.diff(self.shares) / 2
+        return np.append(between, 0.0) + np.insert(between, 0, 0.0)
 
 
 def _curves(
     circuits: pd.DataFrame, pairs: pd.DataFrame, clusters: Mapping[str, object]
 ) -> Iterator[_Curve]:
     """The curve of each ranking."""
-    # Behind prompts of different lengths, whole answers attend to less than the source prompt.
-    measured = pairs.get("empty_metric", pairs["source_metric"]).fillna(pairs["source_metric"])
-    ends = pairs.assign(empty=measured).set_index(["model", "pair_id"])[["base_metric", "empty"]]
-    for (model,), of_model in circuits.groupby(["model"], sort=False):
-        for key, rows in grouped(of_model, _RANKING):
-            wide = rows.pivot(index="pair_id", columns=["draw", "share"], values="metric")
-            wide = wide.sort_index(axis="columns")
-            draws = wide.columns.get_level_values("draw").nunique()
-            full, empty = ends.loc[[(model, pair) for pair in wide.index]].to_numpy(float).T
-            columns = np.column_stack([wide.to_numpy(float) - empty[:, None], full - empty])
-            of_pair = pd.factorize(wide.index.map(clusters))[0]
-            sums = np.zeros((of_pair.max() + 1, columns.shape[1]))
-            np.add.at(sums, of_pair, columns)
-            edges = rows.groupby(["draw", "share"])["edges"].first().groupby("share").mean()
-            few = abs(float(columns[:, -1].mean())) < NO_GAP
-            yield _Curve(
-                {"model": model, **key},
-                edges.index.to_numpy(float),
-                edges.to_numpy(float),
-                _ratios(sums.sum(0, keepdims=True), draws, few)[0],
-                _ratios(bootstrap_sums(sums, resamples=RESAMPLES), draws, few),
-                {"pairs": len(wide), "clusters": len(sums)},
-            )
-
-
-def _ratios(
-    sums: Float[np.ndarray, "resample column"], draws: int, few: bool
-) -> Float[np.ndarray, "resample draw share"]:
-    """Each circuit's f, from sums of differences from the empty circuit; the full model is last."""
-    whole = np.full(len(sums), np.nan) if few else sums[:, -1]
-    ratios = np.asarray(sums[:, :-1] / whole[:, None]).reshape(len(sums), draws, -1)
-    return np.where(np.abs(ratios) < _ROUNDING, 0.0, ratios)
+    ends = _ends(pairs).set_index(["model", "pair_id"])
+    for key, rows in grouped(circuits, ["model", *_RANKING]):
+        wide = rows.pivot(index="pair_id", columns=["draw", "share"], values="metric")
+        wide = wide.sort_index(axis="columns")
+        draws = wide.columns.get_level_values("draw").nunique()
+        full, empty = ends.loc[[(key["model"], pair) for pair in wide.index]].to_numpy(float).T
+        columns = np.column_stack([wide.to_numpy(float) - empty[:, None], full - empty])
+        sums = pd.DataFrame(columns).groupby(wide.index.map(clusters)).sum().to_numpy()
+        gaps = sums[:, -1] if abs(float((full - empty).mean())) >= NO_GAP else sums[:, -1] * np.nan
+        yield _Curve(
+            key,
+            wide.columns.get_level_values("share").unique().to_numpy(float),
+            sums[:, :-1].reshape(len(sums), draws, -1),
+            gaps,
+            len(wide),
+        )
 
 
 def _between(name: str) -> list[str]:
     return [f"{name}_low", f"{name}_high"]
+
+
+_AWAY = Table(
+    name="split_table",
+    title="Circuits by value",
+    text="",
+    by=["model", *_RANKING, "share", "value", "chosen", "edges"],
+    measured="circuits",
+    numbers=[Mean("distance", "how far the circuit is from the whole model", "share", of="away")],
+    trials="pairs",
+    key="pair_id",
+)
 
 
 def split_table(
@@ -165,9 +221,9 @@ def split_table(
     One row per model, method, choice, share and value. chosen: whether the value's effects were
     used to choose the circuits; edges; distance, distance_low, distance_high: |mean m(C) - mean
     m(full)| over the value's pairs, as a share of |mean m(full) - mean m(empty)| over all pairs,
-    with a percentile interval over the clusters of the value; pairs; clusters. The
-    denominator is taken over all pairs, so that a distance is defined even for a value whose pairs
-    do not change the metric m. Random circuits are omitted.
+    with an interval over the clusters of the value; pairs; clusters; note. The denominator is taken
+    over all pairs, so that a distance is defined even for a value whose pairs do not change the
+    metric m. Random circuits are omitted.
 
     Args:
         circuits: rows of the circuits table.
@@ -176,40 +232,32 @@ def split_table(
         values: the value of each pair.
         chosen: the values from whose effects the circuits were chosen.
     """
-    own = circuits[circuits["method"] != "random"]
-    joined = own.merge(pairs[["model", "pair_id", "base_metric", "source_metric"]])
-    joined["value"] = joined["pair_id"].map(values)
-    columns = ["model", *_RANKING, "share", "value", "chosen", "edges", "distance"]
-    tables = [pd.DataFrame(columns=[*columns, *_between("distance"), "pairs", "clusters"])]
-    for (model,), of_model in joined.groupby(["model"], sort=False):
-        ends = of_model.drop_duplicates("pair_id")
-        gap = abs(float((ends["base_metric"] - ends["source_metric"]).mean()))
-        for value, rows in of_model.groupby("value", sort=True):
-            away = rows.assign(away=(rows["metric"] - rows["base_metric"]) / gap)
-            wide = away.pivot(index="pair_id", columns=[*_RANKING, "share"], values="away")
-            of_pair = pd.factorize(wide.index.map(clusters))[0]
-            sums = np.zeros((of_pair.max() + 1, wide.shape[1] + 1))
-            np.add.at(sums, of_pair, np.column_stack([wide.to_numpy(float), np.ones(len(wide))]))
-            drawn = bootstrap_sums(sums, resamples=RESAMPLES)
-            low, high = _folded(drawn[:, :-1] / drawn[:, -1:], len(sums))
-            table = wide.columns.to_frame(index=False).assign(
-                distance=np.abs(wide.to_numpy(float).mean(0)), distance_low=low, distance_high=high
-            )
-            edges = rows.groupby([*_RANKING, "share"], sort=False)["edges"].first().reset_index()
-            facts = {"model": model, "value": value, "chosen": value in chosen}
-            counts = {"pairs": len(wide), "clusters": len(sums)}
-            whole = pd.DataFrame({**table.merge(edges), **facts, **counts})
-            tables.append(whole[tables[0].columns])
-    return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+    rows = circuits[circuits["method"] != "random"]
+    trials = rows.merge(pairs[["model", "pair_id", "base_metric", "source_metric"]])
+    gaps = trials["base_metric"] - trials["source_metric"]
+    each = gaps[~trials.duplicated(["model", "pair_id"])].groupby(trials["model"]).mean().abs()
+    value = trials["pair_id"].map(values)
+    trials = trials.assign(
+        away=(trials["metric"] - trials["base_metric"]) / trials["model"].map(each),
+        value=value,
+        chosen=value.isin(chosen),
+        cluster=trials["pair_id"].map(clusters),
+    ).sort_values("value", kind="stable")
+    models = pd.factorize(rows["model"], sort=False)[1]
+    place = trials["model"].map(models.get_loc)
+    return _folded(estimate(_AWAY, trials.loc[place.sort_values(kind="stable").index]))
 
 
-def _folded(resampled: Float[np.ndarray, "resample circuit"], clusters: int) -> np.ndarray:
-    """Ends of the intervals for absolute values, from signed resamples."""
-    if clusters < FEWEST:
-        return np.full((2, resampled.shape[1]), np.nan)
-    low, high = np.quantile(resampled, _ENDS, axis=0)
-    nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-    return np.stack([nearest, np.maximum(np.abs(low), np.abs(high))])
+def _folded(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of absolute values of signed ones."""
+    low, high = table["distance_low"], table["distance_high"]
+    nearest, farthest = (np.abs([low, high]).min(0), np.abs([low, high]).max(0))
+    inside = (low <= 0) & (high >= 0)
+    return table.assign(
+        distance=table["distance"].abs(),
+        distance_low=np.where(inside, 0.0, nearest),
+        distance_high=farthest,
+    )
 
 
 def survival_table(distances: pd.DataFrame) -> pd.DataFrame:

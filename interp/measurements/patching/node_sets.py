@@ -1,6 +1,5 @@
 """Faithfulness of sets of cells: areas under the faithfulness curve over the size of the set."""
 
-import math
 from collections.abc import Iterator
 from itertools import product
 
@@ -8,10 +7,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from interp.measurements.patching.tables import GROUPS, RESAMPLES, SHARED, about_pairs
-from interp.statistics.clusters import FEWEST, too_few
-from interp.statistics.resampling import bootstrap_sums
-from interp.statistics.summaries import grouped, percentile_interval
+from interp.estimates.compute import estimate
+from interp.estimates.declared import Mean, Table
+from interp.measurements.patching.tables import GROUPS, SHARED, about_pairs
+from interp.statistics.summaries import grouped
 
 _CURVE = ["model", "direction", "sites", "ranking"]
 """Columns that identify a curve."""
@@ -22,13 +21,43 @@ LEAST_GAP = 0.1
 GRID = np.linspace(0, 1, 101)
 """Shares of the cells at which mean curves are evaluated."""
 
-Numbers = Float[np.ndarray, " number"]
+
+NODE_SETS = Table(
+    name="node_set_table",
+    title="Sets of cells patched at once",
+    text="""Cells are ranked by absolute effect, or at random, and the first cells are patched
+    together from the counterpart; all other cells are computed from them. NS is the recovered share
+    of the difference between the metrics of the base prompt and its counterpart. left_out: number
+    of pairs whose two metrics differ by less than 0.1 logits, or in which the metric of a set is
+    not finite.""",
+    by=[*_CURVE, "recognized"],
+    measured="node_sets",
+    numbers=[
+        Mean("cpr", "area under NS over the share of the cells (higher is better)", "share"),
+        Mean("cmd", "area under |1 - NS| (lower is better)", "share"),
+    ],
+    trials="pairs",
+    key="pair_id",
+)
+
+_MEANS = Table(
+    name="node_set_curves",
+    title="Mean curves",
+    text="",
+    by=[*_CURVE, "recognized", "share"],
+    measured="node_sets",
+    numbers=[Mean("normalized", "mean NS over pairs", "share", ends=("low", "high"))],
+    trials="pairs",
+    key="pair_id",
+)
+
+_NONE = f"no pair whose two metrics differ by {LEAST_GAP:g} logits or more"
 
 
 def node_set_table(
     sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
 ) -> pd.DataFrame:
-    """One row per model, direction, sites, ranking and group of pairs.
+    """One row per model, direction, sites, ranking and group of pairs: `NODE_SETS`, and left_out.
 
     recognized: "yes" for the pairs that the model recognizes, or "all". In unrecognized pairs,
         the metrics of the two prompts hardly differ, so shares of their difference may be very
@@ -36,37 +65,25 @@ def node_set_table(
 
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)]; it is 0 for no cells. cpr: the
     trapezoidal area under NS over the share of the cells in the set; cmd: the area under |1 - NS|
-    (Mueller et al. 2025, who patch everything outside a circuit instead). cpr and cmd are means
-    over pairs, with percentile intervals (_low, _high) from a bootstrap over at least `FEWEST`
-    clusters. pairs, clusters; left_out: number of pairs in which the metrics of the two prompts
-    differ by less than `LEAST_GAP`, or in which a set has no finite metric; note: the reason why a
-    number is undefined (NaN).
+    (Mueller et al. 2025, who patch everything outside a circuit instead).
 
     Args:
         sets: rows of the node_sets table.
         pairs: rows of the pairs table.
         cluster: the column of `pairs` whose values group dependent pairs.
     """
-    rows = []
-    for cell, curves, clusters, left_out in _curves(sets, pairs, cluster):
+    parts, left_out = [], []
+    for cell, curves, clusters, left in _curves(sets, pairs, cluster):
         areas = np.array([_areas(curve) for curve in curves]).reshape(-1, 2)
-        cpr, cmd = zip(*_with_intervals(areas, clusters), strict=True)
-        count = clusters.nunique()
-        numbers = (*cpr, *cmd, len(curves), count, left_out, _note(count))
-        rows.append({**cell, **dict(zip(_NUMBERS, numbers, strict=True))})
-    return pd.DataFrame(rows, columns=[*_CURVE, "recognized", *_NUMBERS])
-
-
-_NUMBERS = [
-    *("cpr", "cpr_low", "cpr_high", "cmd", "cmd_low", "cmd_high"),
-    *("pairs", "clusters", "left_out", "note"),
-]
-
-
-def _note(clusters: int) -> str:
-    if not clusters:
-        return f"no pair whose two metrics differ by {LEAST_GAP:g} logits or more"
-    return too_few(clusters) if clusters < FEWEST else ""
+        trials = pd.DataFrame(areas, columns=["cpr", "cmd"]).assign(cluster=clusters)
+        parts.append(pd.DataFrame({**cell, "why": "" if len(trials) else _NONE}, index=[0]))
+        parts.append(trials.assign(**cell, why=""))
+        left_out.append(left)
+    columns = [*NODE_SETS.by, "cpr", "cmd", "cluster", "why"]
+    trials = pd.concat([pd.DataFrame(columns=columns), *parts], ignore_index=True)
+    table = estimate(NODE_SETS, trials)
+    table.insert(len(table.columns) - 1, "left_out", left_out)
+    return table
 
 
 def node_set_curves(
@@ -77,16 +94,13 @@ def node_set_curves(
     One row per model, direction, sites, ranking, recognized and share: normalized, low, high,
     pairs. There is no row for a group without pairs.
     """
-    tables = []
+    parts = []
     for cell, curves, clusters, _ in _curves(sets, pairs, cluster):
-        if not curves:
-            continue
-        values = np.array([np.interp(GRID, *curve) for curve in curves])
-        means, low, high = _with_intervals(values, clusters)
-        numbers = {"share": GRID, "normalized": means, "low": low, "high": high}
-        tables.append(pd.DataFrame({**cell, **numbers, "pairs": len(curves)}))
-    columns = [*_CURVE, "recognized", "share", "normalized", "low", "high", "pairs"]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+        for curve, own in zip(curves, clusters, strict=True):
+            values = {"share": GRID, "normalized": np.interp(GRID, *curve)}
+            parts.append(pd.DataFrame({**cell, **values, "cluster": own}))
+    columns = [*_MEANS.by, "normalized", "cluster"]
+    return estimate(_MEANS, pd.concat(parts) if parts else pd.DataFrame(columns=columns))
 
 
 Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
@@ -123,20 +137,3 @@ def _areas(curve: Curve) -> tuple[float, float]:
     shares, faithful = curve
     under, beside = (np.trapezoid(values, shares) for values in (faithful, np.abs(1 - faithful)))
     return float(under), float(beside)
-
-
-def _with_intervals(
-    values: Float[np.ndarray, "pair number"], clusters: pd.Series
-) -> tuple[Numbers, Numbers, Numbers]:
-    """The means over pairs, and the ends of their intervals; NaN if undefined."""
-    missing = np.full(values.shape[1], math.nan)
-    if not len(values):
-        return missing, missing, missing
-    means = values.mean(axis=0)
-    sums = pd.DataFrame(values).assign(n=1.0).groupby(clusters.to_numpy(), sort=False).sum()
-    if len(sums) < FEWEST:
-        return means, missing, missing
-    resampled = bootstrap_sums(sums.to_numpy(float), resamples=RESAMPLES)
-    ratios = resampled[:, :-1] / resampled[:, -1:]
-    ends = np.array([percentile_interval(column) for column in ratios.T])
-    return means, ends[:, 0], ends[:, 1]

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from interp.analysis.cautions.caution import Caution, ordered
-from interp.analysis.cautions.sample import reach_cautions
 from interp.choices import COUNTERPART
 from interp.console import counted
 from interp.errors import UserError, unknown
+from interp.estimates.shown import Estimated
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.patching.guarantee import guarantee_tables
-from interp.measurements.patching.node_sets import node_set_curves, node_set_table
+from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
 from interp.measurements.patching.panels import named, patch_numbers, patch_panels
 from interp.measurements.patching.tables import (
     CELL,
+    EFFECTS,
     SHARED,
     agreement_table,
-    clusters_for,
-    effect_table,
-    families,
+    effect_trials,
     grid_of,
     premise_effects,
     verification_table,
@@ -42,13 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
-recovered: mean effect divided by the mean difference between the two prompts, for recognized pairs;
-1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
-pairs. control: patches from a prompt about different entities with the same correct answer, which
-show the effect of mixing two prompts; beyond control: the counterpart's effect minus that of the
-control."""
-
 _GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
 run exactly. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
 probability {level:g}. This holds for a single pair, not simultaneously for all pairs; in 95% of
@@ -59,15 +51,8 @@ without estimates; if it is lower than bound, estimates are useless."""
 _BOUNDS = """Bounds for the cells of a single layer, head and role. Each bound holds for a pair with
 probability {level:g}; all of them hold simultaneously with a lower probability."""
 
-_SETS = """Cells are ranked by absolute effect, or at random, and the first cells are patched
-together from the counterpart; all other cells are computed from them. NS is the recovered share of
-the difference between the metrics of the base prompt and its counterpart. cpr: area under NS over
-the share of the cells (higher is better); cmd: area under |1 - NS| (lower is better). Numbers are
-means over pairs, with 95% intervals from a bootstrap over clusters. left_out: number of pairs whose
-two metrics differ by less than 0.1 logits, or in which the metric of a set is not finite."""
-
 _CURVES = """Lines show means over pairs (those that the model recognizes, if any) and are linear
-between sets. Bands are 95% intervals from a bootstrap over clusters. 0 is the metric of the base
+between sets. Bands are 95% intervals over clusters. 0 is the metric of the base
 prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
@@ -157,10 +142,9 @@ class Patches(PairResult):
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Heat maps, effects by role, checks on estimates, and sets of cells."""
         yield from self._heat_maps()
-        cluster = self.cluster
-        note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "")
-        narrow = list(_by_layer(self._effects))
-        yield TableItem("effect_table", "Effects by role", self._effects, note, narrow)
+        effects, *differences = self.declared_items()
+        yield replace(effects, narrow=list(_by_layer(self._effects)), display=None)
+        yield from differences
         absent = self.pairs.dropna(subset="absent")[["model", "absent"]].drop_duplicates()
         if len(absent):
             yield TableItem("absent_table", "Sites that some layers lack", absent)
@@ -171,7 +155,7 @@ class Patches(PairResult):
     def cautions(self) -> tuple[Caution, ...]:
         """Those of every measurement, and whether any cell could be significant."""
         shown = self._effects[self._effects["recognized"] == "all"]
-        return ordered((*super().cautions, *reach_cautions(families(shown), clusters_for)))
+        return ordered((*super().cautions, *self.estimated[0].cautions(shown)))
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The pair's metrics, and grids of effects."""
@@ -261,8 +245,14 @@ class Patches(PairResult):
         return self.measured.about.parameters
 
     @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """Mean effects by cell and group of pairs."""
+        trials = effect_trials(self.requested(), self._clustered(), cluster="cluster")
+        return (Estimated(EFFECTS, trials),)
+
+    @property
     def _effects(self) -> pd.DataFrame:
-        return effect_table(self.requested(), self._clustered(), cluster="cluster")
+        return self.estimated[0].frame
 
     def _clustered(self) -> pd.DataFrame:
         """The pairs, with a column `cluster`: the system's factor, or otherwise the pair."""
@@ -306,8 +296,8 @@ class Patches(PairResult):
             return
         sets, pairs = self.table("node_sets"), self._clustered()
         table = node_set_table(sets, pairs, cluster="cluster")
-        title = "Sets of cells patched at once"
-        yield _table("node_set_table", title, table, _SETS)
+        title = NODE_SETS.title
+        yield _table(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
         curves = node_set_curves(sets, pairs, cluster="cluster")
         for cell, rows in grouped(curves, ["model"]):
             model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]

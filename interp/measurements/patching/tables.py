@@ -4,34 +4,18 @@ Pairs of one cluster, such as those about one city, are resampled together and c
 """
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import count
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from interp.choices import CONTROL, COUNTERPART
+from interp.estimates.compute import estimate
+from interp.estimates.declared import Mean, Plain, Table
 from interp.statistics.classical import spearman
-from interp.statistics.clusters import FEWEST, too_few
-from interp.statistics.decisions import LEAST, SIGNIFICANT, holm
-from interp.statistics.resampling import (
-    bootstrap_sums,
-    least_sign_p,
-    random_sign_sums,
-    share_as_far,
-)
-from interp.statistics.summaries import grouped, percentile_interval
+from interp.statistics.summaries import grouped
 from interp.tables import NO_GAP
-
-RESAMPLES = 2000
-"""Number of bootstrap resamples of the clusters."""
-
-SIGNS = 20_000
-"""Number of random sign draws in a test: enough for p-values to survive correction for hundreds of
-cells.
-"""
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
 """Values of the column `recognized`: all pairs, the pairs in which the model prefers the correct
@@ -55,25 +39,48 @@ Parts = pd.DataFrame | Iterable[pd.DataFrame]
 """A table, either whole or in parts that are processed one at a time and never split a pair."""
 
 
+EFFECTS = Table(
+    name="effect_table",
+    title="Effects by role",
+    text="""Means over pairs of the change in the difference of the logits of the two answers that
+    the data contrast. source: where activations come from, the counterpart or, if controls were
+    run, a prompt about different entities with the same correct answer, which shows the effect of
+    mixing two prompts; beyond control: the counterpart's effect minus that of the control, in pairs
+    whose counterpart has other activations in the cell. If the tokens of a role were patched one by
+    one, a pair's effect is their mean.""",
+    by=[*CELL, "recognized"],
+    measured="patches",
+    numbers=[
+        Mean("effect", "the mean effect", "logits", "depends on the pair", tested=0.0),
+        Mean(
+            "recovered",
+            "mean effect over the mean difference between the two prompts, in recognized pairs; 1 "
+            "is the metric of the counterpart",
+            "share",
+            of="of_gap",
+            over="gap",
+        ),
+        Plain("flipped", "pairs whose preferred answer changes", "share", why="effect"),
+    ],
+    trials="pairs",
+    key="pair_id",
+    family=[*CELL[:4], "recognized"],
+    split=CELL[:5],
+    most=5,
+)
+
+
 def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
-    """One row per model, direction, method, source, site, layer, head, role and group of pairs.
+    """`EFFECTS` from the rows of the patches and pairs tables; arguments as `effect_trials`."""
+    return estimate(EFFECTS, effect_trials(patches, pairs, cluster=cluster))
 
-    `source` is where activations come from: the counterpart or, if controls were run, the control.
-    `BEYOND` is the counterpart's effect minus the control's, for pairs whose counterpart has
-    different activations in the cell. The difference excludes the effect that activations have
-    merely because they do not match the rest of the prompt.
 
-    Columns are those of `CELL`, then recognized (`GROUPS`); effect, effect_low, effect_high: mean
-    over pairs in logits, with its percentile interval from a bootstrap over clusters (neither
-    intervals nor p for fewer than `FEWEST` clusters); recovered, recovered_low, recovered_high:
-    mean effect divided by the mean difference between the two prompts, for the pairs that the model
-    recognizes, if the mean difference is at least the standard deviation of the differences; p:
-    two-sided, for the hypothesis that effects are equally often positive and negative (random signs
-    of clusters); p_holm: corrected for the number of cells of a model, direction, method, source
-    and group; p_holm_least: the smallest p_holm that as many cells and clusters allow, whatever
-    the effects; flipped: share of pairs whose preferred answer changes; pairs; clusters; note: the
-    reason why a statistic is undefined (NaN). If the tokens of a role were patched one by one, a
-    pair's effect is the mean over these tokens.
+def effect_trials(patches: Parts, pairs: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
+    """One row per cell, group of pairs (`GROUPS`) and pair, in the order in which cells are shown.
+
+    Columns: those of `CELL`, recognized (the group), pair_id, cluster, effect and flipped (means
+    over tokens), gap (the difference of the two metrics) and of_gap (the effect, where its share of
+    the gap is defined), and why (it is not). A group without pairs has a row without a cluster.
 
     Args:
         patches: rows of the patches table.
@@ -82,34 +89,48 @@ def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id
     """
     about = about_pairs(pairs, cluster)
     cells, effects = _by_cell(in_parts(patches), about.index)
-    effects = effects.join(about.reset_index(drop=True), on="pair")
-    members_of = dict(iter(effects.groupby("cell", sort=False)))
-    rows = []
-    for cell in _ordered(list(cells)):
-        members = members_of[cells[cell]]
-        for group, values in GROUPS.items():
-            chosen = members[members["recognized"].isin(values)]
-            numbers = _statistics(chosen, shared=group == SHARED)
-            rows.append({**_named(cell), "recognized": group, **numbers})
-    table = pd.DataFrame(rows, columns=[*CELL, "recognized", *_NUMBERS, *_COUNTS, "note"])
-    return _corrected(table)
+    effects = effects.join(about.reset_index(), on="pair")
+    shown = _ordered(list(cells))
+    place = np.empty(len(cells), dtype=int)
+    place[[cells[cell] for cell in shown]] = np.arange(len(cells))
+    effects["place"] = place[effects["cell"].to_numpy(dtype=int)]
+    every = pd.DataFrame({"place": np.repeat(np.arange(len(cells)), len(GROUPS))})
+    parts = [every.assign(recognized=[*GROUPS] * len(cells))]
+    for group, values in GROUPS.items():
+        rows = effects[effects["recognized"].isin(values)].assign(recognized=group)
+        parts.append(rows[["place", "recognized", *_VALUES]])
+    trials = pd.concat(parts, ignore_index=True)
+    no_share = _no_share(trials)
+    trials["of_gap"] = trials["effect"].where(no_share == "")
+    names = pd.DataFrame([_named(cell) for cell in shown], columns=CELL)
+    for name in CELL:
+        values = names[name].to_numpy()
+        if names[name].dtype == object:
+            values = pd.Categorical(names[name], names[name].unique())
+        trials[name] = values[trials["place"]] if len(values) else []
+    recognized = pd.Categorical(trials["recognized"], [*GROUPS])
+    return trials.assign(recognized=recognized, why=no_share)
 
 
-def families(effects: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of the table of effects that are corrected together."""
-    for _, rows in grouped(effects, [*CELL[:4], "recognized"]):
-        yield rows
+_VALUES = ["pair_id", "cluster", "effect", "flipped", "gap"]
+
+_ONLY = "no recovered share: defined only for recognized pairs"
+_SMALL = "no recovered share: the mean difference is below one standard deviation"
 
 
-def clusters_for(tests: int) -> int | None:
-    """The smallest number of clusters with which one of so many cells can be significant.
+def _no_share(trials: pd.DataFrame) -> pd.Series:
+    """Why the prompts' mean difference cannot be a denominator; empty if it can.
 
-    None if `SIGNS` random signs are too few for any number of clusters.
+    A mean below the standard deviation says little about any pair.
     """
-    needed = SIGNIFICANT / tests
-    if needed <= 1 / (1 + SIGNS):
-        return None
-    return next(n for n in count(FEWEST) if least_sign_p(n, SIGNS) < needed)
+    gaps = trials["gap"].groupby([trials["place"], trials["recognized"]])
+    spread = gaps.transform("std").fillna(0.0).clip(lower=NO_GAP)
+    reasons = {
+        "no such pairs": gaps.transform("count") == 0,
+        _ONLY: trials["recognized"] != SHARED,
+        _SMALL: gaps.transform("mean").abs() < spread,
+    }
+    return pd.Series(np.select([*reasons.values()], [*reasons], ""), trials.index)
 
 
 def grid_of(effects: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -123,13 +144,6 @@ def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
     gap = pairs["source_metric"] - pairs["base_metric"]
     about = pairs.assign(gap=gap, cluster=pairs[cluster]).set_index(_KEY)
     return about[["recognized", "gap", "cluster"]]
-
-
-def _corrected(table: pd.DataFrame) -> pd.DataFrame:
-    """Add p_holm to the table. Tests of one family differ only in site, layer, head and role."""
-    own = [*families(table)] or [table]
-    done = [holm(rows, family="cells").drop(columns=["family", "family_size"]) for rows in own]
-    return pd.concat(done).sort_index()
 
 
 def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
@@ -200,72 +214,6 @@ def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
     return sorted(
         found, key=lambda cell: [rank[value] for rank, value in zip(ranks, cell, strict=True)]
     )
-
-
-_NUMBERS = (
-    *("effect", "effect_low", "effect_high"),
-    *("recovered", "recovered_low", "recovered_high"),
-    *("p", "flipped", LEAST),
-)
-
-_COUNTS = ("pairs", "clusters")
-
-_ONLY = "no recovered share: defined only for recognized pairs"
-
-
-def _statistics(rows: pd.DataFrame, *, shared: bool) -> dict[str, object]:
-    """Mean effect, interval, test and recovered share, from one row per pair."""
-    counts = {"pairs": len(rows), "clusters": rows["cluster"].nunique()}
-    if rows.empty:
-        return {**dict.fromkeys(_NUMBERS, math.nan), **counts, "note": "no such pairs"}
-    clusters = rows.assign(n=1).groupby("cluster", sort=False)[["effect", "gap", "n"]].sum()
-    values = clusters.to_numpy(dtype=float)
-    resampled = _resampled(values)
-    effect, gap = (float(rows[name].mean()) for name in ("effect", "gap"))
-    few = too_few(len(values)) if len(values) < FEWEST else ""
-    why = _why_no_share(rows["gap"]) if shared else _ONLY
-    shares = (math.nan,) * 3
-    if not why:
-        shares = effect / gap + 0.0, *percentile_interval(resampled[:, 0] / resampled[:, 1])
-    ends = percentile_interval(resampled[:, 0] / resampled[:, 2])
-    flipped = float(rows["flipped"].astype(float).mean())
-    least = least_sign_p(len(values), SIGNS)
-    numbers = (effect, *ends, *shares, _sign_test(values[:, 0]), flipped, least)
-    note = "; ".join(filter(None, [few, why]))
-    return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts, "note": note}
-
-
-def _resampled(
-    values: Float[np.ndarray, "clusters columns"],
-) -> Float[np.ndarray, "resamples columns"]:
-    """Sums over resampled clusters; NaN for fewer than `FEWEST` clusters."""
-    if len(values) < FEWEST:
-        return np.full((1, values.shape[1]), np.nan)
-    return bootstrap_sums(values, resamples=RESAMPLES)
-
-
-def _why_no_share(gaps: pd.Series) -> str:
-    """Why the prompts' mean difference cannot be a denominator; empty if it can.
-
-    A mean below the standard deviation says little about any pair.
-    """
-    spread = float(gaps.std()) if len(gaps) > 1 else 0.0
-    small = abs(float(gaps.mean())) < max(spread, NO_GAP)
-    return "no recovered share: the mean difference is below one standard deviation" * small
-
-
-def _sign_test(sums: Float[np.ndarray, " clusters"]) -> float:
-    """The share of random sign assignments to clusters whose sum is at least as far from zero.
-
-    A few assignments suffice if p is large, but small p-values require many.
-    """
-    if len(sums) < FEWEST:
-        return math.nan
-    for signs in (SIGNS // 10, SIGNS):
-        p = share_as_far(random_sign_sums(sums, resamples=signs), float(sums.sum()))
-        if p > 0.02:
-            break
-    return p
 
 
 def verification_table(patches: Parts) -> pd.DataFrame:

@@ -83,7 +83,7 @@ class Steered(Result):
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
         """Those of every measurement, and whether random directions do as much, if it is tested."""
-        reach = self.estimated[0].cautions(clusters_for=lambda _: None)
+        reach = self.estimated[0].cautions()
         return ordered((*super().cautions, *_no_better(self.effects), *reach))
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
