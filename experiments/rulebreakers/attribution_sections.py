@@ -117,8 +117,8 @@ def attribution_section(results: Results) -> Section:
                 "attribution",
                 "Score ratios and accuracy (Tables 2 and 3)",
                 attribution(results),
-                "Columns that end in _ratio and _sd are the mean and the standard deviation over "
-                "prompts, as published; familiarity is the mean over the cities asked about.",
+                "Columns that end in _mean_ratio and _sd are the mean and the standard deviation "
+                "over prompts, as published; familiarity is the mean over the cities asked about.",
             ),
             *compared,
             TableItem(

@@ -22,11 +22,11 @@ _RATIO_COLUMNS = {
         "geometric": "{}_geometric",
         "geometric_low": "{}_geometric_low",
         "geometric_high": "{}_geometric_high",
-        "mean": "{}_ratio",
+        "mean": "{}_mean_ratio",
         "sd": "{}_sd",
         "largest_share": "{}_largest_share",
     },
-    "ratio_unnormalized": {"mean": "{}_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
+    "ratio_unnormalized": {"mean": "{}_mean_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
 """For each kind of ratio, columns in the ratio table and their names in the attribution table."""
 
@@ -39,10 +39,10 @@ def attribution(results: Results) -> pd.DataFrame:
     """Accuracies, score ratios and mean familiarity, one row per model (Tables 2 and 3).
 
     Columns are model; {measure}_accuracy, paired_low, paired_high; for each method
-    {method}_geometric with _low and _high, {method}_ratio and {method}_sd for the ratio of means,
-    {method}_largest_share, and {method}_ratio_unnormalized and {method}_unnormalized_sd for the
-    ratio of sums, all as in `interp.measurements.attribution.ratios`; familiarity (the mean over
-    the cities asked about); and pairs.
+    {method}_geometric with _low and _high, {method}_mean_ratio and {method}_sd for the ratio of
+    means, {method}_largest_share, {method}_mean_ratio_unnormalized and {method}_unnormalized_sd for
+    the ratio of sums, all as in `interp.measurements.attribution.ratios`; familiarity (the mean
+    over the cities asked about); and pairs.
     """
     shares, summed = accuracy(results), ratios(results)
     by_measure = shares.pivot(index="model", columns="measure")

@@ -44,7 +44,7 @@ def test_the_main_job(tmp_path, capsys):
     # Prompts of a sample count by how many of the whole data set they represent.
     weight = result.prompts.set_index("prompt_id")["weight"].loc[gradient["prompt_id"]].to_numpy()
     values, sums = gradient["ratio"].to_numpy(), gradient["ratio_unnormalized"].to_numpy()
-    assert row["gradient_ratio"] == pytest.approx(np.average(values, weights=weight), rel=1e-6)
+    assert row["gradient_mean_ratio"] == pytest.approx(np.average(values, weights=weight), rel=1e-6)
     deviations = (sums - np.average(sums, weights=weight)) ** 2
     variance = np.average(deviations, weights=weight) * 40 / 39
     assert row["gradient_unnormalized_sd"] == pytest.approx(variance**0.5, rel=1e-6)
@@ -71,7 +71,10 @@ def test_one_row_a_model_and_resumption(tmp_path, capsys):
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("method", "column"),
-    [("input_gradient", "gradient_ratio"), ("captum:occlusion", "captum:occlusion_ratio")],
+    [
+        ("input_gradient", "gradient_mean_ratio"),
+        ("captum:occlusion", "captum:occlusion_mean_ratio"),
+    ],
 )
 def test_methods_and_targets_are_options(tmp_path, method, column):
     options = ["--limit", "2", "--methods", method, "--target", "contrast", "--keep-tokens"]
@@ -81,7 +84,7 @@ def test_methods_and_targets_are_options(tmp_path, method, column):
     assert set(scores["method"]) == {method}
     assert set(scores["target"]) == {"contrast"}
     table = pd.read_csv(tmp_path / "out" / "attribution_table.csv")
-    assert table["attention_ratio"].isna().all()
+    assert table["attention_mean_ratio"].isna().all()
     assert table[column].notna().all()
 
 

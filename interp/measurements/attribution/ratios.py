@@ -16,13 +16,11 @@ from interp.analysis.accuracy import accuracy_table
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.statistics.clusters import FEWEST, NAN, standard_error, too_few
-from interp.statistics.resampling import bootstrap_sums
+from interp.statistics.means import estimates
 from interp.statistics.summaries import (
     UPPER,
-    geometric_mean,
     grouped,
     largest_share,
-    percentile_interval,
     weighted_mean,
     weighted_quantile,
     weighted_sd,
@@ -32,20 +30,16 @@ Summary = Callable[[Float[np.ndarray, " n"], Float[np.ndarray, " n"]], float]
 """Function that reduces values and their weights to one number."""
 
 _RATIOS: Mapping[str, Mapping[str, Summary]] = {
-    "ratio": {"{method}_ratio": weighted_mean, "{method}_sd": weighted_sd},
+    "ratio": {"{method}_mean_ratio": weighted_mean, "{method}_sd": weighted_sd},
     "ratio_unnormalized": {
-        "{method}_ratio_unnormalized": weighted_mean,
+        "{method}_mean_ratio_unnormalized": weighted_mean,
         "{method}_unnormalized_sd": weighted_sd,
     },
 }
 """Columns of the ratios, with the columns of their mean and standard deviation."""
 
-_ROBUST: Mapping[str, Summary] = {
-    "{method}_geometric": geometric_mean,
-    "{method}_median": partial(weighted_quantile, share=0.5),
-    "{method}_largest_share": largest_share,
-}
-"""Summaries that no single prompt can dominate, and the largest share of one prompt in the mean."""
+_ROBUST = ("geometric", "geometric_low", "geometric_high", "median", "largest_share")
+"""Summaries of `ratio_table` that no single prompt can dominate, and its share in the mean."""
 
 
 def column_name(method: str) -> str:
@@ -54,26 +48,30 @@ def column_name(method: str) -> str:
 
 
 def attribution_table(
-    ratios: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame
+    ratios: pd.DataFrame,
+    answers: pd.DataFrame,
+    prompts: pd.DataFrame,
+    summaries: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """One row per model, in the column order of the published tables.
 
-    Columns are model; gradient_ratio, gradient_sd, attention_ratio, attention_sd: mean and sample
-    standard deviation, over all prompts, of the ratio of two segments' mean scores (premise 2 over
-    premise 1 if there are premises); four such columns for the ratio of the segments' sums;
-    paired_accuracy, the accuracy of each side, and prompts. In each group of four, the columns of
-    other methods follow those of the gradient and attention. The columns of a method that was not
-    run are empty. Means exclude undefined ratios.
+    Columns are model; gradient_mean_ratio, gradient_sd, attention_mean_ratio, attention_sd: mean
+    and sample standard deviation, over all prompts, of the ratio of two segments' mean scores
+    (premise 2 over premise 1 if there are premises); four such columns for the ratio of the
+    segments' sums; paired_accuracy, the accuracy of each side, and prompts. In each group of four,
+    the columns of other methods follow those of the gradient and attention. The columns of a method
+    that was not run are empty. Means exclude undefined ratios.
 
     Each prompt counts by its weight, as in `interp.analysis.accuracy.accuracies`. The last columns
-    of each method are {method}_geometric and {method}_median of the ratios of means, and
-    {method}_largest_share: the share of the largest ratio in their sum. If it exceeds 0.05, the
-    mean depends on one prompt, but the geometric mean and the median do not.
+    of each method are {method}_geometric (with _low and _high) and {method}_median of the ratios of
+    means, and {method}_largest_share: the share of the largest ratio in their sum. If it exceeds
+    0.05, the mean depends on one prompt, but the geometric mean and the median do not.
 
     Args:
         ratios: the table of `interp.measurements.attribution.segments.segment_ratios`.
         answers: rows of the answers table.
         prompts: the prompts table.
+        summaries: the table of `ratio_table`; by default with each pair as a cluster.
 
     Raises:
         UserError: the ratios belong to several targets.
@@ -86,20 +84,25 @@ def attribution_table(
         )
     methods = list(dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]))
     weighed = ratios.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
-    statistics, robust = (
-        pd.concat(
-            [
-                _by_model(weighed[weighed["method"] == method], column, summaries, method)
-                for column, summaries in tables
-                for method in methods
-            ],
-            axis="columns",
-        )
-        for tables in (_RATIOS.items(), [("ratio", _ROBUST)])
+    statistics = pd.concat(
+        [
+            _by_model(weighed[weighed["method"] == method], column, summaries, method)
+            for column, summaries in _RATIOS.items()
+            for method in methods
+        ],
+        axis="columns",
     )
     accuracy = accuracy_table(answers, prompts)
     table = accuracy[["model"]].join(statistics, on="model").join(accuracy.drop(columns="model"))
-    return table.join(robust, on="model")
+    if summaries is None:
+        summaries = ratio_table(ratios, prompts, cluster="pair_id")
+    summaries = summaries[summaries["ratio"] == "ratio"].set_index(["method", "model"])
+    for method in map(column_name, methods):
+        known = method in summaries.index.get_level_values("method")
+        for name in _ROBUST:
+            values = summaries.loc[method, name] if known else {}
+            table[f"{method}_{name}"] = table["model"].map(values).astype(float)
+    return table
 
 
 def _by_model(
@@ -116,9 +119,6 @@ def _by_model(
 
 LARGE_SHARE = 0.05
 """A prompt with a larger share of the sum of all ratios dominates their mean."""
-
-RESAMPLES = 2000
-"""Number of bootstrap resamples of the clusters."""
 
 KINDS = ("ratio", "ratio_unnormalized")
 """Columns of the ratios: of means over tokens (Table 2), and of sums (Table 3)."""
@@ -138,11 +138,11 @@ def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) ->
     Columns are model, method ("gradient" is the input gradient), ratio ("ratio" or
     "ratio_unnormalized"); largest_share: the largest share of one prompt in the sum of all ratios;
     geometric mean, median and mean, each with a 95% interval; sd, the sample standard deviation;
-    prompts, clusters and note. The intervals of the means come from a percentile bootstrap over
-    clusters. The interval of the median is Woodruff's (1952, JASA 47) with Student's t: its ends
-    are the quantiles at the two ends of the interval for the share of ratios below the median. The
-    geometric mean is 0 if any ratio is 0. Undefined ratios are omitted, and intervals are undefined
-    for fewer than ten clusters.
+    prompts, clusters and note. The intervals of the means are those of `interp.statistics.means`
+    (the geometric mean's on the log scale). The interval of the median is Woodruff's (1952, JASA
+    47) with Student's t: its ends are the quantiles at the two ends of the interval for the share
+    of ratios below the median. The geometric mean is 0 if any ratio is 0. Undefined ratios are
+    omitted, and intervals are undefined for fewer than ten clusters.
 
     Args:
         ratios: the table of `interp.measurements.attribution.segments.segment_ratios`.
@@ -187,12 +187,11 @@ def _mean(
     clusters: Int[np.ndarray, " prompts"],
 ) -> tuple[float, float, float]:
     """The weighted mean and its interval."""
-    sums = np.stack([np.bincount(clusters, part) for part in (weights * values, weights)], axis=1)
-    mean = sums[:, 0].sum() / sums[:, 1].sum()
-    if len(sums) < FEWEST or not np.isfinite(mean):
-        return mean, NAN, NAN
-    resampled = bootstrap_sums(sums, resamples=RESAMPLES)
-    return mean, *percentile_interval(resampled[:, 0] / resampled[:, 1])
+    sums = np.stack([np.bincount(clusters, part) for part in (weights * values, weights)])
+    if not np.isfinite(sums).all():
+        return float(sums[0].sum() / sums[1].sum()), NAN, NAN
+    mean = estimates(sums[:1], sums[1:], np.ones_like(sums[:1], dtype=bool), against=None)
+    return float(mean.value[0]), float(mean.low[0]), float(mean.high[0])
 
 
 def _median(

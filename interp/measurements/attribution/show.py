@@ -400,7 +400,8 @@ class Attributions(Answered):
             item = self._accuracy_item()
             name, title, table, scores = item.name, item.title, item.frame, []
         else:
-            table = attribution_table(self._ratios, self._own_answers, self._own_prompts)
+            own = self._ratios, self._own_answers, self._own_prompts
+            table = attribution_table(*own, self._ratio_table)
             name, title = "attribution_table", ratio_title(self.ratio)
             scores = list(_geometric_means(self._ratio_table, self.ratio))
         accuracy = table.loc[:, ["model", *accuracy_columns(table.columns)]]
@@ -409,9 +410,10 @@ class Attributions(Answered):
     def _repr_html_(self) -> str | None:
         if not self.measured.size("answers"):
             return None
-        compared = "Scores by segment" if self.ratio is None else ratio_title(self.ratio)
-        title = f"{compared}: mean and standard deviation over prompts"
-        table = notebook_html([(title, self.summary())], cautions=self.cautions)
+        tables = self._by_model().shown
+        if self.ratio is None:
+            tables = [("Scores by segment: mean and standard deviation", self.summary())]
+        table = notebook_html(tables, cautions=self.cautions)
         return table + self.heat_map().html if self._keeps_tokens else table
 
 

@@ -69,7 +69,7 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
     )
     (row,) = attribution(study).to_dict("records")
     assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
-    assert row["attention_ratio"] == pytest.approx(mean)
+    assert row["attention_mean_ratio"] == pytest.approx(mean)
     assert row["attention_geometric"] == pytest.approx(2**GEOGRAPHICAL * 8 ** (1 - GEOGRAPHICAL))
 
 
@@ -77,7 +77,7 @@ def test_so_is_the_table_of_a_single_run(measured):
     prompts, answers, ratios = measured
     (row,) = attribution_table(ratios, answers, prompts).to_dict("records")
     assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
-    assert row["attention_ratio"] == pytest.approx(2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL))
+    assert row["attention_mean_ratio"] == pytest.approx(2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL))
 
 
 MEASURED = pd.DataFrame({"model": ["own", "b", "a"], "ratio": [9.0, 0.5, np.nan], "extra": 1})

@@ -217,9 +217,9 @@ def test_the_model_level_by_hand(study):
     assert table["paired_accuracy"].tolist() == pytest.approx([1 / 4, 1.0])
     assert table["rulebreaker_accuracy"].tolist() == pytest.approx([1 / 4, 1.0])
     mean = (1 + 2 + 3 + 2 * 4 + 2 * 6) / 7
-    assert table["gradient_ratio"].tolist() == pytest.approx([mean, mean])
-    assert table["attention_ratio"].tolist() == pytest.approx([10 * mean] * 2)
+    assert table["gradient_mean_ratio"].tolist() == pytest.approx([mean, mean])
+    assert table["attention_mean_ratio"].tolist() == pytest.approx([10 * mean] * 2)
     geometric = (1 * 2 * 3 * 4**2 * 6**2) ** (1 / 7)
     assert table["gradient_geometric"].tolist() == pytest.approx([geometric] * 2)
-    assert table["gradient_ratio_unnormalized"].tolist() == pytest.approx([0.5, 0.5])
+    assert table["gradient_mean_ratio_unnormalized"].tolist() == pytest.approx([0.5, 0.5])
     assert table["pairs"].tolist() == [3, 3]

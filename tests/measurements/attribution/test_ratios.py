@@ -9,22 +9,26 @@ from interp.measurements.attribution.ratios import attribution_table, ratio_tabl
 
 COLUMNS = [
     "model",
-    "gradient_ratio",
+    "gradient_mean_ratio",
     "gradient_sd",
-    "attention_ratio",
+    "attention_mean_ratio",
     "attention_sd",
-    "gradient_ratio_unnormalized",
+    "gradient_mean_ratio_unnormalized",
     "gradient_unnormalized_sd",
-    "attention_ratio_unnormalized",
+    "attention_mean_ratio_unnormalized",
     "attention_unnormalized_sd",
     "paired_accuracy",
     "rulebreaker_accuracy",
     "non_rulebreaker_accuracy",
     "prompts",
     "gradient_geometric",
+    "gradient_geometric_low",
+    "gradient_geometric_high",
     "gradient_median",
     "gradient_largest_share",
     "attention_geometric",
+    "attention_geometric_low",
+    "attention_geometric_high",
     "attention_median",
     "attention_largest_share",
 ]
@@ -61,11 +65,11 @@ def test_the_table_by_hand(tables):
     table = attribution_table(*tables)
     assert list(table.columns) == COLUMNS
     (row,) = table.to_dict("records")
-    assert row["gradient_ratio"] == 2.0  # the undefined ratio is left out
+    assert row["gradient_mean_ratio"] == 2.0  # the undefined ratio is left out
     assert row["gradient_sd"] == 1.0  # of a sample
-    assert row["gradient_ratio_unnormalized"] == 1.0
+    assert row["gradient_mean_ratio_unnormalized"] == 1.0
     assert row["gradient_unnormalized_sd"] == 0.5
-    assert (row["attention_ratio"], row["attention_sd"]) == (4.0, 0.0)
+    assert (row["attention_mean_ratio"], row["attention_sd"]) == (4.0, 0.0)
     assert (row["paired_accuracy"], row["prompts"]) == (0.5, 4)
     assert row["gradient_geometric"] == pytest.approx(6 ** (1 / 3))
     assert row["gradient_median"] == 2.0
@@ -77,7 +81,7 @@ def test_prompts_count_by_their_weight(tables):
     ratios, answers, prompts = tables
     weighed = attribution_table(ratios, answers, prompts.assign(weight=[3.0, 3.0, 1.0, 1.0]))
     (row,) = weighed.to_dict("records")
-    assert row["gradient_ratio"] == pytest.approx((3 * 1 + 3 * 2 + 3) / 7)
+    assert row["gradient_mean_ratio"] == pytest.approx((3 * 1 + 3 * 2 + 3) / 7)
     assert row["paired_accuracy"] == row["rulebreaker_accuracy"] == 0.75
     assert row["gradient_largest_share"] == pytest.approx(6 / 12)
     # As if each prompt of the first pair were there three times.
@@ -90,8 +94,12 @@ def test_a_method_that_was_not_run_is_empty(tables):
     only = ratios[ratios["method"] == "attention"]
     table = attribution_table(only, answers, prompts)
     assert list(table.columns) == COLUMNS
-    assert table[["gradient_ratio", "gradient_geometric", "gradient_median"]].isna().all(axis=None)
-    assert table["attention_ratio"].tolist() == [4.0]
+    assert (
+        table[["gradient_mean_ratio", "gradient_geometric", "gradient_median"]]
+        .isna()
+        .all(axis=None)
+    )
+    assert table["attention_mean_ratio"].tolist() == [4.0]
 
 
 def test_one_prompt_moves_the_mean_and_is_told(tables):
@@ -99,7 +107,7 @@ def test_one_prompt_moves_the_mean_and_is_told(tables):
     usual = attribution_table(ratios, answers, prompts).iloc[0]
     ratios.loc[7, "ratio"] = 4000.0
     moved = attribution_table(ratios, answers, prompts).iloc[0]
-    assert moved["attention_ratio"] > 200 * usual["attention_ratio"]
+    assert moved["attention_mean_ratio"] > 200 * usual["attention_mean_ratio"]
     assert moved["attention_largest_share"] > 0.99
     assert moved["attention_median"] == usual["attention_median"]
 
@@ -108,9 +116,9 @@ def test_other_methods_follow_under_their_names(tables):
     ratios, answers, prompts = tables
     ratios["method"] = ratios["method"].replace("input_gradient", "captum:occlusion")
     table = attribution_table(ratios, answers, prompts)
-    assert table["captum:occlusion_ratio"].tolist() == [2.0]
+    assert table["captum:occlusion_mean_ratio"].tolist() == [2.0]
     assert table["captum:occlusion_unnormalized_sd"].tolist() == [0.5]
-    assert table["gradient_ratio"].isna().all()
+    assert table["gradient_mean_ratio"].isna().all()
 
 
 def test_several_targets_are_refused(tables):
