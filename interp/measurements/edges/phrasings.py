@@ -25,13 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
+from scipy.special import stdtrit
 
 from interp.statistics.clusters import FEWEST
-from interp.statistics.resampling import bootstrap_counts
-from interp.statistics.summaries import LEVEL, UPPER, grouped
-
-RESAMPLES = 500
-"""Number of bootstrap resamples of the clusters."""
+from interp.statistics.summaries import UPPER, grouped
 
 PERMUTATIONS = 999
 """Number of random orders of the phrasings."""
@@ -40,8 +37,11 @@ PARTS = ("phrasing", "side", "phrasing_by_side", "instance")
 
 _EDGE = ["writer", "reader"]
 
+_LEAST_LEFT = 1e-6
+"""Smallest remaining share that is told from none."""
+
 _AT_ONCE = 64
-"""Number of edges whose resamples are held in memory at a time."""
+"""Number of edges that are computed at a time."""
 
 
 def component_table(
@@ -53,8 +53,9 @@ def component_table(
     """One row per model, method and edge; the edges that vary most with the phrasing come first.
 
     effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
-    the total, with _low and _high, the ends of its 95% percentile interval from a bootstrap over
-    clusters (NaN for fewer than `FEWEST` of them); phrasings, pairs, clusters.
+    the total, with _low and _high, the ends of its 95% interval: Student's t with the jackknife
+    over clusters, on the scale log(1 - share) (NaN for fewer than `FEWEST` clusters); phrasings,
+    pairs, clusters.
 
     p: the share of random orders of the phrasings, among pairs with the same options, in which the
     edge that varies most with the phrasing varies at least as much as this edge (Westfall and Young
@@ -153,21 +154,26 @@ def _components(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The parts of the variance, (part, edge), and the ends of the intervals for their shares."""
     clusters = int(design.cluster.max()) + 1
-    ones = np.ones((1, clusters))
-    drawn = bootstrap_counts(clusters, RESAMPLES).astype(float)
+    every, without = np.ones((1, clusters)), 1 - np.eye(clusters)
     parts, intervals = [], []
     for start in range(0, values.shape[1], _AT_ONCE):
-        own = values[:, start : start + _AT_ONCE]
-        parts.append(_parts(own, design, ones)[0])
+        some = values[:, start : start + _AT_ONCE]
+        parts.append(_parts(some, design, every)[0])
         if clusters < FEWEST:
             intervals.append(np.full((2, *parts[-1].shape), np.nan))
             continue
-        resampled = _parts(own, design, drawn)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = resampled / resampled.sum(1, keepdims=True)
-        intervals.append(np.quantile(shares, [(1 - LEVEL) / 2, UPPER], axis=0))
+        left, whole = map(_remaining, (_parts(some, design, without), parts[-1][None]))
+        spread = (clusters - 1) / clusters * ((left - left.mean(0)) ** 2).sum(0)
+        half = float(stdtrit(clusters - 1, UPPER)) * np.sqrt(spread)
+        intervals.append(1 - np.exp(np.stack([whole[0] + half, whole[0] - half])))
     low, high = np.concatenate(intervals, axis=2)
     return np.concatenate(parts, axis=1), low, high
+
+
+def _remaining(parts: Float[np.ndarray, "set part edge"]) -> Float[np.ndarray, "set part edge"]:
+    """The logarithm of what is left of the total without each part."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(np.maximum(1 - parts / parts.sum(1, keepdims=True), _LEAST_LEFT))
 
 
 def _parts(

@@ -66,7 +66,7 @@ _VARIES = "Edges that vary most with the phrasing"
 
 _COMPONENTS = """Effects towards the clean answer, in logits. sd: square root of the variance over
 pairs and sides. phrasing, side, phrasing_by_side and instance: shares of this variance, with 95%
-intervals from a bootstrap over clusters; estimates of small shares may be negative. side (only if
+intervals by a jackknife over clusters; estimates of small shares may be negative. side (only if
 both directions were run): the prompt of the pair that is run. p: p-value of a permutation test that
 no edge varies with the phrasing, corrected for the number of edges."""
 
