@@ -10,10 +10,10 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from interp.statistics.resampling import apart, bootstrap_sums, permutation_sums, share_as_far
-from interp.statistics.summaries import percentile_interval, table_by
+from interp.statistics.resampling import apart, bootstrap_counts
+from interp.statistics.summaries import LEVEL, table_by
 
 FEWEST = 10
 """Smallest number of clusters for a test. With fewer clusters, neither the bootstrap nor
@@ -23,6 +23,12 @@ Human Resources 50).
 
 RESAMPLES = 9999
 """Number of random orders or signs in a permutation test, and number of bootstrap resamples."""
+
+LEAST_ERROR = 0.2
+"""Lower limit on the standard error of a resample, relative to that of the data. Without it, a
+resample without any deviating cluster would have a standard error of 0, and its mean would be
+infinitely many standard errors away.
+"""
 
 NAN = float("nan")
 
@@ -38,7 +44,7 @@ class ClusterContrast:
     mean_a: float = NAN
     """Weighted mean over the trials of the first group."""
     low_a: float = NAN
-    """Lower end of the 95% interval of mean_a: percentile bootstrap over clusters."""
+    """Lower end of the 95% interval of mean_a: studentized bootstrap over clusters."""
     high_a: float = NAN
     mean_b: float = NAN
     low_b: float = NAN
@@ -46,10 +52,10 @@ class ClusterContrast:
     difference: float = NAN
     """mean_a - mean_b."""
     low: float = NAN
-    """Lower end of the difference's 95% interval: percentile bootstrap over clusters."""
+    """Lower end of the difference's 95% interval: studentized bootstrap over clusters."""
     high: float = NAN
     p: float = NAN
-    """Two-sided p-value, from permuting values among clusters, which keep their trials."""
+    """Two-sided, from the same bootstrap: at most 0.05 if and only if the interval excludes 0."""
     clusters: int = 0
     clusters_a: int = 0
     """Number of clusters with a trial in the first group."""
@@ -89,7 +95,8 @@ def cluster_contrast(
     sums = pd.DataFrame(parts).groupby(trials[cluster].to_numpy()).sum().to_numpy()
     weights, members = sums[:, :2], sums[:, 2:]
     values = trials.groupby(cluster)[value].first().to_numpy(dtype=float)
-    mean_a, mean_b, _ = _two_means(np.append(values @ weights, weights.sum(0))[None, :])[0].tolist()
+    with np.errstate(invalid="ignore"):
+        mean_a, mean_b = (values @ weights / weights.sum(axis=0)).tolist()
     (clusters_a, clusters_b), (trials_a, trials_b) = (members > 0).sum(axis=0), members.sum(axis=0)
     found = ClusterContrast(
         mean_a=mean_a,
@@ -104,16 +111,50 @@ def cluster_contrast(
     fewest = min(found.clusters_a, found.clusters_b)
     if fewest < FEWEST:
         return replace(found, note=too_few(fewest, "a group has "))
-    orders = permutation_sums(values, weights / weights.sum(axis=0), resamples=RESAMPLES)
-    p = share_as_far(orders[:, 0] - orders[:, 1], found.difference)
-    columns = np.column_stack([values[:, None] * weights, weights])
-    means = _two_means(bootstrap_sums(columns, resamples=RESAMPLES))
+    return replace(found, **_intervals(values, weights))
+
+
+def _intervals(
+    values: Float[np.ndarray, " clusters"], weights: Float[np.ndarray, "clusters 2"]
+) -> dict[str, float]:
+    """Intervals of both means and of their difference, and p of the difference.
+
+    All are from one studentized bootstrap over clusters (Hall, 1988), with linearized errors.
+    """
+    clusters = len(values)
+    every = np.ones((1, clusters), dtype=int)
+    (center,), (error,) = _differences_and_errors(values, weights, every)
+    drawn, errors = _differences_and_errors(values, weights, bootstrap_counts(clusters, RESAMPLES))
     # A resample that lacks one of the groups has no mean; with `FEWEST` clusters this is rare.
-    means = means[~np.isnan(means).any(axis=1)]
-    (low_a, high_a), (low_b, high_b), (low, high) = map(percentile_interval, means.T)
-    return replace(
-        found, low_a=low_a, high_a=high_a, low_b=low_b, high_b=high_b, low=low, high=high, p=p
-    )
+    there = np.isfinite(errors).all(axis=1)
+    distances = (drawn - center)[there] / np.maximum(errors[there], LEAST_ERROR * error)
+    last = max(int((1 - LEVEL) / 2 * (1 + len(distances))), 1)
+    ranked = np.sort(distances, axis=0)
+    low, high = center - ranked[-last] * error, center - ranked[last - 1] * error
+    far = distances[:, 2] - center[2] / error[2]
+    beyond = min((far >= 0).sum(), (far <= 0).sum())
+    names = ("a", "b", "")
+    ends = {f"low_{n}".rstrip("_"): float(end) for n, end in zip(names, low, strict=True)}
+    ends |= {f"high_{n}".rstrip("_"): float(end) for n, end in zip(names, high, strict=True)}
+    return ends | {"p": min(1.0, 2 * (1 + int(beyond)) / (1 + len(distances)))}
+
+
+def _differences_and_errors(
+    values: Float[np.ndarray, " clusters"],
+    weights: Float[np.ndarray, "clusters 2"],
+    counts: Int[np.ndarray, "resamples clusters"],
+) -> tuple[Float[np.ndarray, "resamples 3"], Float[np.ndarray, "resamples 3"]]:
+    """The means of `a` and `b` and their difference, with standard errors, in each resample."""
+    k, masses = len(values), counts @ weights
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = counts @ (values[:, None] * weights) / masses
+        away = [
+            (values - means[:, [side]]) * weights[:, side] / masses[:, [side]] for side in (0, 1)
+        ]
+    away.append(away[0] - away[1])
+    squares = np.stack([(counts * own**2).sum(axis=1) for own in away], axis=1)
+    differences = np.column_stack([means, means[:, 0] - means[:, 1]])
+    return differences, np.sqrt(k / (k - 1) * squares)
 
 
 def cluster_contrast_table(
@@ -169,10 +210,3 @@ def too_few(clusters: int, before: str = "") -> str:
     """A note that there are too few clusters for a test; `before` precedes their number."""
     number = f"{clusters:,} cluster{'s' * (clusters != 1)}"
     return f"not tested: {before}{number}; at least {FEWEST} are needed"
-
-
-def _two_means(sums: Float[np.ndarray, "resamples 4"]) -> Float[np.ndarray, "resamples 3"]:
-    """The means of `a` and `b`, and their difference, from weighted sums and sums of weights."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = sums[:, :2] / sums[:, 2:]
-    return np.column_stack([means, means[:, 0] - means[:, 1]])

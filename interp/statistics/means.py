@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, too_few
+from interp.statistics.clusters import FEWEST, LEAST_ERROR, NAN, RESAMPLES, too_few
 from interp.statistics.decisions import SIGNIFICANT
 from interp.statistics.resampling import ROUNDING, bootstrap_counts, least_sign_p, random_signs
 from interp.statistics.summaries import LEVEL, table_by
@@ -33,12 +33,6 @@ FINE = 39_999
 """Number of resamples for p of at most `SMALL`, enough to survive correction for many cells."""
 
 SMALL = 0.01
-
-LEAST_ERROR = 0.2
-"""Lower limit on the standard error of a resample, relative to that of the data. Without it, a
-resample without any deviating cluster would have a standard error of 0, and its mean would be
-infinitely many standard errors away.
-"""
 
 _TIE = 1e-9
 """Difference between a cell's value and the tested one, relative to the cell's mean size, that

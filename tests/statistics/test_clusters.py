@@ -9,8 +9,13 @@ import statsmodels.api as sm
 from scipy.stats import binom, ttest_1samp
 
 from interp.statistics.classical import welch
-from interp.statistics.clusters import cluster_contrast, cluster_contrast_table, standard_error
-from interp.statistics.means import LEAST_ERROR, NO_SPREAD, cluster_mean
+from interp.statistics.clusters import (
+    LEAST_ERROR,
+    cluster_contrast,
+    cluster_contrast_table,
+    standard_error,
+)
+from interp.statistics.means import NO_SPREAD, cluster_mean
 from interp.statistics.resampling import random_signs
 
 GROUPS = ("recognized", "failed")

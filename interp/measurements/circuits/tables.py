@@ -17,8 +17,8 @@ from jaxtyping import Float
 
 from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Table
-from interp.statistics.clusters import FEWEST, RESAMPLES
-from interp.statistics.means import LEAST_ERROR, studentized_ends
+from interp.statistics.clusters import FEWEST, LEAST_ERROR, RESAMPLES
+from interp.statistics.means import studentized_ends
 from interp.statistics.resampling import bootstrap_counts
 from interp.statistics.summaries import grouped
 from interp.tables import NO_GAP
