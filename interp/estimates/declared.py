@@ -125,6 +125,12 @@ class Table:
         return next(numbers, None)
 
     @property
+    def tested_value(self) -> float:
+        """The value against which p is computed; NaN if nothing is tested."""
+        tested = self.tested
+        return float("nan") if tested is None or tested.tested is None else tested.tested
+
+    @property
     def main(self) -> Number:
         """The number whose clusters are counted: the one that is tested, or the first."""
         return self.tested or self.numbers[0]

@@ -6,13 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import Caution
+from interp.analysis.cautions.caution import NOTHING, Caution
 from interp.analysis.cautions.sample import reach_cautions
 from interp.estimates.compute import CLUSTER, WEIGHT, estimate
 from interp.estimates.declared import Largest, Mean, Table
 from interp.report.glance import Difference, headline, with_interval
 from interp.report.page import TableItem
 from interp.report.pairs import Number
+from interp.statistics.decisions import SIGNIFICANT, out_of_reach
 from interp.statistics.means import clusters_for
 from interp.statistics.summaries import grouped
 
@@ -61,7 +62,7 @@ class Estimated:
             told.append("Intervals are 95% intervals over clusters.")
         if table.tested is not None:
             told.append(
-                f"p: two-sided, for {table.tested.name} of {table.tested.tested:g}; p_holm: "
+                f"p: two-sided, for {table.tested.name} of {table.tested_value:g}; p_holm: "
                 f"corrected over the rows with the same {', '.join(table.family)}."
             )
         return " ".join([" ".join(table.text.split()), *told])
@@ -177,6 +178,31 @@ class Estimated:
         shown = self.frame if rows is None else rows
         families = [own for _, own in grouped(shown, self.table.family)]
         yield from reach_cautions(families, clusters_for)
+        for family in families:
+            yield from self._nothing(family)
+
+    def _nothing(self, family: pd.DataFrame) -> Iterator[Caution]:
+        """A caution that none of a family's tests is significant though one could be."""
+        tested = family[family["p_holm"].notna() & ~out_of_reach(family)]
+        if tested.empty or (tested["p_holm"] <= SIGNIFICANT).any():
+            return
+        main = self.table.main
+        (row,) = largest(tested, main.name, [*self.table.family]).to_dict("records")
+        ends = [float(row[name]) for name in (main.name, *(main.interval or ()))]
+        shared = ", ".join(text(row[name]) for name in self.table.family if name != "model")
+        where = ", ".join(
+            f"{name} {text(row[name])}"
+            for name in self.table.by
+            if name not in self.table.family and text(row[name]) != ALL
+        )
+        say = (
+            f"no {main.name} was shown to differ from {self.table.tested_value:g} ({shared}): the "
+            f"largest is {with_interval(*ends)} {main.unit} ({where}), p_holm {row['p_holm']:.2g}. "
+            f"Do not read its place off a table or picture; more {self.table.trials} of other "
+            "clusters, or fewer rows chosen in advance, would show smaller ones."
+        )
+        numbers = {name: row[name] for name in (*self.table.by, main.name, "p_holm")}
+        yield Caution(NOTHING, str(row.get("model", "")), say, numbers=numbers)
 
     def _title(self, of: Mapping[str, object]) -> str:
         """The title of a part, with what distinguishes it."""

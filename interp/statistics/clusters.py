@@ -111,13 +111,16 @@ def cluster_contrast(
     fewest = min(found.clusters_a, found.clusters_b)
     if fewest < FEWEST:
         return replace(found, note=too_few(fewest, "a group has "))
-    return replace(found, **_intervals(values, weights))
+    (low_a, low_b, low), (high_a, high_b, high), p = _intervals(values, weights)
+    return replace(
+        found, low_a=low_a, high_a=high_a, low_b=low_b, high_b=high_b, low=low, high=high, p=p
+    )
 
 
 def _intervals(
     values: Float[np.ndarray, " clusters"], weights: Float[np.ndarray, "clusters 2"]
-) -> dict[str, float]:
-    """Intervals of both means and of their difference, and p of the difference.
+) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+    """The ends of the intervals of both means and of their difference, and p of the difference.
 
     All are from one studentized bootstrap over clusters (Hall, 1988), with linearized errors.
     """
@@ -133,10 +136,8 @@ def _intervals(
     low, high = center - ranked[-last] * error, center - ranked[last - 1] * error
     far = distances[:, 2] - center[2] / error[2]
     beyond = min((far >= 0).sum(), (far <= 0).sum())
-    names = ("a", "b", "")
-    ends = {f"low_{n}".rstrip("_"): float(end) for n, end in zip(names, low, strict=True)}
-    ends |= {f"high_{n}".rstrip("_"): float(end) for n, end in zip(names, high, strict=True)}
-    return ends | {"p": min(1.0, 2 * (1 + int(beyond)) / (1 + len(distances)))}
+    p = min(1.0, 2 * (1 + int(beyond)) / (1 + len(distances)))
+    return tuple(low.tolist()), tuple(high.tolist()), p
 
 
 def _differences_and_errors(

@@ -19,14 +19,26 @@ SHARED = "shared prompts"
 EMBEDDED, COPIED = "read from the embedding alone", "read where it may be copied"
 FEW_FAILURES = "too few failures"
 WHOLE = "answers read whole"
-PLACEBOS = "no more than random directions"
+PLACEBOS, NOTHING = "no more than random directions", "nothing that differs from zero"
 SPREAD = "within the donors' spread"
 REACH = "tests that nothing can make significant"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
     *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
-    *(COPIED, REACH, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE),
+    *(
+        COPIED,
+        REACH,
+        PLACEBOS,
+        NOTHING,
+        PATHS,
+        GAP,
+        SYSTEM_PROMPT,
+        ROUNDING,
+        SHARED,
+        WEIGHTS,
+        WHOLE,
+    ),
     UNTESTED,
 )
 """Kinds of cautions, the most severe first."""

@@ -98,10 +98,9 @@ def attribution_table(
         summaries = ratio_table(ratios, prompts, cluster="pair_id")
     summaries = summaries[summaries["ratio"] == "ratio"].set_index(["method", "model"])
     for method in map(column_name, methods):
-        known = method in summaries.index.get_level_values("method")
+        index = pd.MultiIndex.from_product([[method], table["model"]])
         for name in _ROBUST:
-            values = summaries.loc[method, name] if known else {}
-            table[f"{method}_{name}"] = table["model"].map(values).astype(float)
+            table[f"{method}_{name}"] = summaries[name].reindex(index).to_numpy(dtype=float)
     return table
 
 

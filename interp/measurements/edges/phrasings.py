@@ -173,7 +173,7 @@ def _components(
 def _remaining(parts: Float[np.ndarray, "set part edge"]) -> Float[np.ndarray, "set part edge"]:
     """The logarithm of what is left of the total without each part."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(np.maximum(1 - parts / parts.sum(1, keepdims=True), _LEAST_LEFT))
+        return np.asarray(np.log(np.maximum(1 - parts / parts.sum(1, keepdims=True), _LEAST_LEFT)))
 
 
 def _parts(

@@ -5,7 +5,7 @@ Positive values are blue and negative values are red, so readers need no red-gre
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -50,9 +50,14 @@ def layers_by_roles(
     shown = _of_head(table[table["recognized"] == recognized], head)
     grid = grid_of(shown, value)
     n = f"{n_of(shown['pairs'])} pairs" if len(shown) else "no pairs"
+    open_ = grid_of(shown.assign(open=_holds(shown, value)), "open").to_numpy(dtype=bool)
+    if open_.all() and len(shown):
+        n += "; no cell's 95% interval excludes 0"
+    elif open_.any():
+        n += "; gray: the 95% interval holds 0"
     with house_style():
         ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
-        _heat_map(ax, grid.to_numpy(dtype=float), label=_LABELS[value])
+        _heat_map(ax, grid.to_numpy(dtype=float), label=_LABELS[value], quiet=open_)
         mark_cells(ax, *grid.shape)
         ax.set_yticks(range(len(grid)), [str(role).replace("_", " ") for role in grid.index])
         ax.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
@@ -161,8 +166,20 @@ def _of_head(rows: pd.DataFrame, head: int | None) -> pd.DataFrame:
     return rows[rows["head"].isna() if head is None else rows["head"] == head]
 
 
-def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) -> None:
-    """Cells colored around zero, with gray for missing cells and numbers for small grids."""
+def _holds(rows: pd.DataFrame, value: str) -> "pd.Series[bool]":
+    """Whether the interval of a number holds 0; false where there is none."""
+    ends = rows.reindex(columns=[f"{value}_low", f"{value}_high"]).astype(float)
+    return (ends.iloc[:, 0] <= 0) & (ends.iloc[:, 1] >= 0)
+
+
+def _heat_map(
+    ax: Axes,
+    values: Float[np.ndarray, "row column"],
+    *,
+    label: str,
+    quiet: Bool[np.ndarray, "row column"] | None = None,
+) -> None:
+    """Cells colored around zero, gray if missing or quiet, with numbers for small grids."""
     ax.grid(visible=False)
     ax.tick_params(length=0)
     if not values.size:
@@ -170,7 +187,7 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
     largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
     ax.set_facecolor(PALE)
     image = ax.imshow(
-        np.ma.masked_invalid(values),
+        np.ma.masked_invalid(values if quiet is None else np.where(quiet, np.nan, values)),
         cmap=DIVERGING,
         norm=TwoSlopeNorm(0, -largest, largest),
         aspect="auto",
@@ -178,7 +195,8 @@ def _heat_map(ax: Axes, values: Float[np.ndarray, "row column"], *, label: str) 
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9, pad=0.02)
     if values.size <= _FEW_CELLS:
         for (row, column), value in np.ndenumerate(values):
-            ink = "w" if abs(value) > 0.6 * largest else "k"
+            dark = abs(value) > 0.6 * largest and not (quiet is not None and quiet[row, column])
+            ink = "w" if dark else "k"
             # + 0.0 turns -0.0 into 0.0.
             shown = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
             text = shown if np.isfinite(value) else ""

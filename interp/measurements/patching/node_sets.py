@@ -77,7 +77,7 @@ def node_set_table(
         areas = np.array([_areas(curve) for curve in curves]).reshape(-1, 2)
         trials = pd.DataFrame(areas, columns=["cpr", "cmd"]).assign(cluster=clusters)
         parts.append(pd.DataFrame({**cell, "why": "" if len(trials) else _NONE}, index=[0]))
-        parts.append(trials.assign(**cell, why=""))
+        parts.append(trials.join(pd.DataFrame({**cell, "why": ""}, index=trials.index)))
         left_out.append(left)
     columns = [*NODE_SETS.by, "cpr", "cmd", "cluster", "why"]
     trials = pd.concat([pd.DataFrame(columns=columns), *parts], ignore_index=True)

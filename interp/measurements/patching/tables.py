@@ -104,10 +104,10 @@ def effect_trials(patches: Parts, pairs: pd.DataFrame, *, cluster: str) -> pd.Da
     trials["of_gap"] = trials["effect"].where(no_share == "")
     names = pd.DataFrame([_named(cell) for cell in shown], columns=CELL)
     for name in CELL:
-        values = names[name].to_numpy()
-        if names[name].dtype == object:
-            values = pd.Categorical(names[name], names[name].unique())
-        trials[name] = values[trials["place"]] if len(values) else []
+        column = names[name]
+        if column.dtype == object:
+            column = column.astype(pd.CategoricalDtype(list(column.unique())))
+        trials[name] = column.take(trials["place"].to_numpy()).array
     recognized = pd.Categorical(trials["recognized"], [*GROUPS])
     return trials.assign(recognized=recognized, why=no_share)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import PLACEBOS, Caution, ordered
+from interp.analysis.cautions.caution import NOTHING, PLACEBOS, Caution, ordered
 from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.estimates.pictures import curve, grids
 from interp.estimates.shown import Estimated, largest
@@ -83,8 +83,8 @@ class Steered(Result):
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
         """Those of every measurement, and whether random directions do as much, if it is tested."""
-        reach = self.estimated[0].cautions()
-        return ordered((*super().cautions, *_no_better(self.effects), *reach))
+        others = (own for own in self.estimated[0].cautions() if own.kind != NOTHING)
+        return ordered((*super().cautions, *_no_better(self.effects), *others))
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """Effects by layer and role."""
