@@ -4,7 +4,8 @@
 - Every command line is understood: its program's own parser takes it.
 - It also runs, in its place among the blocks of Python and cut down to a few pairs, if it does not
   take long and all that it names is there: packaged organisms, and what the page has made before.
-  A model such as org/model or NAME is not.
+  An organism takes the place of the hub's model in README. Other models, such as org/model, are
+  not there.
 - TOML is read; tables of pairs are read by `interp.read_pairs`.
 """
 
@@ -40,6 +41,9 @@ LONG = {"run", "train", "faithfulness", "doctor", "work"}
 
 FEW = {"limit": "2", "executor": "inline", "workers": "1"}
 """What every command that measures is cut down to, where it has the option."""
+
+STAND_IN = {"HuggingFaceTB/SmolLM2-135M-Instruct": "organism/llama-shallow"}
+"""What is measured in place of a model on the hub."""
 
 OTHERS = {"source", "cd", "git", "export", "lm_eval", "inspect", "uv", "vllm"}
 """Programs whose command lines are nobody's to check here."""
@@ -132,6 +136,7 @@ def run(block: Block) -> None:
             words = arguments[2:]
         else:
             continue
+        words = [STAND_IN.get(word, word) for word in words]
         parsed = parse(words)[1]
         if not is_long(parsed) and is_here(parsed):
             few = [

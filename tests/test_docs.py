@@ -59,6 +59,29 @@ def test_every_command_of_the_paper_is_one_that_there_is():
             assert find_spec(module), module
 
 
+def rows_of(text, columns):
+    """The cells of the rows of all tables with so many columns, titles and rules left out."""
+    rows = [line.strip("|\n ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [row for row in rows if len(row) == columns]
+
+
+def test_the_questions_of_the_readme_are_those_of_the_page_for_agents():
+    """With the same commands, each of which there is."""
+    calls = {row[0]: row[1] for row in rows_of(text_of(DOCS / "agents.md"), columns=3)}
+    questions = [row for row in rows_of(text_of(ROOT / "README.md"), columns=2) if "?" in row[0]]
+    assert len(questions) == 8
+    for question, commands in questions:
+        named = re.findall(r"`interp ([^`]+)`", commands)
+        assert named
+        for command in named:
+            assert f"`interp {command}" in calls[question], question
+            parse(command.replace("DIR", "runs/first").split())
+
+
+def test_the_readme_is_short():
+    assert len(text_of(ROOT / "README.md").split()) <= 600
+
+
 def test_the_menu_has_every_page_once():
     menu = CONF["navigation"](text_of(DOCS / "index.md"))
     assert sorted(re.findall(r"<(\w+)>", menu)) == PAGES
