@@ -53,7 +53,7 @@ def study_browser(
                     yield prefix + pair, panel
 
     own = _joined([*numbers, *(n for prefix, result in stages for n in _numbers(prefix, result))])
-    return Browser(prompts, answers, panels, own, cluster, columns=True)
+    return Browser(prompts, answers, panels, own, cluster)
 
 
 def stacked(
