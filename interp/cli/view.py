@@ -3,10 +3,12 @@
 import http.server
 import socket
 import sys
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
+from secrets import compare_digest, token_urlsafe
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic import Field
 
@@ -26,6 +28,16 @@ _TYPES = {
 }
 """The types of the files that a report consists of."""
 
+_HEADERS = {
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""Headers of every answer. Pieces of the browser of pairs are scripts, which pages of other sites
+could otherwise include and read.
+"""
+
 
 class ViewCommand(OptionsCommand):
     """Show the report in a folder in a browser, on this machine alone or through ssh."""
@@ -41,11 +53,12 @@ class ViewCommand(OptionsCommand):
         from interp.console import echo
 
         page, files = report_files(self.folder)
-        with server(self.folder, files, self.port) as serving:
+        secret = token_urlsafe(16)
+        with server(self.folder, files, self.port, secret) as serving:
             port = serving.server_address[1]
-            echo(f"http://{LOOPBACK}:{port}/{page}")
+            echo(f"http://{LOOPBACK}:{port}/{secret}/{page}")
             echo(f"from another machine: ssh -L {port}:{LOOPBACK}:{port} {socket.gethostname()}")
-            echo("only this machine can read it; Ctrl-C ends it")
+            echo("only who knows this address can read it, on this machine alone; Ctrl-C ends it")
             sys.stderr.flush()
             serving.serve_forever()
 
@@ -67,13 +80,19 @@ def report_files(folder: Path) -> tuple[str, frozenset[str]]:
     return pages[0], frozenset(name for name in listed if Path(name).suffix in _TYPES)
 
 
-def server(folder: Path, files: frozenset[str], port: int) -> http.server.ThreadingHTTPServer:
+def server(
+    folder: Path, files: frozenset[str], port: int, secret: str
+) -> http.server.ThreadingHTTPServer:
     """A server of a report's files, and of nothing else, on the loopback address.
+
+    Each request must name the secret, which other users of the machine do not know, and come from
+    a page of this server or from no page.
 
     Args:
         folder: the folder of the report.
         files: the files to serve, by path within the folder.
         port: the port; 0 is any free one.
+        secret: the first part of all paths.
 
     Raises:
         UserError: the port cannot be used.
@@ -90,28 +109,46 @@ def server(folder: Path, files: frozenset[str], port: int) -> http.server.Thread
             """Send the headers of a file."""
             self._answer(body=False)
 
+        def handle(self) -> None:
+            """Answer until the browser breaks off."""
+            with suppress(ConnectionError):
+                super().handle()
+
+        def end_headers(self) -> None:
+            """Add the headers of every answer."""
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            super().end_headers()
+
         def log_message(self, format: str, *args: object) -> None:
             """Print nothing."""
 
         def _answer(self, *, body: bool) -> None:
-            # A page of another site may let its own name lead to this address.
-            host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-            if host not in (LOOPBACK, "localhost"):
+            if not self._is_own():
                 self.send_error(HTTPStatus.FORBIDDEN)
                 return
-            name = unquote(urlsplit(self.path).path).removeprefix("/")
-            content = _content(folder, name) if name in files else None
+            path = unquote(self.path.partition("?")[0])
+            given, _, name = path.removeprefix("/").partition("/")
+            known = compare_digest(given.encode(), secret.encode()) and name in files
+            content = _content(folder, name) if known else None
             if content is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", _TYPES[Path(name).suffix])
             self.send_header("Content-Length", str(len(content)))
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.send_header("Cache-Control", "no-store")
             self.end_headers()
             if body:
                 self.wfile.write(content)
+
+        def _is_own(self) -> bool:
+            """Whether no page of another site asks, to which browsers say where they come from."""
+            # Another site may let its own name lead to this address.
+            host = self.headers.get("Host", "")
+            sites = self.headers.get_all("Sec-Fetch-Site", ["none"])
+            return (host.rpartition(":")[0] or host) in (LOOPBACK, "localhost") and all(
+                site in ("none", "same-origin") for site in sites
+            )
 
     try:
         return http.server.ThreadingHTTPServer((LOOPBACK, port), Handler)

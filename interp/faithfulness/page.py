@@ -20,7 +20,7 @@ from interp.measurements.attribution.show import Attributions
 from interp.measurements.effects.show import SegmentEffects
 from interp.report.formatting import segment_label
 from interp.report.glance import with_interval
-from interp.report.page import FigureItem, Report, Section, TableItem
+from interp.report.page import FigureItem, Report, Section, TableItem, apart
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder
 from interp.statistics.proportions import proportions
@@ -119,9 +119,9 @@ def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
     keys = ["method", "league"]
     wide = table.pivot(index=keys, columns="model", values="said")
     order = table.groupby(keys, sort=False)["value"].mean().sort_values(ascending=False).index
-    return (
-        wide.loc[order, table["model"].unique()].fillna("").reset_index().rename_axis(columns=None)
-    )
+    models = table["model"].unique().tolist()
+    shown = wide.loc[order, models].fillna("").rename_axis(columns=None)
+    return shown.set_axis(apart(models, "model", keys), axis="columns").reset_index()
 
 
 def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:

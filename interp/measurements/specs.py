@@ -786,6 +786,13 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
         known = list(dict.fromkeys(name for prompt in prompts for name in prompt.factors))
         if self.split is not None and self.split not in known:
             raise UserError(unknown("factor", self.split, known))
+        from interp.tables import SCHEMAS
+
+        if self.split in SCHEMAS["edges"].names:
+            raise UserError(
+                f"the factor {self.split} has the name of a column of the effects of edges; rename "
+                "it, so that effects can be split by it"
+            )
         return cast("Prompts", in_pairs(prompts, clean=self.clean, sides=self.sides))
 
     def first(self) -> Edges:

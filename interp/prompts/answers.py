@@ -8,10 +8,11 @@ wrong measurements raise a UserError when an answer is created.
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import combinations
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from interp.errors import UserError, described, shortened
@@ -321,6 +322,17 @@ def check_visible(what: str, text: str) -> None:
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")
 _POSSESSIVE = re.compile(r"['’ʼ]s\b", re.IGNORECASE)
 _INITIAL = re.compile(r"\b(\w)\.")
+_DENIED = re.compile(
+    r"\b(not|never|nor|neither|no longer|cannot|(is|was|are|were|do|does|did|has|have|ca|wo|would"
+    r"|could|should)nt|(rather|other) than|instead of|as opposed to|unlike|except|excluding)"
+    r"( (in|at|of|from|to|for|by|as|a|an|it|its|called|named|located|situated|found|part|city"
+    r"|capital|country|be|been|being|mean|actually|really|in fact|either|any)){0,4} $",
+    re.IGNORECASE,
+)
+"""A denial before a name, in normalized words; "not only" and "not just" deny nothing."""
+_DENIAL_LENGTH = 80
+_MOST_WORDS = 20
+"""Names of more words than this contain no others."""
 _NO_WORD = re.compile(r"[\W_]+")
 _ARTICLE = re.compile(r"\bthe\b", re.IGNORECASE)
 _SAINT = re.compile(r"\bst\b", re.IGNORECASE)
@@ -332,15 +344,29 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
     Names are found as whole words. Case, diacritics, punctuation, apostrophes, a possessive or
     plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference, but a name
     in capitals, such as "US", is found only in capitals. A name does not count within a lookalike,
-    which is the name of something else, such as "South Sudan" for "Sudan".
+    which is the name of something else, such as "South Sudan" for "Sudan", or where it is denied:
+    "not Sudan", "rather than in Sudan".
     """
     pattern, terms = _search(tuple(names), tuple(lookalikes))
-    for match in pattern.finditer(_normalized(text)):
+    words = _normalized(text)
+    for match in pattern.finditer(words):
         assert match.lastindex is not None
         term = terms[match.lastindex - 1]
-        if term in names:
+        before = words[max(0, match.start() - _DENIAL_LENGTH) : match.start()]
+        if term in names and not _DENIED.search(before):
             return term
     return ""
+
+
+def longer_names(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The names that contain another, as whole words, by the name within them."""
+    words = {name: tuple(_normalized(name).casefold().split()) for name in names}
+    within: dict[tuple[str, ...], list[str]] = {}
+    for name, own in words.items():
+        for start, stop in combinations(range(len(own) + 1), 2):
+            if stop - start < len(own) <= _MOST_WORDS:
+                within.setdefault(own[start:stop], []).append(name)
+    return {name: tuple(dict.fromkeys(within.get(own, ()))) for name, own in words.items()}
 
 
 @lru_cache(maxsize=4096)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight", "messages"})
 """Columns of the prompts table that are no factors."""
 
+_OF_SIDES = frozenset({"model", "pair", "pair_id", "paired", "weight"})
+"""Columns of tables that also have a column for each side."""
+
 
 class Outline(NamedTuple):
     """The part of a prompt that `spread` uses."""
@@ -166,7 +169,14 @@ class PromptSet(Sequence[Prompt]):
             UserError: an id occurs twice, a factor has the name of another column, or a group lacks
                 or repeats a side or has an unknown side.
         """
+        if taken := _OF_SIDES.intersection(self.sides):
+            raise UserError(
+                f"a side is named {min(taken)!r}, as a column of the tables about pairs is; rename "
+                "the side"
+            )
         ids: set[str] = set()
+        factors: set[str] = set()
+        segments: set[str] = set()
         sides: defaultdict[str, list[str]] = defaultdict(list)
         for prompt in self:
             if taken := TAKEN & prompt.factors.keys():
@@ -177,7 +187,15 @@ class PromptSet(Sequence[Prompt]):
             if prompt.id in ids:
                 raise UserError(f"prompt id {prompt.id!r} occurs twice; ids must be unique")
             ids.add(prompt.id)
+            factors.update(prompt.factors)
+            segments.update(prompt.segments)
             sides[prompt.pair_id].append(prompt.side)
+        for name in segments:
+            if places := factors & {f"{name}_start", f"{name}_end"}:
+                raise UserError(
+                    f"the factor {min(places)} has the name of the column of the prompts table "
+                    f"with the place of the segment {name}; rename the factor"
+                )
         for pair_id, found in sides.items():
             missing = set(self.sides) - set(found) if self.whole_groups else set()
             if missing or len(set(found)) < len(found) or not set(found) <= set(self.sides):

@@ -1,6 +1,6 @@
 """The content of a report page: sections of tables, figures, token heat maps and prompts."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -231,18 +231,37 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
     factors = [name for name in factors_of(prompts) if 1 < prompts[name].nunique() <= MOST_VALUES]
     models = answers["model"].unique().tolist()
     table = shown[["text", "gold"]].rename(columns={"text": "prompt"})
-    for model in models:
+    columns = apart(models, "model", [*table, "side"])
+    for model, column in zip(models, columns, strict=True):
         own = answers[answers["model"] == model].set_index("prompt_id")
-        table[model] = _outcomes(own.reindex(shown["prompt_id"])).to_numpy()
-    table = table.join(shown[["side", *factors]])
+        table[column] = _outcomes(own.reindex(shown["prompt_id"])).to_numpy()
+    table["side"] = shown["side"]
+    table[apart(factors, "factor", table.columns)] = shown[factors]
     of_all = "" if len(shown) == len(prompts) else f" of {len(prompts):,}, spread evenly over pairs"
     return PromptsItem(
         "Prompts and answers",
         table.reset_index(drop=True),
-        models=tuple(models),
+        models=tuple(columns),
         note=f"{len(shown):,} prompts{of_all}. {RIGHT} marks a correct answer, and {WRONG} marks a "
         "wrong or missing one. Prompts with larger weights count more in accuracies.",
     )
+
+
+def apart(names: Sequence[str], kind: str, others: Iterable[str]) -> list[str]:
+    """Names that users have chosen as names of columns, each unlike all others.
+
+    Args:
+        names: the names.
+        kind: what is named, such as "model", which is added to a name that is taken.
+        others: the names of the table's other columns.
+    """
+    taken = [*others]
+    for name in names:
+        column = name
+        while column in taken:
+            column = f"{column} ({kind})"
+        taken.append(column)
+    return taken[len(taken) - len(names) :]
 
 
 def spread(prompts: pd.DataFrame) -> pd.DataFrame:

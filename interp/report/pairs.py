@@ -110,6 +110,11 @@ class Browser:
     numbers: Sequence[Number] = ()
     cluster: str | None = None
     """The factor whose values group dependent prompts, if any."""
+    columns: bool = True
+    """Whether columns of the page's tables are about the factors of their names, as in studies of
+    some systems. In other tables, such a column is another thing that a user's factor is named
+    like, such as a model or a method.
+    """
 
     def beside(self, other: "Browser") -> "Browser":
         """These pairs, with the panels and numbers of another measurement of them as well."""

@@ -151,6 +151,7 @@ def links(browser: Browser, page: str, about: Mapping[str, str]) -> dict[str, An
         "models": list(map(str, browser.answers["model"].unique())),
         "sides": list(map(str, prompts["side"].unique())),
         "factors": factors,
+        "columns": [*factors] if browser.columns else [],
         "numbers": [
             {"name": label_of(number), "of": dict(number.of), "headline": number.headline}
             for number in _largest(browser.numbers)
@@ -352,17 +353,19 @@ def _details(browser: Browser, by_pair: Mapping[str, Sequence[int]]) -> Iterator
 def _prompt(row: Mapping[Any, Any]) -> dict[str, Any]:
     """A prompt: its texts, its segments and its factors."""
     there = {str(name): value for name, value in row.items() if not _is_missing(value)}
-    starts = [name.removesuffix("_start") for name in there if name.endswith("_start")]
-    segments = [
-        [name, int(there[f"{name}_start"]), int(there[f"{name}_end"])]
-        for name in starts
-        if f"{name}_end" in there
-    ]
-    factors = {
-        name: str(value)
+    # Places in the text are numbers; a factor's values are texts, whatever its name.
+    places = {
+        name: int(value)
         for name, value in there.items()
-        if name not in TAKEN and not name.endswith(("_start", "_end"))
+        if name.endswith(("_start", "_end")) and not isinstance(value, str)
     }
+    starts = [name.removesuffix("_start") for name in places if name.endswith("_start")]
+    segments = [
+        [name, places[f"{name}_start"], places[f"{name}_end"]]
+        for name in starts
+        if f"{name}_end" in places
+    ]
+    factors = {name: str(value) for name, value in there.items() if name not in {*TAKEN, *places}}
     return {
         "id": str(there["prompt_id"]),
         "side": str(there["side"]),

@@ -286,6 +286,7 @@ class Result:
             self.panels,
             tuple(self.numbers()),
             self.cluster,
+            columns=False,
         )
 
     def browse(self, pairs: int | Sequence[str] = 20) -> "Display":

@@ -7,10 +7,15 @@ from the reply. Tokenizer and chat template are read on this machine.
 """
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from http import HTTPStatus
 from http.client import HTTPException
 from socket import gaierror
+from threading import Thread
 from typing import Annotated, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -31,10 +36,16 @@ PER_REQUEST = 64
 """Number of texts in a request."""
 
 PATIENCE = 600.0
-"""Number of seconds after which a request without an answer has failed."""
+"""Number of seconds after which a request without a whole answer has failed."""
 
 MOST_BYTES = 2**28
 """Largest number of bytes of an answer."""
+
+ROUNDING = 1e-3
+"""Largest value above 0, in nats, that a rounded log-probability may have."""
+
+NEVER = -9999.0
+"""What vLLM writes for the log-probability of a token that it has excluded, in nats."""
 
 Logits = Mapping[str, float]
 """The log-probability of each answer option, in nats: the log-sum-exp of those of its tokens or
@@ -147,8 +158,9 @@ class Server:
         }
         choices = self._asked(_Completions, "completions", body).choices
         by_index = {choice.index: choice.prompt_logprobs for choice in choices}
-        if by_index.keys() != set(range(len(texts))):
+        if sorted(choice.index for choice in choices) != [*range(len(texts))]:
             raise self._strange(f"{len(choices):,} choices for {len(texts):,} prompts")
+        self._check_normalized(choices)
         values = []
         for index, (tokens, length) in enumerate(zip(texts, lengths, strict=True)):
             own = by_index[index]
@@ -156,10 +168,29 @@ class Server:
                 raise self._strange(f"{len(own):,} tokens for a prompt of {len(tokens):,}")
             read = zip(tokens[-length:], own[-length:], strict=True)
             known = [(given or {}).get(str(token)) for token, given in read]
-            if None in known:
+            logs = [one.logprob for one in known if one is not None]
+            if len(logs) < length:
                 raise self._strange("no log-probability of a prompt's token")
-            values.append(sum(one.logprob for one in known if one is not None))
+            if min(logs) <= NEVER:
+                raise self._not_plain(
+                    f"an answer's token has {min(logs):g}, as if it were excluded"
+                )
+            values.append(math.fsum(logs))
         return values
+
+    def _check_normalized(self, choices: Sequence[_Choice]) -> None:
+        """Check that numbers can be log-probabilities, which raw logits, say, need not be.
+
+        None is above 0. Among all tokens of texts, which end in each of a prompt's answers, some
+        are more probable than chance.
+        """
+        given = [found for choice in choices for found in choice.prompt_logprobs if found]
+        logs = [one.logprob for found in given for one in found.values()]
+        if wrong := [log for log in logs if not log <= ROUNDING]:
+            raise self._not_plain(f"a token has {wrong[0]:g}, and none can be above 0")
+        chance = -math.log(self._model.text_config.vocab_size)
+        if logs and max(logs) < chance:
+            raise self._not_plain(f"no token has more than {max(logs):g}; by chance, {chance:g}")
 
     def _asked(self, kind: type[_Answer], path: str, body: object = None) -> _Answer:
         """The server's answer to a request."""
@@ -169,12 +200,11 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         request = Request(f"{self._url}/{path}", data=data, headers=headers)
         try:
-            with build_opener(_NoRedirects).open(request, timeout=PATIENCE) as response:
-                content = response.read(MOST_BYTES + 1)
-        except HTTPError as error:
-            raise self._refused(error, path) from error
+            status, content = _within(PATIENCE, request)
         except (URLError, OSError, HTTPException, ValueError) as error:
             raise self._unreachable(error) from error
+        if status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise self._refused(status, content, path)
         if len(content) > MOST_BYTES:
             raise self._strange(f"more than {MOST_BYTES:,} bytes")
         try:
@@ -186,21 +216,19 @@ class Server:
             place = ".".join(str(part)[:40] for part in problem["loc"])
             raise self._strange(f"{one_line(place, 100)}: {problem['msg'][:160]}") from error
 
-    def _refused(self, error: HTTPError, path: str) -> ModelError:
+    def _refused(self, status: int, content: bytes, path: str) -> ModelError:
         """Why the server refused a request, and what to do about it."""
-        said = one_line(error.read(2000).decode(errors="replace"), 200)
-        if error.code in (401, 403):
+        said = one_line(content[:2000].decode(errors="replace"), 200)
+        if status in (401, 403):
             given = f"the key in {KEY} is not accepted" if os.environ.get(KEY) else f"set {KEY}"
             todo = f"it needs an API key: {given}"
-        elif error.code == 404 and path == "models":
+        elif status == 404 and path == "models":
             todo = "correct the address, such as http://127.0.0.1:8000/v1"
-        elif error.code == 404:
+        elif status == 404:
             todo = f"it does not run {self._name} by completions"
         else:
             todo = f"it must run the model by vLLM's protocol, and an API key is taken from {KEY}"
-        return ModelError(
-            f"the server {self._url} refused a request ({error.code}: {said}); {todo}"
-        )
+        return ModelError(f"the server {self._url} refused a request ({status}: {said}); {todo}")
 
     def _unreachable(self, error: Exception) -> ModelError:
         """Why there is no answer, and what to do about it."""
@@ -221,3 +249,41 @@ class Server:
             f"the server {self._url} answers otherwise than expected ({shortened(what, 260)}); "
             "expected vLLM's completions with prompt_logprobs"
         )
+
+    def _not_plain(self, what: str) -> ModelError:
+        return ModelError(
+            f"the server {self._url} gives numbers that are no log-probabilities of the model "
+            f"({what}); expected them in nats, of all tokens, as vLLM gives them without "
+            "--logprobs-mode and top_k"
+        )
+
+
+def _within(seconds: float, request: Request) -> tuple[int, bytes]:
+    """The status and the content of an answer; of a refusal, as much as arrives.
+
+    Raises:
+        TimeoutError: it is not complete in time, as a limit of the socket, which bounds each read
+            of a few bytes, would not notice.
+    """
+    answer: Future[tuple[int, bytes]] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(_exchanged(request, seconds))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    # A pool of threads would wait for a server that never ends before the process ends.
+    Thread(target=ask, daemon=True).start()
+    return answer.result(seconds)
+
+
+def _exchanged(request: Request, seconds: float) -> tuple[int, bytes]:
+    try:
+        with build_opener(_NoRedirects).open(request, timeout=seconds) as response:
+            return response.status, response.read(MOST_BYTES + 1)
+    except HTTPError as error:
+        content = b""
+        with suppress(OSError, HTTPException, ValueError):
+            content = error.read(2000)
+        return error.code, content

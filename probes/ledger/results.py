@@ -61,11 +61,11 @@ class LedgerResults:
     @cached_property
     def entries(self) -> pd.DataFrame:
         """The ledger (`LensReadings.ledger`) with `seen`, and the prompts' factors."""
-        found = self.read.ledger(self.known, self.steered)
+        found = self.read.ledger(self.known, self.steered).merge(self.seen, how="left")
         prompts = self.read.prompts
         # The ledger has columns of its own about the fact.
         factors = [name for name in factors_of(prompts) if name not in found]
-        return found.merge(self.seen, how="left").merge(prompts[["prompt_id", *factors]])
+        return found.merge(prompts[["prompt_id", *factors]], on="prompt_id")
 
     @cached_property
     def clusters(self) -> str:
@@ -93,12 +93,13 @@ class LedgerResults:
         to `MOST_VALUES` values.
         """
         rows, parts = self.entries, []
-        factors = [name for name in factors_of(self.read.prompts) if name in rows]
-        few = [name for name in factors if 2 <= rows[name].nunique() <= MOST_VALUES]
-        for factor in (ALL, *few):
-            values = [""] if factor == ALL else sorted(rows[factor].unique())
-            for value in values:
-                own = rows if factor == ALL else rows[rows[factor] == value]
+        prompts = self.read.prompts.set_index("prompt_id")
+        whole: list[tuple[str, pd.Series]] = [(ALL, pd.Series("", rows.index))]
+        of_rows = [(name, rows["prompt_id"].map(prompts[name])) for name in factors_of(prompts)]
+        few = [own for own in of_rows if 2 <= own[1].nunique() <= MOST_VALUES and own[0] != ALL]
+        for factor, values in (*whole, *few):
+            for value in sorted(values.dropna().unique()):
+                own = rows[values == value]
                 table = ledger_table(own)
                 kind = own["correct"].map({True: "right", False: "wrong"})
                 seen = own["seen"].astype(float).groupby([own["model"], kind]).mean()

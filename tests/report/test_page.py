@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from interp.report import page
-from interp.report.page import TableItem, prompts_item
+from interp.report.page import TableItem, apart, prompts_item
 
 PROMPTS = pd.DataFrame(
     {
@@ -70,3 +70,29 @@ def test_a_page_counts_the_rows_that_a_display_omits():
     assert re.fullmatch(r"20 .*\b50 rows", rows)
     matrix = pd.DataFrame({"a": [1], "b": [2]})
     assert TableItem("t", "Table", frame, display=matrix).rows == "1 row"
+
+
+CHOSEN = ["m", "prompt", "gold", "side", "model", "n", "m (factor)", "side (factor)", "pair"]
+"""Names that a user may choose, some of them those of columns."""
+
+
+@pytest.mark.parametrize("model", CHOSEN)
+def test_names_that_users_choose_replace_no_column(model):
+    factors = [name for name in CHOSEN if name not in ("gold", "side")]
+    values = {name: [f"{name}{place}" for place in range(4)] for name in factors}
+    answers = ANSWERS[ANSWERS["model"] == "m"].assign(model=model)
+    item = prompts_item(PROMPTS.assign(**values), answers)
+    table = item.frame
+    assert table.columns.is_unique
+    for name, expected in (("prompt", "text"), ("gold", "gold"), ("side", "side")):
+        assert table[name].tolist() == PROMPTS[expected].tolist()
+    (column,) = item.models
+    assert table[column].tolist() == ["Yes ✓", "Yes ✗", "no answer ✗", "error ✗"]
+    shown = [table[name].tolist() for name in table]
+    assert all(own in shown for own in values.values())
+
+
+def test_names_stay_apart():
+    taken = ["a", "a (x)"]
+    assert apart(["a", "a", "b"], "x", taken) == ["a (x) (x)", "a (x) (x) (x)", "b"]
+    assert apart([], "x", taken) == []

@@ -22,7 +22,7 @@ from interp.analysis.reading_tables import (
 )
 from interp.analysis.readings import CONTENT_FREE, FORCED, FREE, MEDIAN
 from interp.report.glance import with_interval
-from interp.report.page import TableItem, Titled
+from interp.report.page import TableItem, Titled, apart
 
 CHANGED = "changed_options"
 """Name of the table of changed prompts."""
@@ -188,10 +188,9 @@ def _with_intervals(table: pd.DataFrame, sample: Sample) -> pd.DataFrame:
     """The table as text, with each interval behind its accuracy."""
     # The page would link columns called accuracy to the prompts that are answered freely.
     shown = table[["model", "reading"]].assign(all_prompts=_cells(table, "accuracy", "low", "high"))
-    for name, heading in {
-        "paired": "whole_pairs",
-        **dict(zip(sample.sides, sample.sides, strict=True)),
-    }.items():
+    others = [*shown, "whole_pairs", *map(_against, (sample.better, CHANCE)), *table]
+    headings = ["whole_pairs", *apart(sample.sides, "side", others)]
+    for name, heading in zip(("paired", *sample.sides), headings, strict=True):
         shown[heading] = _cells(table, *(f"{name}_{end}" for end in ("accuracy", "low", "high")))
     holm = ["p_holm"]
     shown[_against(sample.better)] = table["verdict"]

@@ -37,6 +37,7 @@ from interp.report.page import (
     Section,
     TableItem,
     Titled,
+    apart,
 )
 from interp.report.pairs import Number, Panel
 from interp.results.result import chosen, figure_of, summarize
@@ -310,9 +311,9 @@ class Attributions(Answered):
             return found
         (rows, method), cluster = self._shares, self.cluster or "pair_id"
         wide = rows.pivot(index=["segment", "prompt_id", cluster], columns="model", values="share")
-        wide = wide.reindex(columns=[a, b])
-        wide = wide.assign(difference=wide[a] - wide[b], weight=1.0).reset_index()
-        for segment, own in wide.groupby("segment", sort=False):
+        one, other = (wide.reindex(columns=[name])[name].to_numpy() for name in (a, b))
+        both = wide.index.to_frame(index=False).assign(difference=one - other, weight=1.0)
+        for segment, own in both.groupby("segment", sort=False):
             mean = cluster_mean(own, value="difference", cluster=cluster, weight="weight")
             found[_share_name(str(segment), method)] = (mean.mean, mean.low, mean.high)
         return found
@@ -454,6 +455,6 @@ def _mean_shares(table: pd.DataFrame) -> Iterator[Titled]:
     for method, rows in texts.groupby("method", sort=False):
         shown = rows.pivot(index="model", columns="segment", values="text").fillna("")
         shown = shown.loc[rows["model"].unique(), rows["segment"].unique()]
-        shown.columns = shown.columns.map(segment_label)
+        shown.columns = apart([*map(segment_label, shown.columns)], "segment", ["model"])
         title = f"Share of the scores of the prompt, {method}: mean (sd) over prompts"
         yield title, shown.reset_index()

@@ -52,6 +52,9 @@ without rewriting the rest)."""
 _GROUPS = """Mediated shares for each value of a factor, with all segments exchanged. Many groups
 are compared, so a single group may stand out by chance."""
 
+_GROUP = "value of the factor"
+"""A column that no table has."""
+
 _MOST_VALUES = 10
 """Largest number of values of a factor whose groups are compared."""
 
@@ -189,9 +192,11 @@ class ThoughtEffects(Result):
         tables = []
         for factor in factors:
             if 1 < prompts[factor].nunique() <= _MOST_VALUES:
-                table = mediation_table(whole, prompts, cluster=self._cluster, by=[factor])
+                # Under its own name, a factor could replace a column of the table.
+                own = prompts.assign(**{_GROUP: prompts[factor]})
+                table = mediation_table(whole, own, cluster=self._cluster, by=[_GROUP])
                 table.insert(1, "factor", factor)
-                tables.append(table.rename(columns={factor: "value"}))
+                tables.append(table.rename(columns={_GROUP: "value"}))
         both = ["donor_kind", "segment"]
         return pd.concat(tables, ignore_index=True).drop(columns=both) if tables else pd.DataFrame()
 

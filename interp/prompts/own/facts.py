@@ -6,10 +6,10 @@ from pathlib import Path
 
 from interp.choices import OWN_PAIRS
 from interp.errors import UserError, shortened
-from interp.prompts.answers import Completion
+from interp.prompts.answers import Completion, longer_names
 from interp.prompts.files import Row, parse_each
 from interp.prompts.own.layout import FORMS, TEXT, check_names, factors_of
-from interp.prompts.own.table import Source, described, table_of
+from interp.prompts.own.table import Source, described, table_of, text_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE, load_facts, system_names
@@ -27,7 +27,8 @@ def read_facts(source: Source) -> PromptSet:
         answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden", or
             after "//" if a name contains a slash, as in "AC/DC//Acca Dacca".
 
-    Other columns are factors.
+    Other columns are factors. A name does not count within a longer name of another fact, as Guinea
+    in Equatorial Guinea.
 
     Raises:
         UserError: the table cannot be read, lacks a column, has an empty cell or repeats an id.
@@ -41,16 +42,19 @@ def read_facts(source: Source) -> PromptSet:
         )
     factors = factors_of([name for name in columns if name not in FACTS])
 
+    cells_of = [text_of(row.cells.get("answer")) for row in table.rows]
+    longer = longer_names(name for cell in cells_of for name in _names(cell))
+
     def prompt(row: Row) -> Prompt:
         cells = table.texts(row)
         fact = cells["fact"].strip()
-        separator = FORMS if FORMS in cells["answer"] else "/"
-        names = [name.strip() for name in cells["answer"].split(separator)]
+        names = _names(cells["answer"])
+        others = dict.fromkeys(other for name in names for other in longer.get(name, ()))
         return Prompt(
             id=fact,
             text=cells[TEXT],
             segments={},
-            answer=Completion(tuple(dict.fromkeys(filter(None, names)))),
+            answer=Completion(names, tuple(name for name in others if name not in names)),
             pair_id=fact,
             side=FACT_SIDE,
             factors={factor: cells[column] for column, factor in factors.items()},
@@ -67,6 +71,12 @@ def read_facts(source: Source) -> PromptSet:
     )
     found.check()
     return found
+
+
+def _names(cell: str) -> tuple[str, ...]:
+    """The names of an answer."""
+    parts = cell.split(FORMS if FORMS in cell else "/")
+    return tuple(dict.fromkeys(filter(None, map(str.strip, parts))))
 
 
 def find_facts(source: str) -> PromptSet:

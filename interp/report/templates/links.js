@@ -19,9 +19,9 @@ function sideOf(column) {
 // over several models are about all pairs.
 function whyNone(values) {
   if (values.get("source") === "published" || values.get("model") === "published") return "published";
-  const other = Object.entries(known.factors).some(([name, own]) => {
+  const other = known.columns.some((name) => {
     const value = values.get(name) ?? "";
-    return value !== "" && value !== "all" && !own.includes(value);
+    return value !== "" && value !== "all" && !known.factors[name].includes(value);
   });
   return other ? "about prompts that are not on this page" : "";
 }
@@ -50,7 +50,7 @@ function numberOfRow(values, column) {
 // The values of a factor in a row: in the factor's column, or beside the factor's name, as a level or
 // as the levels that a test compares.
 function valuesOf(values, name) {
-  if (values.has(name)) return [values.get(name)];
+  if (known.columns.includes(name) && values.has(name)) return [values.get(name)];
   return values.get("factor") === name ? LEVELS.flatMap((column) => values.get(column) ?? []) : [];
 }
 
@@ -64,11 +64,11 @@ function linkOf(values, column, article) {
   const about = aboutOf(article);
   if (known.models.includes(values.get("model"))) chosen.set("model", values.get("model"));
   // Some tables have a column for each value of a factor.
-  const ofColumn = Object.entries(known.factors).filter(([, own]) => own.includes(column));
+  const ofColumn = known.columns.filter((name) => known.factors[name].includes(column));
   for (const [name, own] of Object.entries(known.factors)) {
     const said = valuesOf(values, name);
     const found = said.filter((value) => own.includes(value));
-    if (!found.length) found.push(ofColumn.length === 1 && ofColumn[0][0] === name ? column : about[name]);
+    if (!found.length) found.push(ofColumn.length === 1 && ofColumn[0] === name ? column : about[name]);
     if (!said.includes("all")) for (const value of found) if (value && own.includes(value)) chosen.append(`f.${name}`, value);
   }
   const side = values.get("side") ?? (/accuracy/.test(column) ? sideOf(column) : "");
@@ -85,7 +85,7 @@ function linkOf(values, column, article) {
 function linkNumbers(table) {
   const columns = named(table);
   const article = table.closest("article");
-  const names = new Set(["layer", "head", "level", ...Object.keys(known.factors), ...known.numbers.flatMap((number) => Object.keys(number.of))]);
+  const names = new Set(["layer", "head", "level", ...known.columns, ...known.numbers.flatMap((number) => Object.keys(number.of))]);
   const ofModels = columns.filter((name) => known.models.includes(name));
   const none = new Map();
   for (const row of table.tBodies[0].rows) {

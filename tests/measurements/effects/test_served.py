@@ -1,9 +1,17 @@
 """Effects of a model that a server runs are those of the same model here."""
 
+import json
+import math
+import socket
+import struct
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import pandas as pd
 import pytest
+import torch
 
 import interp
 from interp.cli import main
@@ -73,6 +81,155 @@ def lacks_a_token(server, body):
     status, answer = server.completions(body)
     answer["choices"][0]["prompt_logprobs"][-1] = {"0": {"logprob": -1.0}}
     return status, answer
+
+
+def each_is(change):
+    """A server that gives other numbers than the model's log-probabilities."""
+
+    def answer(served, body):
+        status, reply = served.completions(body)
+        for choice in reply["choices"]:
+            tokens = body["prompt"][choice["index"]]
+            with torch.no_grad():
+                logits = served.model.hf(torch.tensor([tokens])).logits[0]
+            for place, given in enumerate(choice["prompt_logprobs"][1:]):
+                (one,) = given.values()
+                one["logprob"] = change(one["logprob"], logits[place])
+        return status, json.dumps(reply).encode()
+
+    return answer
+
+
+@pytest.mark.quick(5)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda log, _: 3.0, "a token has 3, and none can be above 0"),
+        (lambda log, _: 0.0011, "a token has 0.0011, and"),
+        (lambda log, _: 1e308, r"a token has 1e\+308, and"),
+        (lambda log, _: math.inf, "a token has inf, and"),
+        (lambda log, _: math.nan, "a token has nan, and"),
+        (lambda log, _: -log, r"a token has [\d.]+, and"),
+        (lambda log, _: math.exp(log), r"a token has [\d.]+, and"),
+        (lambda log, logits: float(log + logits.logsumexp(-1)), r"a token has [\d.]+, and"),
+        (
+            lambda log, logits: float(log - logits.abs().max() * 5),
+            r"no token has more than -[\d.]+;",
+        ),
+        (lambda log, _: log if log > -1 else -9999.0, "an answer's token has -9999, as if"),
+        (lambda log, _: log if log > -1 else -1e308, r"an answer's token has -1e\+308, as if"),
+        (lambda log, _: log if log > -1 else -math.inf, "an answer's token has -inf, as if"),
+        (lambda log, logits: float((logits * 1e6).log_softmax(-1).min()), "no token has more than"),
+        (lambda log, _: log if log > -1 else None, "Input should be a valid number"),
+        (lambda log, _: str(log), "Input should be a valid number"),
+    ],
+)
+def test_numbers_that_are_no_log_probabilities_are_refused(change, message, server, tmp_path):
+    server.answer = lambda body: each_is(change)(server, body)
+    with pytest.raises(interp.UserError, match=message):
+        interp.run(Effects(server=server.url), models=DEFAULT, limit=2, out=tmp_path / "run")
+    with pytest.raises(interp.UserError, match="no table 'segment_effects'"):
+        RunFolder.read(tmp_path / "run").table("segment_effects")
+
+
+def test_what_rounding_makes_of_certainty_is_read(server):
+    server.answer = lambda body: each_is(lambda log, _: log + 1e-4 if log > -1e-4 else log)(
+        server, body
+    )
+    found = interp.run(Effects(donors=1, server=server.url), models=DEFAULT, limit=1)
+    assert (found.table("segment_effects")["error"] == "").all()
+
+
+@pytest.mark.parametrize(
+    "refused", [lambda place: place % 3 == 0, lambda place: place > 0, lambda place: True]
+)
+def test_choices_that_are_repeated_are_refused(refused, server):
+    def answer(body):
+        status, reply = server.completions(body)
+        more = [one for place, one in enumerate(reply["choices"]) if refused(place)]
+        return status, {"choices": [*reply["choices"], *more]}
+
+    server.answer = answer
+    with pytest.raises(interp.UserError, match=r"choices for .* prompts"):
+        interp.run(Effects(server=server.url), models=DEFAULT, limit=1)
+
+
+@contextmanager
+def raw(talk: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that reads a request and then does what `talk` does, once."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.recv(2**16)
+                talk(connection)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        thread.join()
+
+
+def sends(content: bytes, *, reset: bool = False) -> Callable[[socket.socket], None]:
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(content)
+        if reset:
+            time.sleep(0.1)
+            linger = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+    return talk
+
+
+@pytest.mark.quick(4)
+@pytest.mark.parametrize("head", [b"500 x", b"401 x", b"302 x", b"200 x"])
+@pytest.mark.parametrize(
+    ("body", "reset"),
+    [
+        (b"Content-Length: 1000\r\n\r\nabc", True),
+        (b"Content-Length: 1000\r\n\r\nabc", False),
+        (b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc", False),
+        (b"Transfer-Encoding: chunked\r\n\r\nff\r\nabc", True),
+        (b"Content-Length: -5\r\n\r\nabc", False),
+    ],
+)
+def test_a_server_that_breaks_off_within_an_answer(head, body, reset, capsys):
+    with raw(sends(b"HTTP/1.1 " + head + b"\r\n" + body, reset=reset)) as url:
+        assert main([*OPTIONS, "--server", url]) == 2
+    said = capsys.readouterr().err
+    expected = (
+        ("cannot be reached", "otherwise than") if head == b"200 x" else (f"({head[:3].decode()}",)
+    )
+    assert "Traceback" not in said and any(one in said for one in expected)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 x\r\nContent-Length: 100000\r\n\r\n",
+        b"HTTP/1.1 500 x\r\nContent-Length: 100000\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nA: ",
+        b"",
+    ],
+)
+def test_a_server_that_drips_has_an_end(head, monkeypatch):
+    monkeypatch.setattr(served_module, "PATIENCE", 0.6)
+    over = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        connection.sendall(head)
+        while not over.wait(0.05):
+            connection.sendall(b"H")
+
+    with raw(drip) as url:
+        start = time.monotonic()
+        try:
+            with pytest.raises(interp.UserError, match=r"no answer within 0\.6 s"):
+                interp.run(Effects(server=url), models=DEFAULT, limit=1)
+        finally:
+            over.set()
+        assert time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize(

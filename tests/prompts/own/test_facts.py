@@ -6,7 +6,10 @@ import pandas as pd
 import pytest
 
 from interp.errors import UserError
+from interp.prompts.answers import Completion
 from interp.prompts.own.facts import read_facts
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp_probes.api import probe_familiarity, probe_knowledge
 
@@ -78,3 +81,86 @@ def test_a_model_is_asked_for_them(organism):
     assert table.loc["tunis", "familiarity"] > 100 * table.loc["nowhere", "familiarity"]
     known = probe_knowledge(organism, facts).derived()["knowledge"].set_index("prompt_id")["known"]
     assert known.to_dict() == {"stockholm": True, "tunis": True, "nowhere": False}
+
+
+def judged(answers: dict[str, str], text: str) -> set[str]:
+    rows = [{"fact": fact, "text": f"{fact} is", "answer": own} for fact, own in answers.items()]
+    facts = read_facts(pd.DataFrame(rows))
+    return {fact.id for fact in facts if fact.answer.judge(text).correct}
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        (" Guinea.", {"g"}),
+        (" Equatorial Guinea.", {"e"}),
+        (" the Papua New Guinea", {"p"}),
+        (" PNG", {"p"}),
+        (" GUINEA-BISSAU.", {"b"}),
+        (" New Guinea", {"g"}),
+        (" Guinea, near Guinea-Bissau", {"g", "b"}),
+    ],
+)
+def test_a_name_within_a_longer_name_of_the_table_is_not_known(text, known):
+    names = ["Guinea", "Equatorial Guinea", "Papua New Guinea/PNG", "Guinea-Bissau/Bissau"]
+    assert judged(dict(zip("gepb", names, strict=True)), text) == known
+
+
+def test_names_of_one_fact_and_other_spellings_exclude_nothing():
+    names = {
+        "a": "Marie Curie/Curie",
+        "b": "the Netherlands",
+        "c": "Netherlands/Holland",
+    }
+    assert judged(names, " Marie Curie") == {"a"} and judged(names, " Curie") == {"a"}
+    assert judged(names, " the Netherlands") == {"b", "c"}
+
+
+@pytest.mark.parametrize(
+    "denied",
+    [
+        " not NAME but Mali", " Mali, not NAME", " not in the NAME", " isn't NAME",
+        " it is not located in NAME", " Mali rather than NAME", " instead of NAME, Mali",
+        " neither Mali nor NAME", " Mali, unlike NAME", " anywhere other than in NAME",
+        " Not NAME.", " no longer part of NAME",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["Niger", "South Korea", "US"])
+def test_what_is_denied_is_not_known(denied, name):
+    text = denied.replace("NAME", name)
+    assert judged({"x": name}, text) == set()
+    assert judged({"x": name}, f"{text}. I mean {name}.") == {"x"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        " NAME, not Mali",
+        " not only NAME",
+        " I do not know, NAME",
+        " NAME isn't far",
+    ],
+)
+def test_denials_of_other_things_deny_no_name(said):
+    assert judged({"x": "Niger"}, said.replace("NAME", "Niger")) == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("side", "factor"),
+    [("paired", "x"), ("model", "x"), ("weight", "x"), ("a", "q_start"), ("a", "q_end")],
+)
+def test_names_that_tables_about_pairs_need_are_refused_before_measuring(side, factor):
+    prompts = [
+        Prompt(
+            id=own,
+            text="Is it?",
+            segments={"q": (0, 6)},
+            answer=Completion(("Yes",)),
+            pair_id="1",
+            side=own,
+            factors={factor: "v"},
+        )
+        for own in (side, "b")
+    ]
+    with pytest.raises(UserError, match=f"{side if factor == 'x' else factor}.*rename"):
+        PromptSet.of(prompts).check()
