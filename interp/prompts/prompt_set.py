@@ -176,7 +176,7 @@ class PromptSet(Sequence[Prompt]):
             )
         ids: set[str] = set()
         factors: set[str] = set()
-        segments: set[str] = set()
+        places: set[str] = set()
         sides: defaultdict[str, list[str]] = defaultdict(list)
         for prompt in self:
             if taken := TAKEN & prompt.factors.keys():
@@ -188,14 +188,13 @@ class PromptSet(Sequence[Prompt]):
                 raise UserError(f"prompt id {prompt.id!r} occurs twice; ids must be unique")
             ids.add(prompt.id)
             factors.update(prompt.factors)
-            segments.update(prompt.segments)
+            places.update(f"{name}_{end}" for name in prompt.segments for end in ("start", "end"))
             sides[prompt.pair_id].append(prompt.side)
-        for name in segments:
-            if places := factors & {f"{name}_start", f"{name}_end"}:
-                raise UserError(
-                    f"the factor {min(places)} has the name of the column of the prompts table "
-                    f"with the place of the segment {name}; rename the factor"
-                )
+        if taken := factors & places:
+            raise UserError(
+                f"the factor {min(taken)} has the name of the column of the prompts table with the "
+                "place of a segment; rename the factor"
+            )
         for pair_id, found in sides.items():
             missing = set(self.sides) - set(found) if self.whole_groups else set()
             if missing or len(set(found)) < len(found) or not set(found) <= set(self.sides):

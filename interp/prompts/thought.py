@@ -28,8 +28,14 @@ _FINAL = re.compile(
 
 _CLOSED = re.compile(r"<\|(?:return|end)\|>\Z")
 
-_EDGE = re.compile(r"(?P<mark>[.!?…]+[\"'”’)\]*]*)\s+|(?P<wide>[。！？]+[”’」』）]*)\s*|\n\s*")
-"""A possible end of a sentence, with the white space after it."""
+_EDGE = re.compile(
+    r"(?P<mark>(?<![.!?…])[.!?…]+[\"'”’)\]*]*)\s+|(?P<wide>[。！？]+[”’」』）]*)\s*|\n\s*"
+)
+"""A possible end of a sentence, with the white space after it. Only the first of several marks is
+tried, since a line of very many would else take minutes."""
+
+_NEAR = 64
+"""Number of characters before a mark that tell whether a sentence ends there."""
 
 _SHORT = re.compile(r"(?:^|[\s(])(?:[A-Za-z]|Dr|Mr|Mrs|Ms|St|Mt|Prof|e\.g|i\.e)$|^\s*\d+$")
 """Text before a full stop that marks an abbreviation or the number of a list item."""
@@ -54,7 +60,7 @@ class Thought:
         """The thought without the marks around it."""
         return "".join(self.sentences).rstrip()
 
-    @property
+    @cached_property
     def written(self) -> str:
         """Everything between the generation prompt and the answer."""
         return self.before + self.text + self.after
@@ -137,16 +143,15 @@ def split_sentences(text: str) -> tuple[str, ...]:
     """
     found, start = [], 0
     for edge in _EDGE.finditer(text):
-        before, rest = text[start : edge.start()], text[edge.end() :]
-        if not before.strip() or (edge["mark"] == "." and _goes_on(before, edge, rest)):
+        before = text[max(start, edge.start() - _NEAR) : edge.start()]
+        following = text[edge.end() : edge.end() + 1]
+        if not before.strip() or (edge["mark"] == "." and _goes_on(before, edge, following)):
             continue
         found.append(text[start : edge.end()])
         start = edge.end()
     return (*found, text[start:]) if text[start:] else tuple(found)
 
 
-def _goes_on(before: str, edge: re.Match[str], rest: str) -> bool:
-    if "\n" in edge[0]:
-        return False
-    attached = not before[-1].isspace()
-    return attached and (rest[:1].islower() or _SHORT.search(before) is not None)
+def _goes_on(before: str, edge: re.Match[str], following: str) -> bool:
+    attached = "\n" not in edge[0] and not before[-1].isspace()
+    return attached and (following.islower() or _SHORT.search(before) is not None)

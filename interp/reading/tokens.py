@@ -1,7 +1,10 @@
 """Prompts as a model reads them: chat text, tokens, the segment of each token, and batches."""
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -270,9 +273,13 @@ def _spans(
     A token that extends beyond the span, such as a full stop with a line break, belongs to it;
     special tokens, which have no characters, belong to no span.
     """
+    # Tokens outside these bounds are none of a span's; long thoughts have too many to try all.
+    ends = [*accumulate((b if a < b else -1 for a, b in offsets), max)]
+    starts = [*accumulate((a if a < b else math.inf for a, b in reversed(offsets)), min)][::-1]
     found: dict[str, Span] = {}
     for name, (start, end) in spans.items():
-        inside = [i for i, (a, b) in enumerate(offsets) if a < end and start < b and a < b]
+        near = range(bisect_right(ends, start), bisect_left(starts, end))
+        inside = [i for i in near if max(offsets[i][0], start) < min(offsets[i][1], end)]
         if not inside or start == end:
             raise UserError(
                 f"segment {name!r} of prompt {prompt.id} ({chat.text[start:end]!r}) has no "

@@ -248,12 +248,9 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
 
 
 def apart(names: Sequence[str], kind: str, others: Iterable[str]) -> list[str]:
-    """Names that users have chosen as names of columns, each unlike all others.
+    """Names that users have chosen as columns, each unlike the table's `others` and its own.
 
-    Args:
-        names: the names.
-        kind: what is named, such as "model", which is added to a name that is taken.
-        others: the names of the table's other columns.
+    To a name that is taken, the kind of what is named is added, such as "model".
     """
     taken = [*others]
     for name in names:

@@ -172,9 +172,7 @@ class Server:
             if len(logs) < length:
                 raise self._strange("no log-probability of a prompt's token")
             if min(logs) <= NEVER:
-                raise self._not_plain(
-                    f"an answer's token has {min(logs):g}, as if it were excluded"
-                )
+                raise self._not_plain(f"an answer's token has {min(logs):g}, as if excluded")
             values.append(math.fsum(logs))
         return values
 
@@ -233,15 +231,14 @@ class Server:
     def _unreachable(self, error: Exception) -> ModelError:
         """Why there is no answer, and what to do about it."""
         reason = error.reason if isinstance(error, URLError) else error
-        start = "start it, or correct the address, such as http://127.0.0.1:8000/v1"
+        todo = "start it, or correct the address, such as http://127.0.0.1:8000/v1"
+        why = one_line(getattr(reason, "strerror", None) or str(reason), 160)
         if isinstance(reason, TimeoutError):
             why, todo = f"no answer within {PATIENCE:g} s", "see whether it still computes"
         elif isinstance(reason, ConnectionRefusedError):
-            why, todo = "nothing listens at this address", start
+            why = "nothing listens at this address"
         elif isinstance(reason, gaierror):
-            why, todo = "no machine has this name", start
-        else:
-            why, todo = one_line(getattr(reason, "strerror", None) or str(reason), 160), start
+            why = "no machine has this name"
         return ModelError(f"the server {self._url} cannot be reached ({why}); {todo}")
 
     def _strange(self, what: str) -> ModelError:
@@ -269,21 +266,16 @@ def _within(seconds: float, request: Request) -> tuple[int, bytes]:
 
     def ask() -> None:
         try:
-            answer.set_result(_exchanged(request, seconds))
+            with build_opener(_NoRedirects).open(request, timeout=seconds) as response:
+                answer.set_result((response.status, response.read(MOST_BYTES + 1)))
+        except HTTPError as error:
+            content = b""
+            with suppress(OSError, HTTPException, ValueError):
+                content = error.read(2000)
+            answer.set_result((error.code, content))
         except BaseException as error:
             answer.set_exception(error)
 
     # A pool of threads would wait for a server that never ends before the process ends.
     Thread(target=ask, daemon=True).start()
     return answer.result(seconds)
-
-
-def _exchanged(request: Request, seconds: float) -> tuple[int, bytes]:
-    try:
-        with build_opener(_NoRedirects).open(request, timeout=seconds) as response:
-            return response.status, response.read(MOST_BYTES + 1)
-    except HTTPError as error:
-        content = b""
-        with suppress(OSError, HTTPException, ValueError):
-            content = error.read(2000)
-        return error.code, content

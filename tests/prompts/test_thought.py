@@ -1,6 +1,7 @@
 """Thoughts and their sentences."""
 
 import random
+import time
 
 import pytest
 
@@ -41,6 +42,30 @@ def test_joined_sentences_are_the_text_and_segments_are_the_sentences():
         assert named == [sentence.strip() for sentence in sentences if sentence.strip()]
         (start, end) = thought.roles["end_of_thought"]
         assert thought.written[start:end] == "</t>"
+
+
+@pytest.mark.parametrize(
+    ("part", "sentences"),
+    [
+        (".", 1),
+        ("!?", 1),
+        (".)", 1),
+        ('."', 1),
+        ("So it is. ", 200_000),
+        ("A. ", 1),
+        ("e.g. ", 1),
+        (" .", 100_000),
+        ("1. ", 100_000),
+        ("\n.", 100_000),
+    ],
+)
+def test_a_very_long_thought_is_cut_in_little_time(part, sentences):
+    text = part * 200_000
+    start = time.process_time()
+    found = split_sentences(text)
+    assert time.process_time() - start < 10
+    assert "".join(found) == text
+    assert len(found) == pytest.approx(sentences, abs=1)
 
 
 def test_other_sentences_between_the_same_marks():

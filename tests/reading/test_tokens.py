@@ -1,4 +1,5 @@
 import dataclasses
+import time
 from itertools import chain, pairwise
 
 import pytest
@@ -115,6 +116,16 @@ def test_a_prompt_beyond_the_context_is_refused():
     model.hf.config.n_positions = model.hf.config.max_position_embeddings = 30
     with pytest.raises(UserError, match=r"\b\d+ tokens.*tiny gpt2\b.*\b30\b"):
         tokenize(model, list(some_prompts(1)))
+
+
+def test_a_prompt_of_very_many_segments_is_refused_in_little_time():
+    model = make_tiny("gpt2", KINDS["byte-level"]())
+    segments = {f"part{n}": (5 * n, 5 * n + 5) for n in range(20_000)}
+    prompt = Prompt("1", "One. " * 20_000, segments, yes_no(), "p", "side", {})
+    start = time.process_time()
+    with pytest.raises(UserError, match="tokens, but tiny gpt2 reads at most"):
+        tokenize(model, [prompt])
+    assert time.process_time() - start < 20
 
 
 def test_a_segment_without_tokens_is_refused():

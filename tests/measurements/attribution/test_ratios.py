@@ -184,7 +184,7 @@ def test_a_ratio_of_zero_makes_the_geometric_mean_zero_without_a_warning():
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_where_prompts_hang_together(monkeypatch):
-    monkeypatch.setattr("interp.measurements.attribution.ratios.RESAMPLES", 199)
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 199)
     rng, held = np.random.default_rng(2), []
     for _ in range(200):
         city = np.repeat(np.arange(40), 5)
