@@ -224,15 +224,14 @@ def _words(report: Report) -> Iterator[str]:
 
 
 def _write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    for name in ("tables", "figures"):
-        # Do not follow links out of the report's folder, since others may be able to create them.
-        try:
+    try:
+        for name in ("tables", "figures"):
+            # Follows no links out of the report's folder, which others may be able to create.
             make_folder(folder, name)
-        except UserError as error:
-            place = folder / name
-            raise UserError(f"cannot create the folder {place}: {error}; {_ELSEWHERE}") from error
-    for file, content in files.items():
-        write_whole(folder / file, partial(Path.write_bytes, data=content))
+        for file, content in files.items():
+            write_whole(folder / file, partial(Path.write_bytes, data=content))
+    except UserError as error:
+        raise UserError(f"{error}; or {_ELSEWHERE}") from error
 
 
 _TYPES = {

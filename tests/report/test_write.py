@@ -114,7 +114,13 @@ def test_an_empty_table_still_shows_its_headings(tmp_path):
 @pytest.mark.parametrize("name", ["tables", "figures"])
 def test_a_file_where_a_folder_belongs_is_told(tmp_path, name):
     (tmp_path / name).write_text("")
-    with pytest.raises(UserError, match=rf"/{name}: .*--out FILE"):
+    with pytest.raises(UserError, match=rf"/{name} is not a folder.*--out FILE"):
+        write_report(report(TableItem("accuracy", "Accuracy", TABLE)), tmp_path)
+
+
+def test_a_file_that_cannot_be_written_is_told_with_another_place(tmp_path):
+    (tmp_path / "tables" / "accuracy.csv").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"/accuracy\.csv: .*--out FILE"):
         write_report(report(TableItem("accuracy", "Accuracy", TABLE)), tmp_path)
 
 
