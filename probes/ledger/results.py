@@ -15,7 +15,6 @@ from interp.analysis.cautions.caution import (
     ordered,
 )
 from interp.console import counted
-from interp.errors import UserError
 from interp.measurements.lens.ledger import TABLE, USED, ledger_table
 from interp.measurements.lens.show import LensReadings, copied
 from interp.measurements.steering.show import Steered
@@ -111,6 +110,18 @@ class LedgerResults:
         order = ["model", "factor", "value", *TABLE[1:], "seen"]
         by_model = found["model"].map({name: place for place, name in enumerate(self.models)})
         return found.loc[by_model.sort_values(kind="stable").index, order].reset_index(drop=True)
+
+    @cached_property
+    def wordings(self) -> pd.DataFrame:
+        """How often each model completes the facts in each wording, and which judges how many.
+
+        Columns: those of `KnownFacts.by_wording`, and judging: for how many facts the ledger takes
+        "known" from this wording.
+        """
+        by = ["model", "wording"]
+        judging = self.entries.drop_duplicates(["model", "fact"])[by].value_counts()
+        table = self.known.by_wording.join(judging.rename("judging"), on=by)
+        return table.fillna({"judging": 0}).astype({"judging": int})
 
     @property
     def failures(self) -> pd.DataFrame:
@@ -208,13 +219,9 @@ class LedgerResults:
                 yield Caution(LEFT_OUT, str(model), text, numbers=numbers)
 
 
-def _begun(study: StudyFolder, stage: str) -> bool:
-    return stage in study.runs and bool(study.runs[stage].tables())
-
-
 def measured(study: StudyFolder) -> bool:
     """Whether a study has something of each of the three measurements."""
-    return all(_begun(study, stage) for stage in STAGES)
+    return all(map(study.has, STAGES))
 
 
 def read_ledger(study: StudyFolder) -> LedgerResults:
@@ -223,11 +230,6 @@ def read_ledger(study: StudyFolder) -> LedgerResults:
     Raises:
         UserError: a stage has no measurements, or no prompt has all three.
     """
-    for stage in STAGES:
-        if not _begun(study, stage):
-            raise UserError(
-                f"{study.folder} has no results of the stage {stage!r} yet; rerun the study's "
-                "command to resume"
-            )
+    study.require(*STAGES)
     known, read, steered = (study.runs[stage] for stage in STAGES)
     return LedgerResults(KnownFacts.of(known), LensReadings.of(read), Steered.of(steered))

@@ -170,14 +170,14 @@ def _where(rows: pd.DataFrame) -> pd.Series:
 
 
 def _no_better(table: pd.DataFrame) -> Iterator[Caution]:
-    """A caution about each model whose effects are no larger than those of random directions."""
+    """A caution about each model whose effects are not shown to exceed random directions'."""
     tested = table[table["p_holm"].notna() & ~out_of_reach(table)]
     for of, rows in grouped(tested, ["model", "direction", "change"]):
         if (rows["p_holm"] > 0.05).all():
             (best,) = largest(rows, ["model"]).to_dict("records")
             text = (
-                f"{of['change']} along {of['direction']} directions does no more than random "
-                f"directions of the same norm do: the largest effect is {best['effect']:.2f} "
+                f"{of['change']} along {of['direction']} directions was not shown to do more than "
+                f"random directions of the same norm: the largest effect is {best['effect']:.2f} "
                 f"logits ({_place(best)}), that of random ones {best['placebo']:.2f}."
             )
             numbers = {name: best[name] for name in (*CELL, "effect", "placebo", "p_holm")}
