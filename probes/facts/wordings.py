@@ -7,6 +7,7 @@ messages with the completed sentence as reply. This reply begins with the senten
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from interp.errors import UserError
 from interp.prompts.prompt import Demonstration, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE
@@ -25,13 +26,16 @@ def worded(facts: Sequence[Prompt]) -> PromptSet:
 
     The prompt that is asked as the data say stays as it is; the ids of the others name the wording.
     Facts that have been worded are returned as they are.
+
+    Raises:
+        UserError: two prompts would have the same id, or a wording a name that has a meaning.
     """
     found = PromptSet.of(facts)
-    if any(fact.side != FACT_SIDE for fact in found):
+    if any(fact.id == _id(fact.pair_id, fact.side) for fact in found):
         return found
     whole = [found.build(number) for number in found.drawn_from or found.numbers]
     prompts = [prompt for fact in found for prompt in _wordings(fact, whole)]
-    return replace(
+    several = replace(
         found,
         sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
         build=prompts.__getitem__,
@@ -39,6 +43,8 @@ def worded(facts: Sequence[Prompt]) -> PromptSet:
         drawn_from=(),
         whole_groups=False,
     )
+    several.check()
+    return several
 
 
 def wording(prompt: Prompt) -> str:
@@ -52,11 +58,16 @@ def sentence(fact: Prompt) -> str:
 
 
 def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:
-    yield replace(fact, pair_id=fact.id)
+    yield replace(fact, pair_id=fact.id, side=FACT_SIDE)
     for name, text in fact.factors.items():
         if name.startswith(OF_DATA):
-            other = replace(fact, text=text, segments={})
-            yield _named(other, fact, name.removeprefix(OF_DATA))
+            own = name.removeprefix(OF_DATA)
+            if own in ("", FACT_SIDE, ASKED, EXAMPLES):
+                raise UserError(
+                    f"the column {name} names no wording of its own; expected another name, such "
+                    f"as {OF_DATA}question"
+                )
+            yield _named(replace(fact, text=text, segments={}), fact, own)
     shown = tuple(
         Demonstration(one.text, f"{sentence(one)} {one.answer.gold}.".strip(), one.id)
         for one in _examples(fact, whole)
@@ -68,7 +79,11 @@ def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:
 
 
 def _named(prompt: Prompt, fact: Prompt, name: str) -> Prompt:
-    return replace(prompt, id=f"{fact.id} ({name})", pair_id=fact.id, side=name)
+    return replace(prompt, id=_id(fact.id, name), pair_id=fact.id, side=name)
+
+
+def _id(fact: str, name: str) -> str:
+    return f"{fact} ({name})"
 
 
 def _examples(fact: Prompt, whole: Sequence[Prompt]) -> list[Prompt]:

@@ -50,7 +50,9 @@ NUMBERS = {
         "familiarity after an echo",
         "replies that begin by an echo",
     ],
-    "knowledge": ["facts known"],
+    "knowledge": [
+        f"facts completed, {name}" for name in ("as asked", "plain", "question", "examples")
+    ],
 }
 
 

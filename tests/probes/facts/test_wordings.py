@@ -96,4 +96,10 @@ def test_a_fact_alone_has_no_examples_and_nothing_is_worded_twice():
 def test_an_id_that_looks_like_a_wording_is_refused(name):
     rows = pd.concat([FACTS, FACTS.iloc[1:2].assign(fact=name)])
     with pytest.raises(UserError, match="twice"):
-        worded(read_facts(rows)).check()
+        worded(read_facts(rows))
+
+
+@pytest.mark.parametrize("name", ["text_", "text_examples", "text_completion", "text_as asked"])
+def test_a_wording_needs_a_name_of_its_own(name):
+    with pytest.raises(UserError, match=rf"{name} .*text_question"):
+        worded(read_facts(FACTS.rename(columns={"text_capital": name})))
