@@ -73,8 +73,8 @@ def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:
         for one in _examples(fact, whole)
     )
     if shown and not (fact.messages.demonstrations or fact.messages.answer_prefix):
-        begun = {"demonstrations": shown, "answer_prefix": sentence(fact)}
-        messages = replace(fact.messages, **begun)
+        begun = sentence(fact)
+        messages = replace(fact.messages, demonstrations=shown, answer_prefix=begun)
         yield _named(replace(fact, messages=messages), fact, EXAMPLES)
 
 
