@@ -201,7 +201,7 @@ class LedgerResults:
             n, clusters = (int(failures[model][name]) for name in ("n", "clusters"))
             if clusters < FEWEST:
                 told = f"{counted(n, 'failure')} in {counted(clusters, 'cluster')} of prompts"
-                text = f"the shares are those of {told}; with fewer than {FEWEST}, they say little."
+                text = f"it has {told}; with fewer than {FEWEST}, there are counts and no shares."
                 numbers = {"failures": n, "clusters": clusters}
                 yield Caution(FEW_FAILURES, model, text, numbers=numbers)
 
