@@ -5,6 +5,7 @@ A fact that a model does not complete in one wording need not be unknown to it.
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -40,7 +41,7 @@ def _by_group(table: pd.DataFrame) -> list[str]:
 
 def in_wordings(table: pd.DataFrame) -> pd.DataFrame:
     """A table of facts; of folders of versions without some columns, what these would be."""
-    older = {"fact": table["prompt_id"], "wording": ASKED}
+    older: dict[str, Any] = {"fact": table["prompt_id"], "wording": ASKED}
     if "familiarity" in table:
         older |= dict.fromkeys(("rank", "leading", "after_echo", "echoes"), float("nan"))
     return table.assign(**{name: what for name, what in older.items() if name not in table})
