@@ -346,7 +346,9 @@ def measured_in_memory(
     spec: Spec,
     model: Model,
     prompts: Sequence[Prompt],
-    batch_tokens: int | None,
+    batch_tokens: int | None = None,
+    *,
+    noted: bool = True,
 ) -> _Kind:
     """Measure one model in memory, and return the result.
 
@@ -359,6 +361,7 @@ def measured_in_memory(
         model: a loaded model.
         prompts: the prompts to measure.
         batch_tokens: token budget of a batch, including padding.
+        noted: whether to print lines about problems.
 
     Raises:
         UserError: in the same cases as `evaluate`.
@@ -369,7 +372,8 @@ def measured_in_memory(
     arranged = spec.arranged(prompts)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
     facts = {model.name: facts_of(model, arranged, compares_options=spec.compares_options)}
-    return _noted(kind(InMemory(spec, arranged, tables, facts)))
+    result = kind(InMemory(spec, arranged, tables, facts))
+    return _noted(result) if noted else result
 
 
 def _in_memory(

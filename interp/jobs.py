@@ -256,7 +256,7 @@ def _small_sample(prompts: PromptSet) -> str:
     """A note if the prompts form too few independent units for any test; otherwise empty."""
     factor = dependence_factor(prompts.system)
     own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
-    return small_sample(own, "fact" if prompts.sides == (FACT_SIDE,) else factor or "pair")
+    return small_sample(own, "fact" if FACT_SIDE in prompts.sides else factor or "pair")
 
 
 _NAMED = 10

@@ -15,9 +15,13 @@ import pandas as pd
 
 from interp.analysis.cautions.answers import MOST_OUTSIDE
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, UNTESTED, Caution
-from interp.api import attribute, evaluate, lens
+from interp.api import measured_in_memory
 from interp.errors import UserError, shortened
+from interp.measurements.answers.show import Scores
 from interp.measurements.attribution.segments import token_shares
+from interp.measurements.attribution.show import Attributions
+from interp.measurements.lens.show import LensReadings
+from interp.measurements.specs import Attribute, Evaluate, Lens
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.own.layout import unmarked
@@ -29,8 +33,6 @@ from interp.report.page import FigureItem, Glance, PictureItem, Report, Section,
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from interp.measurements.attribution.show import Attributions
 
 METHODS = ("input_gradient", "attention")
 """Attribution methods whose scores shade the prompt; the first is on the first screen."""
@@ -113,14 +115,18 @@ def scanned(model: Model, text: str, options: Sequence[str]) -> Report:
     first, second = two_of(options)
     answer = Choice(tuple(AnswerOption(name, (name,)) for name in options), first, (first, second))
     prompts = PromptSet.of([Prompt("scan", plain, segments, answer, "scan", "prompt", {})])
-    read = evaluate(model, prompts, without_segments=True)
-    explained = attribute(model, prompts, methods=METHODS, target="contrast", keep_tokens=True)
+    # Nobody said which option is correct, so the lines about accuracies would be wrong.
+    measured = partial(measured_in_memory, model=model, prompts=prompts, noted=False)
+    read = measured(Scores, Evaluate(without_segments=True))
+    attribution = Attribute(methods=METHODS, target="contrast", keep_tokens=True)
+    explained = measured(Attributions, attribution)
     probabilities = read.table("option_probabilities")[["option", "probability"]]
     token = str(read.answers["predicted_token"].iloc[0])
     compared = f"log-odds of {first} against {second}"
     effects = _effects(probabilities, read.table("changed_options"), (first, second))
     shaded, *others = [_shaded(explained, method) for method in METHODS]
-    read_by_layer = lens(model, prompts, roles=("last", *segments), methods=("own", "logit"))
+    reading = Lens(roles=("last", *segments), methods=("own", "logit"))
+    read_by_layer = measured(LensReadings, reading)
     note = f"The {compared} after the prompt, minus those after the prompt without the segment."
     return Report(
         "One prompt",
@@ -186,7 +192,7 @@ def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
     return Section("What layers dispose the model to say", items=(*figures, whole))
 
 
-def _shaded(explained: "Attributions", method: str) -> PictureItem:
+def _shaded(explained: Attributions, method: str) -> PictureItem:
     """The prompt, with each token shaded by its share of a method's score."""
     shares = token_shares(explained.table("token_scores"), explained.table("tokens"))
     unjudged = explained.prompts.assign(gold="")  # nobody said which option is correct

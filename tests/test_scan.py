@@ -88,10 +88,14 @@ def test_the_page_says_first_that_nothing_is_tested(model):
     assert [caution.kind for caution in glance.cautions] == ["not tested"]
 
 
-def test_options_that_the_model_does_not_say(model):
+def test_options_that_the_model_does_not_say(model, capsys):
     glance = scanned(model, PROMPT, ["in", "not"]).glance
     kinds = [caution.kind for caution in glance.cautions]
     assert kinds == ["replies outside the options", "not tested"]
+    # Nobody said which option is correct, so nothing is told about right, wrong or accuracy.
+    told = capsys.readouterr().err
+    assert "1/1" in told
+    assert not any(word in told for word in ("wrong", "accuracy"))
 
 
 def test_one_option_is_too_few(model):

@@ -98,7 +98,7 @@ class System(ABC):
 
         None if the system has no facts. A fact's prompt requires a completion: its only side is
         `FACT_SIDE`, and its answer is a `Completion`. Factors are category, entity_group, entity_a
-        (the answer) and entity_b (the subject of the fact).
+        (the answer), entity_b (the subject of the fact), and text_NAME for each other wording.
         """
         return None
 

@@ -392,7 +392,8 @@ TERMS: Mapping[str, str] = {
     "answers, in logits",
     "recovered": "an effect as a share of the difference between the two prompts of a pair; it may "
     "exceed 1",
-    "familiarity": "the probability that a model assigns to a fact when asked only for this fact",
+    "familiarity": "the probability that a model assigns to a fact's answer when asked for it "
+    "alone, in one wording",
     "perplexity": "exponential of the mean negative log-probability per token of the prompt",
     "cluster": "prompts about one subject, which form one observation of a test",
     "low": "lower end of the 95% interval; the upper end is high",

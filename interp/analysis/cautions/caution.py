@@ -17,29 +17,18 @@ WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
 PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
 SHARED = "shared prompts"
 EMBEDDED, COPIED = "read from the embedding alone", "read where it may be copied"
-FEW_FAILURES = "too few failures"
+FEW_FAILURES, LEADING = "too few failures", "one token leads"
 WHOLE = "answers read whole"
-PLACEBOS, NOTHING = "no more than random directions", "nothing that differs from zero"
+PLACEBOS = "not shown to do more than random directions"
+NOTHING = "nothing that was shown to differ from zero"
 SPREAD = "within the donors' spread"
 REACH = "tests that nothing can make significant"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
     *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
-    *(
-        COPIED,
-        REACH,
-        PLACEBOS,
-        NOTHING,
-        PATHS,
-        GAP,
-        SYSTEM_PROMPT,
-        ROUNDING,
-        SHARED,
-        WEIGHTS,
-        WHOLE,
-    ),
-    UNTESTED,
+    *(COPIED, LEADING, REACH, PLACEBOS, NOTHING, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED),
+    *(WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
 

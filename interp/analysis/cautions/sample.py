@@ -56,7 +56,7 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
         cluster: the factor whose values group dependent prompts, if any.
     """
     column = cluster if cluster is not None and cluster in prompts else "pair_id"
-    name = "fact" if prompts["side"].eq(FACT_SIDE).all() else column.removesuffix("_id")
+    name = "fact" if prompts["side"].eq(FACT_SIDE).any() else column.removesuffix("_id")
     weights = prompts.groupby(column)["weight"].sum().sort_values(ascending=False)
     units, effective = len(weights), effective_number(weights.to_numpy(dtype=float))
     if "text" in prompts:

@@ -27,8 +27,8 @@ def read_facts(source: Source) -> PromptSet:
         answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden", or
             after "//" if a name contains a slash, as in "AC/DC//Acca Dacca".
 
-    Other columns are factors. A name does not count within a longer name of another fact, as Guinea
-    in Equatorial Guinea.
+    Other columns are factors; text_NAME holds the fact in another wording, such as text_question. A
+    name does not count within a longer name of another fact, as Guinea in Equatorial Guinea.
 
     Raises:
         UserError: the table cannot be read, lacks a column, has an empty cell or repeats an id.
@@ -127,4 +127,4 @@ def facts_about(prompts: Sequence[Prompt], facts: PromptSet) -> PromptSet:
     subjects = Subjects(facts)
     number = {fact.id: own for own, fact in zip(facts.numbers, facts, strict=True)}
     about = dict.fromkeys(subjects.about(prompt).id for prompt in prompts)
-    return replace(facts, numbers=[number[fact] for fact in about])
+    return replace(facts, numbers=[number[fact] for fact in about], drawn_from=facts.numbers)
