@@ -10,8 +10,9 @@ from interp.console import counted
 from interp.errors import UserError, one_line
 from interp.models.model import Model
 from interp.models.thinking import ThoughtMarks
+from interp.prompts.marks import MARK, ends_thought
 from interp.prompts.prompt import Donor, Prompt
-from interp.prompts.thought import MARK, Thought, ends_thought, is_part, split_sentences
+from interp.prompts.thought import Thought, is_part, split_sentences
 from interp.reading.tokens import TokenizedPrompt, tokenize_whole
 from interp.stored.matching import Matcher
 from interp.stored.output import Output, StoredTexts

@@ -14,8 +14,8 @@ from pydantic import Field, JsonValue
 
 from interp.errors import UserError, one_line
 from interp.prompts.files import read_json
-from interp.stored.lines import Content, Stored, checked, parts_of
 from interp.stored.output import Output, ending
+from interp.stored.schema import Content, Stored, checked, parts_of, reason_of
 
 MOST_OF_ONE = 2**26
 """Largest number of bytes of an unpacked sample, since a small file can unpack to any size."""
@@ -139,7 +139,7 @@ def _output(where: str, record: object, model: str | None) -> Output:
     text, thought = said.completion or "", None
     if said.choices:
         text, thought = parts_of(said.choices[0].message.content)
-    failed = "" if sample.error is None else f"the sample failed: {_reason(sample.error)}"
+    failed = "" if sample.error is None else f"the sample failed: {reason_of(sample.error)}"
     return Output(
         where,
         text,
@@ -151,11 +151,6 @@ def _output(where: str, record: object, model: str | None) -> Output:
         finished=ending(said.choices[0].stop_reason if said.choices else None),
         error=failed,
     )
-
-
-def _reason(error: JsonValue) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return one_line(str(message), 200)
 
 
 def _asked(given: str | list[_Message]) -> str | None:
