@@ -106,6 +106,20 @@ class Evaluate(ReadsAnswers, Spec):
         """Whether changed prompts are measured."""
         return self.content_free or self.without_segments or self.swap_options
 
+    def prompts_of(self, source: "PromptSource") -> "PromptSet":
+        """The prompts of a source.
+
+        Raises:
+            UserError: only generated text can be judged, or no prompt can be changed as requested.
+        """
+        prompts = source.load()
+        if not any(prompt.answer.scored_by_next_token for prompt in prompts):
+            raise UserError(
+                f"the answers to the prompts of {prompts.system} can only be judged in generated "
+                "text; use generate with the same options"
+            )
+        return self.arranged(prompts)
+
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, with a donor, which tells the content, if content is replaced.
 

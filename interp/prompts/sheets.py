@@ -4,14 +4,16 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import ZipFile, is_zipfile
+from zipfile import is_zipfile
 
-from interp.console import counted
-from interp.errors import UserError
+from interp.console import counted, echo
+from interp.errors import UserError, one_line
 from interp.prompts.columns import Cells, Columns
+from interp.prompts.workbook_parts import parts_of_workbook
 
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
@@ -23,9 +25,6 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([^\w"])', re.IGNORECASE)
 """A first line that tells Excel how cells are separated."""
 
 _LONGEST_HEADER = 2**20
-
-MOST_UNPACKED = 2**26
-"""Largest size in bytes of an unpacked workbook, since a small file can unpack to any size."""
 
 _MOST_ROWS = 2**20
 """Number of rows of an Excel sheet."""
@@ -85,12 +84,13 @@ def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
 def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     """The rows of the only sheet of an Excel workbook that has cells, each with its row number.
 
-    Formulas have the values that Excel stored. Hidden sheets are ignored.
+    Formulas have the values that Excel stored. Hidden sheets are ignored, and hidden rows are read;
+    notes say so.
 
     Raises:
         UserError: openpyxl is not installed.
-        ValueError: the workbook is too large, does not have exactly one sheet with cells, or lacks
-            a column.
+        ValueError: the workbook is too large, does not have exactly one sheet with cells, lacks a
+            column, or a formula has no stored value.
     """
     try:
         from openpyxl import load_workbook
@@ -101,17 +101,12 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         ) from error
     if not is_zipfile(file):
         raise ValueError("it is not a workbook as Excel saves it, or it has a password")
-    with ZipFile(file) as parts:
-        size = sum(part.file_size for part in parts.infolist())
-    if size > MOST_UNPACKED:
-        raise ValueError(
-            f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
-        )
+    parts = parts_of_workbook(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about formats and validations, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
-            visible = (one for one in book.worksheets if one.sheet_state == "visible")
+            visible = [one for one in book.worksheets if one.sheet_state == "visible"]
             found = {one.title: top for one in visible if (top := _header_of(one))}
             if len(found) != 1:
                 raise ValueError(
@@ -120,7 +115,11 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
                     "to read as CSV (UTF-8), or hide the others"
                 )
             ((title, (above, header)),) = found.items()
-            yield from _under_header(_sheet_rows(book[title], above, header), columns)
+            part = parts[book[title]._worksheet_path]
+            hidden = [one.title for one in book.worksheets if one not in visible]
+            _tell_hidden(file.name, hidden, [row for row in part.hidden if row > above])
+            rows = _sheet_rows(book[title], above, header, part.formulas)
+            yield from _under_header(rows, columns)
         finally:
             book.close()
 
@@ -135,14 +134,45 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     )
 
 
-def _sheet_rows(sheet: "ReadOnlyWorksheet", above: int, header: Sequence[object]) -> Iterator[Line]:
+def _tell_hidden(name: str, sheets: Sequence[str], rows: Sequence[int]) -> None:
+    """Say what Excel does not show."""
+    if sheets:
+        echo(f"{name}: {counted(len(sheets), 'hidden sheet')} not read: {_shown(sheets)}")
+    if rows:
+        echo(
+            f"{name}: {counted(len(rows), 'row')} that Excel hides, as by a filter, read like the "
+            f"others: {_shown(rows)}; delete what is not to be measured"
+        )
+
+
+_NAMED = 10
+"""Number of hidden rows or sheets that a note names."""
+
+
+def _shown(names: Sequence[object]) -> str:
+    return one_line(", ".join(map(str, names[:_NAMED])) + ", ..." * (len(names) > _NAMED), 200)
+
+
+_WITHOUT_VALUE = object()
+"""A cell with a formula and no stored value."""
+
+
+def _sheet_rows(
+    sheet: "ReadOnlyWorksheet",
+    above: int,
+    header: Sequence[object],
+    formulas: AbstractSet[tuple[int, int]],
+) -> Iterator[Line]:
     yield f"row {above}", header
     rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + _BESIDE, values_only=True)
     for number, cells in enumerate(islice(rows, _MOST_ROWS), above + 1):
-        if cells.count(None) == len(cells):  # quickly, as there may be a million
-            continue
         missing = len(header) - len(cells)
-        yield f"row {number}", [*cells, *[None] * missing]
+        line = [*cells, *[None] * missing]
+        for column in range(len(header)) if formulas else ():
+            if (number, column + 1) in formulas:
+                line[column] = _WITHOUT_VALUE
+        if line.count(None) < len(line):  # quickly, as there may be a million
+            yield f"row {number}", line
 
 
 def _under_header(
@@ -173,6 +203,13 @@ def _under_header(
             count = counted(len(own if more else cells), "cell")
             raise ValueError(f"{place} has {count}; expected {len(names)}{hint * more}")
         row = dict(zip(names, cells, strict=False))
+        for column in read:
+            if row[column] is _WITHOUT_VALUE:
+                raise ValueError(
+                    f"{place}: {column} is a formula without a stored value, since no spreadsheet "
+                    "program has computed it; open the workbook in Excel, save it and use that, or "
+                    "save the sheet as CSV (UTF-8)"
+                )
         yield place, {column: row[column] for column in read}
 
 

@@ -99,7 +99,7 @@ def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> 
     """The texts by prompt; a note says what does not fit.
 
     Raises:
-        UserError: none fits.
+        UserError: none fits, or all requests failed.
     """
     matched = matcher.match(with_cuts(list(outputs)))
     problems = matched.problems()
@@ -109,6 +109,11 @@ def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> 
             f"{about}none of the texts fits a prompt: {problems[0]}. The prompts have ids such as "
             f"{known}; use the same system, data, limit and seed as for the texts, and the id as "
             "custom_id or prompt_id, or store the prompt's text"
+        )
+    if all(own.error for texts in matched.outputs.values() for own in texts):
+        raise UserError(
+            f"{about}all of {counted(len(matched.failed), 'request')} failed, such as "
+            f"{matched.failed[0]}; send them again"
         )
     for line in problems:
         echo(f"{about}{line}")
