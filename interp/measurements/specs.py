@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -33,6 +33,10 @@ from interp.plugins import BACKENDS, named, plugins
 from interp.prompts.prompt import DONORS, Prompt
 from interp.prompts.thought import END, is_part
 from interp.variants import WRITTEN, FromVariants
+
+if TYPE_CHECKING:
+    from interp.prompts.prompt_set import PromptSet
+    from interp.prompts.source import PromptSource
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 

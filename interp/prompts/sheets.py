@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import is_zipfile
+from zipfile import ZipFile, is_zipfile
 
 from interp.console import counted, echo
 from interp.errors import UserError, one_line
@@ -25,6 +25,9 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([^\w"])', re.IGNORECASE)
 """A first line that tells Excel how cells are separated."""
 
 _LONGEST_HEADER = 2**20
+
+MOST_UNPACKED = 2**26
+"""Largest size in bytes of an unpacked workbook, since a small file can unpack to any size."""
 
 _MOST_ROWS = 2**20
 """Number of rows of an Excel sheet."""
@@ -101,6 +104,12 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         ) from error
     if not is_zipfile(file):
         raise ValueError("it is not a workbook as Excel saves it, or it has a password")
+    with ZipFile(file) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > MOST_UNPACKED:
+        raise ValueError(
+            f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
+        )
     parts = parts_of_workbook(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about formats and validations, which are not read
@@ -136,21 +145,12 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
 
 def _tell_hidden(name: str, sheets: Sequence[str], rows: Sequence[int]) -> None:
     """Say what Excel does not show."""
-    if sheets:
-        echo(f"{name}: {counted(len(sheets), 'hidden sheet')} not read: {_shown(sheets)}")
-    if rows:
-        echo(
-            f"{name}: {counted(len(rows), 'row')} that Excel hides, as by a filter, read like the "
-            f"others: {_shown(rows)}; delete what is not to be measured"
-        )
-
-
-_NAMED = 10
-"""Number of hidden rows or sheets that a note names."""
-
-
-def _shown(names: Sequence[object]) -> str:
-    return one_line(", ".join(map(str, names[:_NAMED])) + ", ..." * (len(names) > _NAMED), 200)
+    for count, what in (
+        (sheets, "hidden sheets are not read"),
+        (rows, "rows that Excel hides, as by a filter, are read like the others"),
+    ):
+        if count:
+            echo(f"{name}: {len(count):,} {what}: {one_line(', '.join(map(str, count)), 100)}")
 
 
 _WITHOUT_VALUE = object()
@@ -158,18 +158,17 @@ _WITHOUT_VALUE = object()
 
 
 def _sheet_rows(
-    sheet: "ReadOnlyWorksheet",
-    above: int,
-    header: Sequence[object],
-    formulas: AbstractSet[tuple[int, int]],
+    sheet: "ReadOnlyWorksheet", above: int, header: Sequence[object], formulas: AbstractSet[str]
 ) -> Iterator[Line]:
+    from openpyxl.utils import get_column_letter
+
+    letters = [get_column_letter(column) for column in range(1, len(header) + 1)]
     yield f"row {above}", header
     rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + _BESIDE, values_only=True)
     for number, cells in enumerate(islice(rows, _MOST_ROWS), above + 1):
-        missing = len(header) - len(cells)
-        line = [*cells, *[None] * missing]
-        for column in range(len(header)) if formulas else ():
-            if (number, column + 1) in formulas:
+        line = [*cells, *[None] * (len(header) - len(cells))]
+        for column, letter in enumerate(letters) if formulas else ():
+            if f"{letter}{number}" in formulas:
                 line[column] = _WITHOUT_VALUE
         if line.count(None) < len(line):  # quickly, as there may be a million
             yield f"row {number}", line
@@ -206,9 +205,8 @@ def _under_header(
         for column in read:
             if row[column] is _WITHOUT_VALUE:
                 raise ValueError(
-                    f"{place}: {column} is a formula without a stored value, since no spreadsheet "
-                    "program has computed it; open the workbook in Excel, save it and use that, or "
-                    "save the sheet as CSV (UTF-8)"
+                    f"{place}: {column} is a formula without a stored value; open the workbook in "
+                    "Excel and save it, or save the sheet as CSV (UTF-8)"
                 )
         yield place, {column: row[column] for column in read}
 

@@ -3,24 +3,16 @@
 A small file can unpack to any number of elements, each of which takes openpyxl much memory.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 from xml.parsers import expat
 from zipfile import ZipFile
 
-MOST_UNPACKED = 2**26
-"""Largest size in bytes of an unpacked workbook."""
-
-_MOST_WITHIN = 2**16
-"""Largest number of cells and their values in a row, which has up to 2**14 cells in Excel."""
-
-_MOST_STRINGS = 2**20
-"""Largest number of texts, and of rows, as many as an Excel sheet has."""
-
-_MOST_OTHERS = 2**18
-"""Largest number of other elements of a part, such as styles."""
+_MOST = {"row": 2**20, "si": 2**20, "within": 2**16, "other": 2**18}
+"""Largest numbers of rows, of texts (`si`), of cells and their values within a row, and of other
+elements of a part, such as styles. Excel's sheets have up to 2**20 rows of 2**14 cells."""
 
 _OF_CELLS = frozenset({"c", "v", "f", "is", "t"})
 
@@ -31,15 +23,12 @@ class Part:
 
     hidden: list[int] = field(default_factory=list)
     """The numbers of the rows that Excel hides, such as by a filter."""
-    formulas: set[tuple[int, int]] = field(default_factory=set)
-    """The row and column of each cell with a formula and no stored value, from 1."""
-    _row: int = 0
-    _column: int = 0
-    _kind: str = ""
-    _inside: frozenset[str] = frozenset()
+    formulas: set[str] = field(default_factory=set)
+    """The places, such as B3, of cells with a formula and no stored value."""
+    _cell: Mapping[str, str] = field(default_factory=dict)
+    _inside: set[str] = field(default_factory=set)
     """The elements within the cell so far."""
-    _counts: dict[str, int] = field(default_factory=lambda: {"row": 0, "si": 0, "other": 0})
-    _within: int = 0
+    _counts: Counter[str] = field(default_factory=Counter)
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Notice the beginning of an element.
@@ -48,73 +37,48 @@ class Part:
             ValueError: there are too many of its kind.
         """
         name = name.rpartition(" ")[2]
-        if name in _OF_CELLS:
-            self._within += 1
-            if self._within > _MOST_WITHIN:
-                raise ValueError(f"row {self._row} has too many cells; save the sheet as CSV")
-            if name == "c":
-                self._begin_cell(attributes)
-            self._inside |= {name}
-        else:
-            self._within = 0
-            kind = name if name in self._counts else "other"
-            self._counts[kind] += 1
-            if self._counts[kind] > (_MOST_OTHERS if kind == "other" else _MOST_STRINGS):
-                raise ValueError(f"it has too many elements {name}; save the sheet as CSV")
-        if name == "row":
-            self._row, self._column, self._cells = (
-                int(float(attributes.get("r", self._row + 1))),
-                0,
-                0,
-            )
-            if attributes.get("hidden") in ("1", "true"):
-                self.hidden.append(self._row)
-
-    def _begin_cell(self, attributes: Mapping[str, str]) -> None:
-        letters = [ord(one) - 64 for one in attributes.get("r", "")[:9] if one.isalpha()]
-        self._column = (
-            sum(own * 26**n for n, own in enumerate(reversed(letters))) or self._column + 1
-        )
-        self._kind, self._inside = attributes.get("t", ""), frozenset()
+        kind = "within" if name in _OF_CELLS else name if name in _MOST else "other"
+        if kind != "within":
+            self._counts["within"] = 0
+        self._counts[kind] += 1
+        if self._counts[kind] > _MOST[kind]:
+            raise ValueError(f"it has too many elements {name}; save the sheet as CSV")
+        if name == "row" and attributes.get("hidden") in ("1", "true"):
+            self.hidden.append(int(attributes.get("r", 0)))
+        if name == "c":
+            self._cell, self._inside = attributes, set()
+        self._inside.add(name)
 
     def text(self, text: str) -> None:
         """Notice that an element has text."""
-        if text.strip() and "v" in self._inside:
-            self._inside |= {"text"}
+        if "v" in self._inside and text.strip():
+            self._inside.add("text")
 
     def end(self, name: str) -> None:
         """Notice the end of an element. An empty text is a value, but an empty number is none."""
-        stored = "text" in self._inside or ("v" in self._inside and self._kind == "str")
-        if name.rpartition(" ")[2] == "c" and "f" in self._inside and not stored:
-            self.formulas.add((self._row, self._column))
+        stored = {"text"} if self._cell.get("t") != "str" else {"text", "v"}
+        if name.rpartition(" ")[2] == "c" and "f" in self._inside and not stored & self._inside:
+            self.formulas.add(self._cell.get("r", ""))
 
 
 def parts_of_workbook(file: Path) -> dict[str, Part]:
     """The parts in XML by name.
 
     Raises:
-        ValueError: the workbook is too large, or a part is no XML.
+        ValueError: a part has too many elements.
+        expat.ExpatError: a part is no XML.
     """
+    found: dict[str, Part] = {}
     with ZipFile(file) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-        if size > MOST_UNPACKED:
-            raise ValueError(
-                f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
-            )
-        found = {}
         for name in archive.namelist():
             with archive.open(name) as stream:
-                if b"<" in stream.read(4):
-                    stream.seek(0)
-                    found[name] = _part(stream)
+                if b"<" not in stream.read(4):
+                    continue
+                stream.seek(0)
+                found[name], parser = Part(), expat.ParserCreate(namespace_separator=" ")
+                parser.buffer_text = True
+                parser.StartElementHandler = found[name].start
+                parser.CharacterDataHandler = found[name].text
+                parser.EndElementHandler = found[name].end
+                parser.ParseFile(stream)
     return found
-
-
-def _part(stream: IO[bytes]) -> Part:
-    part, parser = Part(), expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler = part.start
-    parser.CharacterDataHandler = part.text
-    parser.EndElementHandler = part.end
-    parser.buffer_text = True
-    parser.ParseFile(stream)
-    return part

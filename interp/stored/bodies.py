@@ -39,15 +39,11 @@ class _Item(Stored):
     content: list[Part] | None = None
 
 
-class _Incomplete(Stored):
-    reason: str | None = None
-
-
 class _Response(Stored):
     model: str | None = None
     status: str = "completed"
     output: list[_Item]
-    incomplete_details: _Incomplete | None = None
+    incomplete_details: dict[str, JsonValue] | None = None
 
 
 class _Said(Stored):
@@ -56,40 +52,31 @@ class _Said(Stored):
     stop_reason: str | None = None
 
 
-class _GeminiPart(Stored):
-    text: str = ""
-    thought: bool = False
-
-
-class _GeminiContent(Stored):
+class _Turn(Stored):
     role: str | None = None
-    parts: list[_GeminiPart] | None = None
+    parts: list[Part] | None = None
 
 
 class _Candidate(Stored):
-    content: _GeminiContent | None = None
-    finish_reason: str | None = Field(
-        default=None, validation_alias=AliasChoices("finishReason", "finish_reason")
-    )
+    content: _Turn = _Turn()
+    finish: str | None = Field(None, validation_alias=AliasChoices("finishReason", "finish_reason"))
 
 
 class _Candidates(Stored):
-    model: str | None = Field(
-        default=None, validation_alias=AliasChoices("modelVersion", "model_version")
-    )
+    model: str | None = Field(None, validation_alias=AliasChoices("modelVersion", "model_version"))
     candidates: Annotated[list[_Candidate], Field(min_length=1)]
 
 
 class Asked(Stored):
     """The request beside a response of Vertex, which tells the prompt by its text."""
 
-    contents: list[_GeminiContent]
+    contents: list[_Turn]
 
     @property
     def text(self) -> str | None:
         """The last message of the user."""
-        own = [one.parts or [] for one in self.contents if one.role in (None, "user")]
-        return "".join(part.text for part in own[-1]) if own else None
+        own = [parts_of(list(one.parts or ()))[0] for one in self.contents if one.role != "model"]
+        return own[-1] if own else None
 
 
 def _of_completion(where: str, body: object) -> Iterator[Output]:
@@ -113,40 +100,25 @@ def _of_response(where: str, body: object) -> Iterator[Output]:
     if response.status not in ("completed", "incomplete"):
         yield failed(where, f"its status is {response.status}", model=response.model)
         return
-    said: dict[str, list[str]] = {"message": [], "reasoning": []}
-    for item in response.output:
-        said.setdefault(item.type, []).append(parts_of(list(item.content or ()))[0])
-    details = response.incomplete_details
-    yield Output(
-        where,
-        "".join(said["message"]),
-        model=response.model,
-        thought="".join(said["reasoning"]) or None,  # a summary is no thought
-        finished=ending(details.reason if details else response.status),
-    )
+    # The summary of a thought is no thought.
+    text, thought = parts_of([part for item in response.output for part in item.content or ()])
+    end = (response.incomplete_details or {}).get("reason", response.status)
+    yield Output(where, text, model=response.model, thought=thought, finished=ending(str(end)))
 
 
 def _of_message(where: str, body: object) -> Iterator[Output]:
     said = checked(where, _Said, body)
     text, thought = parts_of(said.content)
-    yield Output(
-        where, text, model=said.model, thought=thought or None, finished=ending(said.stop_reason)
-    )
+    end = ending(said.stop_reason)
+    yield Output(where, text, model=said.model, thought=thought or None, finished=end)
 
 
 def _of_candidates(where: str, body: object) -> Iterator[Output]:
     found = checked(where, _Candidates, body)
-    for draw, candidate in enumerate(found.candidates):
-        parts = (candidate.content and candidate.content.parts) or []
-        thought = "".join(part.text for part in parts if part.thought)
-        yield Output(
-            where,
-            "".join(part.text for part in parts if not part.thought),
-            model=found.model,
-            draw=draw,
-            thought=thought or None,
-            finished=ending(candidate.finish_reason),
-        )
+    for draw, own in enumerate(found.candidates):
+        text, thought = parts_of(list(own.content.parts or ()))
+        end = ending(own.finish)
+        yield Output(where, text, model=found.model, draw=draw, thought=thought, finished=end)
 
 
 BODIES: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {

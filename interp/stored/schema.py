@@ -19,27 +19,31 @@ class Stored(BaseModel):
 _Stored = TypeVar("_Stored", bound=Stored)
 
 
-class _Text(Stored):
-    text: str = ""
-
-
 class Part(Stored):
     """A part of a message's content: a text, a refusal, a thought, or something else."""
 
-    type: str
+    type: str = "text"
     text: str | None = None
     refusal: str | bool | None = None
     """A refusal's text or, in logs of Inspect, whether the text is one."""
     reasoning: str | None = None
-    thinking: str | list[_Text] | None = None
+    thinking: "str | list[Part] | None" = None
     """A thought as Anthropic stores it, or in parts, as Mistral does."""
+    thought: bool = False
+    """Whether the text is a thought, as Gemini says."""
 
     @property
-    def thought(self) -> str:
-        """The thought; empty if the part holds none."""
+    def is_thought(self) -> bool:
+        """Whether the part is one of a thought."""
+        return self.thought or self.type in ("reasoning", "thinking", "reasoning_text")
+
+    @property
+    def written(self) -> str:
+        """The text of the part."""
         if isinstance(self.thinking, list):
-            return "".join(own.text for own in self.thinking)
-        return self.reasoning or self.thinking or ""
+            return "".join(own.written for own in self.thinking)
+        refused = self.refusal if isinstance(self.refusal, str) else ""
+        return self.reasoning or self.thinking or self.text or refused
 
 
 Content = str | list[str | Part] | None
@@ -65,18 +69,10 @@ def parts_of(content: Content) -> tuple[str, str | None]:
     """The text of a message's content, and its thought if it is a part of its own."""
     if content is None or isinstance(content, str):
         return content or "", None
-    texts = [
-        part
-        if isinstance(part, str)
-        else part.text or (part.refusal if isinstance(part.refusal, str) else "")
-        for part in content
-    ]
-    thoughts = [
-        part.thought
-        for part in content
-        if isinstance(part, Part) and part.type in ("reasoning", "thinking")
-    ]
-    return "".join(texts), "".join(thoughts) if thoughts else None
+    parts = [Part(text=own) if isinstance(own, str) else own for own in content]
+    thoughts = [own.written for own in parts if own.is_thought]
+    text = "".join(own.written for own in parts if not own.is_thought)
+    return text, "".join(thoughts) if thoughts else None
 
 
 def reason_of(error: JsonValue) -> str:
