@@ -145,12 +145,13 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
 
 def _tell_hidden(name: str, sheets: Sequence[str], rows: Sequence[int]) -> None:
     """Say what Excel does not show."""
-    for count, what in (
-        (sheets, "hidden sheets are not read"),
-        (rows, "rows that Excel hides, as by a filter, are read like the others"),
+    for some, what, done in (
+        (sheets, "hidden sheet", "not read"),
+        (rows, "row", "hidden in Excel, as by a filter, but read like the others"),
     ):
-        if count:
-            echo(f"{name}: {len(count):,} {what}: {one_line(', '.join(map(str, count)), 100)}")
+        if some:
+            shown = one_line(", ".join(map(str, some)), 100)
+            echo(f"{name}: {counted(len(some), what)} {done}: {shown}")
 
 
 _WITHOUT_VALUE = object()
