@@ -242,7 +242,7 @@ def test_a_cut_thought_counts_as_wrong_and_is_told(prompts, tmp_path, capsys):
     folder = tmp_path / "out"
     assert main(["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]) == 0
     assert "1 of 12 texts end within their thought" in capsys.readouterr().err
-    assert judged(folder)["correct"].to_dict() == {p.id: p is not prompts[0] for p in prompts}
+    assert judged(folder)["correct"].to_dict() == {p.id: p.id != prompts[0].id for p in prompts}
 
 
 def test_log_likelihoods_of_options_are_judged(prompts, tmp_path):
