@@ -54,9 +54,9 @@ def outputs_of_sample(where: str, record: object) -> Iterator[Output]:
 def _requests(arguments: JsonValue) -> list[tuple[str, JsonValue]]:
     """What the model read in each request, and the option that it scored or how it generated."""
     found: list[tuple[str, JsonValue]] = []
-    for own in arguments.values() if isinstance(arguments, dict) else arguments or ():
-        values = list(own.values()) if isinstance(own, dict) else own
-        match values:
+    given = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    for own in given if isinstance(given, list) else ():
+        match list(own.values()) if isinstance(own, dict) else own:
             case [str(text), *rest]:
                 found.append((text, rest[0] if rest else None))
     return found

@@ -73,3 +73,10 @@ def test_options_without_the_prompt_do_not_count(tmp_path):
 def test_log_likelihoods_that_tell_no_option_are_refused(asked, resps, message, tmp_path):
     with pytest.raises(UserError, match=message):
         read_outputs(lines(tmp_path / "s", [sample(resps, arguments=asked)]))
+
+
+@pytest.mark.parametrize("arguments", [5, "text", [5], [[]], {"a": 5}, {"a": {}}, None])
+def test_strange_arguments_tell_no_prompt(arguments, tmp_path):
+    record = sample([["Yes"]]) | {"arguments": arguments}
+    (own,) = read_outputs(lines(tmp_path / "s", [record]))
+    assert (own.text, own.prompt) == ("Yes", None)
