@@ -130,7 +130,7 @@ BODIES: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {
 """The function that reads a body, by the keys that tell its format."""
 
 
-def texts_of_body(where: str, body: JsonValue) -> Iterator[Output]:
+def texts_of_body(where: str, body: Any) -> Iterator[Output]:
     """The texts in the body of a response, or the error that it holds.
 
     Raises:

@@ -60,8 +60,9 @@ class _Request(Stored):
 
 def _of_batch(where: str, record: object) -> Iterator[Output]:
     batch = checked(where, _Batch, record)
-    named = {"prompt_id": batch.id, "prompt": batch.request.text if batch.request else None}
-    yield from (replace(own, **named) for own in _texts_of_batch(where, batch))
+    prompt = batch.request.text if batch.request else None
+    for own in _texts_of_batch(where, batch):
+        yield replace(own, prompt_id=batch.id, prompt=prompt)
 
 
 def _texts_of_batch(where: str, batch: _Batch) -> Iterator[Output]:
