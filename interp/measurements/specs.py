@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -33,6 +33,10 @@ from interp.plugins import BACKENDS, named, plugins
 from interp.prompts.prompt import DONORS, Prompt
 from interp.prompts.thought import END, is_part
 from interp.variants import WRITTEN, FromVariants
+
+if TYPE_CHECKING:
+    from interp.prompts.prompt_set import PromptSet
+    from interp.prompts.source import PromptSource
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -105,6 +109,20 @@ class Evaluate(ReadsAnswers, Spec):
     def changes_prompts(self) -> bool:
         """Whether changed prompts are measured."""
         return self.content_free or self.without_segments or self.swap_options
+
+    def prompts_of(self, source: "PromptSource") -> "PromptSet":
+        """The prompts of a source.
+
+        Raises:
+            UserError: only generated text can be judged, or no prompt can be changed as requested.
+        """
+        prompts = source.load()
+        if not any(prompt.answer.scored_by_next_token for prompt in prompts):
+            raise UserError(
+                f"the answers to the prompts of {prompts.system} can only be judged in generated "
+                "text; use generate with the same options"
+            )
+        return self.arranged(prompts)
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, with a donor, which tells the content, if content is replaced.

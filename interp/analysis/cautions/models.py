@@ -84,7 +84,7 @@ def model_cautions(
         if own.surprise is not None:
             yield from _foreign(model, own.texts, *own.surprise)
         if own.unfitting:
-            text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}. These do not count."
+            text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}."
             yield Caution(TEXTS, model, text, numbers={"problems": list(own.unfitting)})
         if own.replies is not None:
             yield from _replies(model, *own.replies)
