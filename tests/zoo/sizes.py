@@ -71,7 +71,7 @@ _FIXED = {
 }
 """Other values of fields with these names."""
 
-_FACTORS = re.compile(r"(?!block)\w+_multipliers?|\w+_(alpha|beta)_factor|logits_scaling")
+_FACTORS = re.compile(r"(?!block|depthwise)\w+_multipliers?|\w+_(alpha|beta)_factor|logits_scaling")
 _FACTOR = 0.6
 """Factors of 1, the default, would hide that one is left out, so they get another value."""
 
