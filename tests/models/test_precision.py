@@ -55,8 +55,8 @@ def test_scores_of_every_target_are_those_in_float64(models, target, answers):
 @pytest.mark.parametrize("rows", [(1, 1), (2, 1), (1, 2), (3, 1), (1, 3), (1, 4), (5, 2), (2,)])
 def test_logits_are_unchanged_and_the_gradient_is_that_in_float64(rows):
     torch.manual_seed(0)
-    head = torch.nn.Linear(8, VOCABULARY).requires_grad_(False)
-    states = torch.randn(*rows, 8).mul_(3).requires_grad_()
+    head = torch.nn.Linear(32, VOCABULARY).requires_grad_(False)
+    states = torch.randn(*rows, 32).mul_(3).requires_grad_()
     found = []
     for dtype in (torch.float32, torch.float64):
         own = states.detach().to(dtype).requires_grad_()
