@@ -33,6 +33,7 @@ from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.layers import Anatomy, Layer
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
+from interp.models.precision import exact_gradients
 from interp.models.quantized import blocking_module, check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer import check_tokenizer
@@ -468,7 +469,8 @@ class Model:
         for parameter in trainable:
             parameter.requires_grad_(False)
         try:
-            yield
+            with exact_gradients(self.unembedding):
+                yield
         except RuntimeError as error:
             _refuse_uncompiled(self.name, error)
             self._refuse_failed(error)

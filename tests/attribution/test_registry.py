@@ -51,8 +51,9 @@ def test_the_default_methods_are_methods():
 def test_a_method_is_refused_before_any_model():
     with pytest.raises(UserError, match=r"'captum:oclusion'.*captum:occlusion"):
         Attribute(methods=["attention", "captum:oclusion"])
-    with pytest.raises(UserError, match=r"method.*input_gradient, attention"):
+    with pytest.raises(UserError, match="method") as refused:
         Attribute(methods=[])
+    assert {*DEFAULT_METHODS, "input_gradient"} <= {*re.findall(r"[\w:]+", str(refused.value))}
 
 
 @pytest.fixture
