@@ -114,7 +114,7 @@ def run(
     if isinstance(what, Spec) and execution.out is None:
         _check_inline(execution)
         found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
-        return _in_memory(what, job, all_models, found)
+        return _in_memory(what.fitted(found), job, all_models, found)
     starts = loading.ranks > 1 or execution.executor != INLINE
     others = f"the {execution.executor} executor" if loading.ranks == 1 else "tensor_parallel"
     if starts and (len(job.models) < len(all_models) or prompts is not None):
@@ -367,6 +367,7 @@ def measured_in_memory(
     _check_prompts(prompts)
     tell_repeats(prompts)
     arranged = spec.arranged(prompts)
+    spec = spec.fitted(arranged)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
     facts = {model.name: facts_of(model, arranged, compares_options=spec.compares_options)}
     return _noted(kind(InMemory(spec, arranged, tables, facts)))

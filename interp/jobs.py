@@ -154,7 +154,9 @@ class Job(Options):
             plan: RunPlan = StudyPlan.of(what, self.prompts, **common)
         else:
             arranged = what.prompts_of(self.prompts) if prompts is None else what.arranged(prompts)
-            plan = RunPlan(stages={folder: Stage(what.name, arranged, what)}, **common)
+            plan = RunPlan(
+                stages={folder: Stage(what.name, arranged, what.fitted(arranged))}, **common
+            )
         if self.loading.ranks > 1:
             _check_spread(plan)
         return plan

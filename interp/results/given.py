@@ -11,6 +11,8 @@ from interp.analysis.cautions.caution import Caution, ordered
 from interp.analysis.cautions.collected import cautions_on
 from interp.analysis.cautions.models import ModelFacts
 from interp.analysis.completeness import GAP_COLUMNS, adds_up, completeness_table
+from interp.analysis.reading_tables import Sample
+from interp.analysis.told_apart import alone_cautions
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
 from interp.measuring.spec import spec_named
@@ -19,6 +21,9 @@ from interp.results.measured import ResultTables
 
 if TYPE_CHECKING:
     from interp.models.model import Model
+
+CHANGED = "changed_options"
+"""Name of the table of changed prompts."""
 
 _KEYS = ["model", "prompt_id"]
 
@@ -36,7 +41,21 @@ def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
         differences=_differences(measured) if own else {},
         cluster=measured.about.cluster,
     )
-    return ordered((*found, *_read_whole(measured)))
+    return ordered((*found, *_read_whole(measured), *_alone(measured)))
+
+
+def _alone(measured: ResultTables) -> Iterator[Caution]:
+    """That models tell the sides apart without the premises, if that was measured."""
+    if CHANGED not in measured.names():
+        return
+    options, changed = (measured.table(name) for name in ("option_probabilities", CHANGED))
+    sample = Sample(measured.table("prompts"), options, measured.about.cluster)
+    yield from alone_cautions(sample, by_model(options), by_model(changed))
+
+
+def by_model(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each model."""
+    return {str(model): rows for model, rows in table.groupby("model", sort=False)}
 
 
 _WITH_OPTIONS = {

@@ -22,11 +22,24 @@ WHOLE = "answers read whole"
 PLACEBOS = "no more than random directions"
 SPREAD = "within the donors' spread"
 REACH = "tests that nothing can make significant"
+PART_ALONE = "told apart without the premises"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
-    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
-    *(COPIED, REACH, PLACEBOS, PATHS, GAP, SYSTEM_PROMPT, ROUNDING, SHARED, WEIGHTS, WHOLE),
+    *(FOREIGN, PART_ALONE, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD),
+    *(
+        EMBEDDED,
+        COPIED,
+        REACH,
+        PLACEBOS,
+        PATHS,
+        GAP,
+        SYSTEM_PROMPT,
+        ROUNDING,
+        SHARED,
+        WEIGHTS,
+        WHOLE,
+    ),
     UNTESTED,
 )
 """Kinds of cautions, the most severe first."""
@@ -59,11 +72,13 @@ class Caution:
 def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
     """The cautions by severity; those of one kind in the given order.
 
-    That thoughts are not the model's own comes first: it concerns all that is read after them.
+    That thoughts are not the model's own comes first, since it concerns all that is read after
+    them, and then that premises may not be read, which no other number shows.
     """
 
     def severity(own: Caution) -> tuple[bool, bool, int]:
-        return own.kind != FOREIGN, not own.voids, KINDS.index(own.kind)
+        first = own.kind in (FOREIGN, PART_ALONE)
+        return not first, not (first or own.voids), KINDS.index(own.kind)
 
     return tuple(sorted(cautions, key=severity))
 

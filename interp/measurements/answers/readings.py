@@ -18,14 +18,12 @@ from interp.analysis.reading_tables import (
     in_words,
     reading_table,
     readings_of,
-    side_row,
 )
 from interp.analysis.readings import CONTENT_FREE, FORCED, FREE, MEDIAN
+from interp.analysis.told_apart import part_rows, side_row
 from interp.report.glance import with_interval
 from interp.report.page import TableItem, Titled
-
-CHANGED = "changed_options"
-"""Name of the table of changed prompts."""
+from interp.results.given import by_model
 
 OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]
 """The columns of option_probabilities that the tables are made of."""
@@ -61,13 +59,8 @@ def reading_items(
     sample = Sample(prompts, options, cluster)
     if sample.prompts.empty:
         return
-    of_model = {str(model): own for model, own in options.groupby("model", sort=False)}
-    of_answers = {str(model): own for model, own in answers.groupby("model", sort=False)}
-    after_change = (
-        {}
-        if changed is None
-        else {str(model): own for model, own in changed.groupby("model", sort=False)}
-    )
+    of_model, of_answers = by_model(options), by_model(answers)
+    after_change = {} if changed is None else by_model(changed)
     readings = {
         model: readings_of(sample, of_answers[model], own, after_change.get(model))
         for model, own in of_model.items()
@@ -76,6 +69,8 @@ def reading_items(
     if any(map(_changes, readings.values())):
         yield _change_item(sample, readings)
     yield _apart_item(sample, of_model)
+    if any(name.startswith(WITHOUT) for own in readings.values() for name in own):
+        yield _parts_item(sample, of_model, after_change)
     for factor in by:
         samples = {
             str(value): Sample(rows, options, cluster)
@@ -118,6 +113,26 @@ def _apart_item(sample: Sample, of_model: Mapping[str, pd.DataFrame]) -> TableIt
     rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
     title = "Prompts with different correct answers, told apart by the options' probabilities"
     return _shown("told_apart", title, corrected(rows), _APART, _APART_CELLS)
+
+
+def _parts_item(
+    sample: Sample, of_model: Mapping[str, pd.DataFrame], changed: Mapping[str, pd.DataFrame]
+) -> TableItem:
+    """How well prompts are told apart without parts of them."""
+    rows = [
+        {"model": model, **row}
+        for model, own in changed.items()
+        for row in part_rows(sample, of_model[model], own)
+    ]
+    table = corrected(rows)
+    ends = ("difference", "difference_low", "difference_high")
+    last = ["p_half", "pairs", "clusters", "note"]
+    columns = [name for name in table if name not in (*ends, *last)]
+    place = columns.index("p")
+    table = table[[*columns[:place], *ends, *columns[place:], *last]]
+    cells = {**_APART_CELLS, "difference": ends}
+    title = "Prompts told apart without parts of them"
+    return _shown("told_apart_without", title, table, f"{_PARTS} {_APART}", cells)
 
 
 def _apart_by_item(
@@ -167,6 +182,12 @@ _APART = (
     "mean over phrasings and options. concordance: share of pairs in which the log-odds of the two "
     "correct answers differ in the right direction; p: of a concordance of 0.5, p_holm: corrected "
     "over the table."
+)
+
+_PARTS = (
+    "difference: concordance without the part, minus that of the same pairs as they are (p, "
+    "p_holm: of no difference; p_half: of a concordance of 0.5). If prompts are told apart as well "
+    "without all premises, nothing shows that premises are read."
 )
 
 _APART_BY = (

@@ -20,10 +20,11 @@ from interp.console import echo
 from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.measurements.answers.panels import option_panels, text_panels
-from interp.measurements.answers.readings import CHANGED, OPTION_COLUMNS, reading_items
+from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
 from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Panel
+from interp.results.given import CHANGED
 from interp.results.result import Result, chosen, errors_by_model, summarize
 from interp.statistics.summaries import effective_number
 
