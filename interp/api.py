@@ -294,7 +294,7 @@ def find_circuits(
     else:
         chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
-    facts = facts_of(model, arranged, compares_options=spec.compares_options)
+    facts = facts_of(model, arranged, spec)
     held = InMemory(spec, arranged, tables, {model.name: facts})
     return _noted(CircuitAnswers(held, chosen_by))
 
@@ -369,7 +369,7 @@ def measured_in_memory(
     arranged = spec.arranged(prompts)
     spec = spec.fitted(arranged)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
-    facts = {model.name: facts_of(model, arranged, compares_options=spec.compares_options)}
+    facts = {model.name: facts_of(model, arranged, spec)}
     return _noted(kind(InMemory(spec, arranged, tables, facts)))
 
 
@@ -388,7 +388,7 @@ def _in_memory(
             )
         )
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
-        facts[model.name] = facts_of(model, prompts, compares_options=spec.compares_options)
+        facts[model.name] = facts_of(model, prompts, spec)
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }

@@ -112,6 +112,11 @@ class Spec(Options):
         """
         return prompts
 
+    @property
+    def reads_options(self) -> bool:
+        """Whether answers are options of which a model may reply with none."""
+        return self.own_answers and (self.compares_options or "answers" in self.fills)
+
     def fitted(self, prompts: Sequence[Any]) -> Self:
         """The spec with what the arranged prompts require; by default, unchanged."""
         return self

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interp.reading.pieces import readable
 from interp.report.formatting import (
     mean_with_sd,
     number_text,
-    readable,
     segment_label,
     signed,
 )

@@ -109,6 +109,13 @@ def quoted(text: str) -> str:
     return shown if re.fullmatch(r"[\w-]+", shown) else f"“{shown}”"
 
 
+def reply_text(token: str) -> str:
+    """The beginning of a reply as text; white space, which nobody sees, as in source code."""
+    if token.strip():
+        return one_line(token, SHOWN_CHARACTERS)
+    return token.replace(" ", "␣").encode("unicode_escape").decode().replace("\\u2423", "␣")
+
+
 def percent(share: float) -> str:
     """A share in percent; it is 100% or 0% only if it is exactly 1 or 0."""
     rounded = round(100 * share)

@@ -24,6 +24,7 @@ from interp.analysis.told_apart import part_rows, side_row
 from interp.report.glance import with_interval
 from interp.report.page import TableItem, Titled
 from interp.results.given import by_model
+from interp.statistics.decisions import tests_in_words
 
 OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]
 """The columns of option_probabilities that the tables are made of."""
@@ -85,7 +86,7 @@ def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFra
     )
     shown = _with_intervals(table, sample)
     title, note = "Accuracy by reading of the answer, and of baselines", _note(table, sample)
-    narrow = list(_narrow(shown, sample, title))
+    narrow = list(_narrow(shown, sample, f"{title} (p_holm: {tests_in_words([table])})"))
     return TableItem("accuracy_by_reading", title, table, note, narrow=narrow, display=shown)
 
 
@@ -112,7 +113,7 @@ def _change_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFram
 def _apart_item(sample: Sample, of_model: Mapping[str, pd.DataFrame]) -> TableItem:
     rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
     title = "Prompts with different correct answers, told apart by the options' probabilities"
-    return _shown("told_apart", title, corrected(rows), _APART, _APART_CELLS)
+    return _shown("told_apart", title, corrected(rows), f"{_APART} {_P}", _APART_CELLS)
 
 
 def _parts_item(
@@ -146,7 +147,7 @@ def _apart_by_item(
         if len(sample.prompts)
     ]
     title = f"Prompts with different correct answers, told apart, by {factor.replace('_', ' ')}"
-    note = f"{_APART_BY} {_APART}"
+    note = f"{_APART_BY} {_APART} {_P}"
     return _shown(f"told_apart_by_{factor}", title, corrected(rows), note, _APART_CELLS)
 
 
@@ -158,11 +159,12 @@ def _shown(
     first = list(table)[: min(list(table).index(columns[0]) for columns in cells.values())]
     named = table[first].assign(**{name: _cells(table, *own) for name, own in cells.items()})
     rest = [column for column in table if column not in inside and column not in first]
-    few = named.join(table["p_holm"])
     models = table["model"].unique()
-    narrow = [(title, few)]
+    over = tests_in_words([table])
+    about, few = title, named.join(table["p_holm"])
     if len(models) == 1 and len(first) > 1:
-        narrow = [(f"{title}: {models[0]}", few.drop(columns="model"))]
+        about, few = f"{title}: {models[0]}", few.drop(columns="model")
+    note, narrow = f"{note} p_holm: corrected over {over}.", [(f"{about} (p_holm: {over})", few)]
     return TableItem(name, title, table, note, narrow=narrow, display=named.join(table[rest]))
 
 
@@ -171,22 +173,23 @@ _FEW_MODELS = 3
 
 _CHANGED = (
     "difference: mean accuracy of forced choices after changed prompts, minus that after the "
-    "prompts as they are; changed choices: share of prompts with another choice. p_holm: corrected "
-    "over the table. swapped options: the list of the options in the text in reverse order. A "
-    "prompt that a change leaves as it is, or empty, is not counted."
+    "prompts as they are; changed choices: share of prompts with another choice. swapped "
+    "options: the list of the options in the text in reverse order. A prompt that a change leaves "
+    "as it is, or empty, is not counted."
 )
 
 _APART = (
     "Only prompts of one phrasing are compared; a bias to one option changes nothing, and 0.5 is "
     "chance. auroc: probability that the log-odds of an option are higher where it is correct, "
     "mean over phrasings and options. concordance: share of pairs in which the log-odds of the two "
-    "correct answers differ in the right direction; p: of a concordance of 0.5, p_holm: corrected "
-    "over the table."
+    "correct answers differ in the right direction."
 )
 
+_P = "p: of a concordance of 0.5."
+
 _PARTS = (
-    "difference: concordance without the part, minus that of the same pairs as they are (p, "
-    "p_holm: of no difference; p_half: of a concordance of 0.5). If prompts are told apart as well "
+    "difference: concordance without the part, minus that of the same pairs as they are (p: "
+    "of no difference; p_half: of a concordance of 0.5). If prompts are told apart as well "
     "without all premises, nothing shows that premises are read."
 )
 
@@ -275,7 +278,7 @@ def _hold_baselines(table: pd.DataFrame, baselines: pd.Series) -> bool:
 
 def _note(table: pd.DataFrame, sample: Sample) -> str:
     """Which readings differ from chance and the better baseline, and how to read the table."""
-    parts = [in_words(table), "p_holm: corrected over all tests of the table."]
+    parts = [in_words(table), f"p_holm: corrected over {tests_in_words([table])}."]
     if sample.better != CHANCE:
         parts.append(
             "A constant answer is better than chance here, so a free or forced choice that is "

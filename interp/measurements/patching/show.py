@@ -35,6 +35,7 @@ from interp.report.page import Cells, FigureItem, TableItem, Titled
 from interp.report.pairs import Number, Panel
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
+from interp.statistics.decisions import tests_in_words
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
 _EFFECTS = """Mean over pairs, in logits, with 95% intervals by a bootstrap over clusters{clusters}.
 recovered: mean effect divided by the mean difference between the two prompts, for recognized pairs;
 1 is the metric of the counterpart. p_holm: corrected over the cells of a model, source and group of
-pairs. control: patches from a prompt about different entities with the same correct answer, which
-show the effect of mixing two prompts; beyond control: the counterpart's effect minus that of the
-control."""
+pairs: {over}. control: patches from a prompt about different entities with the same correct
+answer, which show the effect of mixing two prompts; beyond control: the counterpart's effect minus
+that of the control."""
 
 _GUARANTEED = """Absolute values in logits. In checked pairs, drawn at random, all cells were also
 run exactly. In an unchecked pair, no effect at the site exceeds its own estimate plus margin, with
@@ -158,7 +159,8 @@ class Patches(PairResult):
         """Heat maps, effects by role, checks on estimates, and sets of cells."""
         yield from self._heat_maps()
         cluster = self.cluster
-        note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "")
+        over = tests_in_words(families(self._effects))
+        note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "", over=over)
         narrow = list(_by_layer(self._effects))
         yield TableItem("effect_table", "Effects by role", self._effects, note, narrow)
         absent = self.pairs.dropna(subset="absent")[["model", "absent"]].drop_duplicates()

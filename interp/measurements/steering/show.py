@@ -16,7 +16,7 @@ from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model
-from interp.statistics.decisions import out_of_reach
+from interp.statistics.decisions import out_of_reach, tests_in_words
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ option to the other one, with 95% intervals over clusters{clusters}. placebo: th
 directions whose change has the same norm; beyond: effect minus placebo, prompt by prompt. third:
 for the prompt's own word and a third one. turned: share of prompts whose preferred answer changes.
 p_holm: for beyond, corrected over the roles and layers of a model, side, direction, change and
-dose. An empty layer is a band of layers, changed together."""
+dose: {over}. An empty layer is a band of layers, changed together."""
 
 _CURVE = (
     "Bands are 95% intervals over clusters. The largest of several layers is not a fair sample."
@@ -73,10 +73,11 @@ class Steered(Result):
         """The effects, and curves over layers and doses."""
         table = self.effects
         cluster = self.cluster
-        note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "")
+        over = tests_in_words(rows for _, rows in grouped(table, FAMILY))
+        note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "", over=over)
         yield from self._curves()
         shown = [
-            (f"Effects in logits: {_named(of)}", _narrow(rows))
+            (f"Effects in logits: {_named(of)} (p_holm: {over})", _narrow(rows))
             for of, rows in grouped(table, [*FAMILY, "role"])
         ]
         yield TableItem("steering_table", "Effects of steering, in logits", table, note, shown)

@@ -169,6 +169,23 @@ def test_sides_that_are_told_apart_without_premises_are_the_first_caution(
     assert sum(own.kind == PART_ALONE for own in scores.cautions) == alone
 
 
+def test_corrected_tables_say_over_how_many_tests_and_models(monkeypatch):
+    reads(monkeypatch, of_premise)
+    models = [tiny_model("llama"), dataclasses.replace(tiny_model("llama"), name="other")]
+    for count, said in ((1, "1 test of 1 model"), (2, "2 tests of 2 models")):
+        found = interp.run(
+            Evaluate(without_premises=True), models=models[:count], prompts=pairs_about(DENIED)
+        )
+        items = {item.name: item for item in found.shown}
+        for name in ("told_apart", "told_apart_without", "change_table"):
+            assert said in items[name].note and said in items[name].narrow[0][0]
+            least = items[name].frame["p_holm"] / items[name].frame["p"]
+            assert least.dropna().tolist() == pytest.approx([count] * count)
+        title, _ = items["accuracy_by_reading"].narrow[0]
+        tests = items["accuracy_by_reading"].frame[["p_holm", "p_holm_chance"]].count().sum()
+        assert f"{tests} tests of {said.partition('of ')[2]}" in title
+
+
 def test_demonstrations_add_the_row_without_premises(monkeypatch):
     reads(monkeypatch, of_question)
     prompts = interp.with_messages(pairs_about(DENIED), shots=2)
