@@ -58,7 +58,7 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     return table
 
 
-def tests_in_words(families: Iterable[pd.DataFrame]) -> str:
+def corrected_over(families: Iterable[pd.DataFrame]) -> str:
     """Over how much p_holm is corrected, such as "2 tests of 2 models".
 
     Args:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
 from interp.statistics.decisions import (
+    corrected_over,
     holm,
     left_open,
     limits,
     most_tests,
     out_of_reach,
     reach_in_words,
-    tests_in_words,
     verdict,
     verdicts,
 )
@@ -160,8 +160,8 @@ def test_the_number_of_corrected_tests_is_said():
             family="f",
         )
 
-    assert tests_in_words([family(1)]) == "1 test of 1 model"
-    assert tests_in_words([family(2, models=2)]) == "2 tests of 2 models"
-    assert tests_in_words(iter([family(4), family(12), family(4)])) == "4 to 12 tests of 1 model"
-    assert tests_in_words([family(0)]) == tests_in_words([]) == "no test"
-    assert tests_in_words([family(3).assign(p_holm_chance=0.5)]) == "6 tests of 1 model"
+    assert corrected_over([family(1)]) == "1 test of 1 model"
+    assert corrected_over([family(2, models=2)]) == "2 tests of 2 models"
+    assert corrected_over(iter([family(4), family(12), family(4)])) == "4 to 12 tests of 1 model"
+    assert corrected_over([family(0)]) == corrected_over([]) == "no test"
+    assert corrected_over([family(3).assign(p_holm_chance=0.5)]) == "6 tests of 1 model"

@@ -24,7 +24,7 @@ from interp.analysis.told_apart import part_rows, side_row
 from interp.report.glance import with_interval
 from interp.report.page import TableItem, Titled
 from interp.results.given import by_model
-from interp.statistics.decisions import tests_in_words
+from interp.statistics.decisions import corrected_over
 
 OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]
 """The columns of option_probabilities that the tables are made of."""
@@ -86,7 +86,7 @@ def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFra
     )
     shown = _with_intervals(table, sample)
     title, note = "Accuracy by reading of the answer, and of baselines", _note(table, sample)
-    narrow = list(_narrow(shown, sample, f"{title} (p_holm: {tests_in_words([table])})"))
+    narrow = list(_narrow(shown, sample, f"{title} (p_holm: {corrected_over([table])})"))
     return TableItem("accuracy_by_reading", title, table, note, narrow=narrow, display=shown)
 
 
@@ -160,7 +160,7 @@ def _shown(
     named = table[first].assign(**{name: _cells(table, *own) for name, own in cells.items()})
     rest = [column for column in table if column not in inside and column not in first]
     models = table["model"].unique()
-    over = tests_in_words([table])
+    over = corrected_over([table])
     about, few = title, named.join(table["p_holm"])
     if len(models) == 1 and len(first) > 1:
         about, few = f"{title}: {models[0]}", few.drop(columns="model")
@@ -278,7 +278,7 @@ def _hold_baselines(table: pd.DataFrame, baselines: pd.Series) -> bool:
 
 def _note(table: pd.DataFrame, sample: Sample) -> str:
     """Which readings differ from chance and the better baseline, and how to read the table."""
-    parts = [in_words(table), f"p_holm: corrected over {tests_in_words([table])}."]
+    parts = [in_words(table), f"p_holm: corrected over {corrected_over([table])}."]
     if sample.better != CHANCE:
         parts.append(
             "A constant answer is better than chance here, so a free or forced choice that is "

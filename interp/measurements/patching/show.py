@@ -35,7 +35,7 @@ from interp.report.page import Cells, FigureItem, TableItem, Titled
 from interp.report.pairs import Number, Panel
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
-from interp.statistics.decisions import tests_in_words
+from interp.statistics.decisions import corrected_over
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
@@ -159,7 +159,7 @@ class Patches(PairResult):
         """Heat maps, effects by role, checks on estimates, and sets of cells."""
         yield from self._heat_maps()
         cluster = self.cluster
-        over = tests_in_words(families(self._effects))
+        over = corrected_over(families(self._effects))
         note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "", over=over)
         narrow = list(_by_layer(self._effects))
         yield TableItem("effect_table", "Effects by role", self._effects, note, narrow)

@@ -16,7 +16,7 @@ from interp.report.glance import headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model
-from interp.statistics.decisions import out_of_reach, tests_in_words
+from interp.statistics.decisions import corrected_over, out_of_reach
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Steered(Result):
         """The effects, and curves over layers and doses."""
         table = self.effects
         cluster = self.cluster
-        over = tests_in_words(rows for _, rows in grouped(table, FAMILY))
+        over = corrected_over(rows for _, rows in grouped(table, FAMILY))
         note = _EFFECTS.format(clusters=f", one per {cluster}" if cluster else "", over=over)
         yield from self._curves()
         shown = [
