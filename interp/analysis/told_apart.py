@@ -5,6 +5,7 @@ differ: then it has not been shown to read the premises.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,13 +105,18 @@ def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
 
 
-_AREA = {"score": "log_odds", "positive": "right", "cluster": "unit", "weight": "weight"}
-_AREA |= {"within": ["phrasing", "option"]}
+_AREA: Mapping[str, Any] = {
+    "score": "log_odds",
+    "positive": "right",
+    "cluster": "unit",
+    "weight": "weight",
+    "within": ["phrasing", "option"],
+}
 
 
 def part_rows(
     sample: Sample, options: pd.DataFrame, changed: pd.DataFrame
-) -> Iterator[dict[str, object]]:
+) -> Iterator[dict[str, Any]]:
     """How well one model tells prompts apart as they are, and without parts of them.
 
     Args:

@@ -197,12 +197,11 @@ def area_difference(
     The interval is Student's t, with the variance of the difference of each cluster's deviations.
     """
     columns = {"score": score, "positive": positive, "cluster": cluster, "weight": weight}
-    parts = [_area(own, **columns, within=within) for own in (trials, others)]
-    if parts[0] is None or parts[1] is None:
+    one, other = (_area(own, **columns, within=within) for own in (trials, others))
+    if one is None or other is None:
         return Area(NAN, NAN, NAN, 0, "undefined: no trials of both kinds to compare")
-    (area, own, _), (other, its, _) = parts
-    deviations = own.sub(its, fill_value=0.0).to_numpy()
-    difference = apart(area, other)
+    deviations = one[1].sub(other[1], fill_value=0.0).to_numpy()
+    difference = apart(one[0], other[0])
     if len(deviations) < FEWEST or np.ptp(deviations) < ROUNDING:
         return Area(difference, NAN, NAN, len(deviations), "")
     half = float(stdtrit(len(deviations) - 1, UPPER)) * standard_error(deviations, 1.0)
