@@ -84,7 +84,7 @@ def _given(model: Model, prompts: Sequence[Prompt], reading: AnswerReading) -> i
     rows = [_answer(model, prompt, answers) for prompt in prompts]
     if any(row is None or row["error"] or row["answer"] is None for row in rows):
         return None
-    return sum(row["answer"] != "" for row in rows if row)
+    return len([row for row in rows if row and row["answer"] != ""])
 
 
 @torch.no_grad()

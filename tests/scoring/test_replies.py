@@ -145,9 +145,10 @@ def test_forced_choices_stand_beside_the_accuracy_of_a_model_without_options():
     (row,) = scores.summary().to_dict("records")
     assert row["paired_accuracy"] == 0 and row["forced_choice_accuracy"] == pytest.approx(forced)
     numbers = scores.headline().set_index("number")["value"]
-    assert numbers["right in a forced choice of an option"] == pytest.approx(forced)
+    assert numbers["forced choices right"] == pytest.approx(forced)
     (shown, *_) = [item.frame for item in scores.glance().items if isinstance(item, TableItem)]
-    assert any("forced choice" in str(name) for name in shown)
+    (told,) = shown.loc[shown["number"] == "forced choices right", "value"]
+    assert told == pytest.approx(forced)
 
 
 def test_an_accuracy_of_options_stands_alone(organism):

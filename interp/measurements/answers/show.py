@@ -190,7 +190,7 @@ def _accuracy_name(measure: str) -> str:
     return f"{measure.replace('_', '-')} accuracy"
 
 
-_CHOSEN = "right in a forced choice of an option"
+_CHOSEN = "forced choices right"
 """A headline number beside accuracies, which say nothing of a model that replies with no option."""
 
 
