@@ -193,7 +193,7 @@ def _constant(model: str, found: Constant, *, chosen: bool, unknown: bool) -> Ca
     alone, own = _scores(found.alone), _scores(found.model)
     text += f" Always answering so scores {alone}"
     text += ", as the model does." if alone == own else f"; the model scores {own}."
-    text += " --shots 4 shows it other options too."
+    text += " --shots 4 shows it what else to say."
     if chosen and unknown:
         text += " Whether it replies with an option at all is not known here; evaluate shows it."
     return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))
