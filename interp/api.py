@@ -114,7 +114,7 @@ def run(
     if isinstance(what, Spec) and execution.out is None:
         _check_inline(execution)
         found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
-        return _in_memory(what, job, all_models, found)
+        return _in_memory(what.fitted(found), job, all_models, found)
     starts = loading.ranks > 1 or execution.executor != INLINE
     others = f"the {execution.executor} executor" if loading.ranks == 1 else "tensor_parallel"
     if starts and (len(job.models) < len(all_models) or prompts is not None):
@@ -294,7 +294,7 @@ def find_circuits(
     else:
         chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
-    facts = facts_of(model, arranged, compares_options=spec.compares_options)
+    facts = facts_of(model, arranged, spec)
     held = InMemory(spec, arranged, tables, {model.name: facts})
     return _noted(CircuitAnswers(held, chosen_by))
 
@@ -370,8 +370,9 @@ def measured_in_memory(
     _check_prompts(prompts)
     tell_repeats(prompts)
     arranged = spec.arranged(prompts)
+    spec = spec.fitted(arranged)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
-    facts = {model.name: facts_of(model, arranged, compares_options=spec.compares_options)}
+    facts = {model.name: facts_of(model, arranged, spec)}
     result = kind(InMemory(spec, arranged, tables, facts))
     return _noted(result) if noted else result
 
@@ -391,7 +392,7 @@ def _in_memory(
             )
         )
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
-        facts[model.name] = facts_of(model, prompts, compares_options=spec.compares_options)
+        facts[model.name] = facts_of(model, prompts, spec)
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }

@@ -24,6 +24,7 @@ from interp.measurements.lens.show import LensReadings
 from interp.measurements.specs import Attribute, Evaluate, Lens
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Choice
+from interp.prompts.changes import ALL_PREMISES
 from interp.prompts.own.layout import unmarked
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
@@ -162,7 +163,8 @@ def _effects(
             return float(np.log(own[first]) - np.log(own[second]))
 
     whole = log_odds(probabilities)
-    without = {name: log_odds(rows) for name, rows in changed.groupby("what", sort=False)}
+    one = changed[changed["what"] != ALL_PREMISES]
+    without = {name: log_odds(rows) for name, rows in one.groupby("what", sort=False)}
     found = pd.DataFrame({"segment": list(without), "log_odds_without": list(without.values())})
     return found.assign(log_odds=whole, effect=whole - found["log_odds_without"])
 

@@ -13,7 +13,7 @@ from interp.estimates.declared import Largest, Mean, Table
 from interp.report.glance import Difference, headline, with_interval
 from interp.report.page import TableItem
 from interp.report.pairs import Number
-from interp.statistics.decisions import SIGNIFICANT, out_of_reach
+from interp.statistics.decisions import SIGNIFICANT, corrected_over, out_of_reach
 from interp.statistics.means import clusters_for
 from interp.statistics.summaries import grouped
 
@@ -63,7 +63,8 @@ class Estimated:
         if table.tested is not None:
             told.append(
                 f"p: two-sided, for {table.tested.name} of {table.tested_value:g}; p_holm: "
-                f"corrected over the rows with the same {', '.join(table.family)}."
+                f"corrected over the rows with the same {', '.join(table.family)}: "
+                f"{corrected_over(own for _, own in grouped(self.frame, table.family))}."
             )
         return " ".join([" ".join(table.text.split()), *told])
 

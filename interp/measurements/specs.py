@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, cast
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -92,7 +92,10 @@ class Evaluate(ReadsAnswers, Spec):
     """also measure prompts whose content is replaced by N/A, by nothing and by [MASK], and show the
     accuracy of choices that are calibrated by them"""
     without_segments: bool = False
-    """also measure each prompt without each of its segments"""
+    """also measure each prompt without each of its segments, and without all premises"""
+    without_premises: bool = False
+    """also measure each prompt without all of its premises; always if there are demonstrations
+    (--shots), from which a model may learn to tell the sides apart without reading the premises"""
     swap_options: bool = False
     """also measure each prompt whose text lists its options with this list in reverse order"""
 
@@ -108,7 +111,21 @@ class Evaluate(ReadsAnswers, Spec):
     @property
     def changes_prompts(self) -> bool:
         """Whether changed prompts are measured."""
-        return self.content_free or self.without_segments or self.swap_options
+        return self.content_free or self.reads_no_premises or self.swap_options
+
+    @property
+    def reads_no_premises(self) -> bool:
+        """Whether prompts are also measured without their premises."""
+        return self.without_segments or self.without_premises
+
+    def fitted(self, prompts: Sequence[Prompt]) -> Self:
+        """With demonstrations, prompts that have premises are also measured without them."""
+        from interp.prompts.changes import without_premises
+
+        shown = (own for own in prompts if own.messages.demonstrations)
+        if self.reads_no_premises or not any(map(list, map(without_premises, shown))):
+            return self
+        return self.model_copy(update={"without_premises": True})
 
     def prompts_of(self, source: "PromptSource") -> "PromptSet":
         """The prompts of a source.

@@ -233,6 +233,19 @@ class PromptSet(Sequence[Prompt]):
             drawn_from=self.drawn_from or self.numbers,
         )
 
+    def clusters_drawn(self, factor: str) -> tuple[int, Iterator[int]]:
+        """How many values of a factor there are to draw, and the first 1, 2, 3 ... pairs have."""
+        whole = replace(self, numbers=self.drawn_from or self.numbers)
+        values = [own.factors.get(factor, own.pair_id) for own in whole.outlines()]
+
+        def growing() -> Iterator[int]:
+            found = set[str]()
+            for group in whole._design.order(int(self.description["spread_seed"])):
+                found.update(values[place] for place in whole._design.groups[group])
+                yield len(found)
+
+        return len(set(values)), growing()
+
     def weight(self, prompt: Prompt) -> float:
         """The number of prompts in a prompt's stratum, divided by the number drawn from it."""
         cell = tuple(prompt.factors[name] for name in self.strata)

@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from interp.measurements.lens.tables import leading
-from interp.report.formatting import readable
+from interp.reading.pieces import readable
 from interp.report.pairs import Grid, Number, Panel, mean_by_pair, with_sides
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
