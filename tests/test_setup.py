@@ -29,7 +29,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The folder into which an editable install of a clone, whose packages are links, is unpacked."""
+    """The folder with an editable install of a clone, whose packages are links."""
     clone, wheels, site = (tmp_path_factory.mktemp(name) for name in ("clone", "wheels", "site"))
     for name in (*NEEDED, *PACKAGES):
         (clone / name).symlink_to(ROOT / name)

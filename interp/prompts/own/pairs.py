@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ from interp.console import counted
 from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
 from interp.lookalikes import as_printed, is_blank, lookalike
-from interp.prompts.files import SHOWN, read_rows
+from interp.prompts.files import SHOWN
 from interp.prompts.own.facts import FACTS, read_facts
 from interp.prompts.own.layout import (
     PAIR,
@@ -60,7 +60,13 @@ EXAMPLE = pd.DataFrame(
 """An example table."""
 
 
-def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
+def read_pairs(
+    source: Source,
+    *,
+    templates: Sequence[str] = (),
+    limit: int | Literal["all"] | None = None,
+    seed: int = 0,
+) -> PromptSet:
     r"""Pairs, or larger groups of variants, from a table with one row per prompt.
 
     Columns:
@@ -90,6 +96,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         templates: phrasings that compose the segments, instead of one segment per line, such as
             ``"{premise1} {premise2}\n{question}"``; each template makes separate prompts, with its
             own value of the factor `phrasing`, and columns that no template uses are factors.
+        limit: number of pairs to draw (`PromptSet.spread`); None and "all" mean all.
+        seed: seed of that draw.
 
     Raises:
         UserError: the table cannot be read, or has faults; the message quotes the first few.
@@ -99,7 +107,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         raise UserError("\n  ".join([f"{len(found):,} faults, the first:", *found[:SHOWN]]))
     if found:
         raise UserError(found[0])
-    return _as_set(_copies_as_one(prompts, phrasings), source)
+    pairs = _as_set(_copies_as_one(prompts, phrasings), source)
+    return pairs if limit in (None, "all") else pairs.spread(limit, seed)
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
@@ -109,18 +118,6 @@ def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
         UserError: the table cannot be read at all, or its columns are invalid.
     """
     return _read(source, templates)[1]
-
-
-def holds_pairs(source: str) -> bool:
-    """Whether the columns of a local file identify it as a user's own table, not published data."""
-    try:
-        if not Path(source).is_file():
-            return False
-        columns = set(read_rows(source, (), optional=(*REQUIRED, *FACTS))[0].cells)
-    except (UserError, OSError, ValueError):
-        return False
-    # A table that lacks one of the columns still counts, so that an error names the column.
-    return len(columns & set(REQUIRED)) >= 2 or columns >= set(FACTS)
 
 
 @dataclass(frozen=True)

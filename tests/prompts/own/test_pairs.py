@@ -588,3 +588,18 @@ def test_levels_of_few_bits_are_those_that_were_written(kind):
     levels = pd.Series([1.1, 2.0] * (len(EXAMPLE) // 2)).sort_values(ignore_index=True)
     prompts = read_pairs(EXAMPLE.assign(factor_level=FEW_BITS[kind](levels)))
     assert {prompt.factors["level"] for prompt in prompts} == {"1.1", "2"}
+
+
+@pytest.mark.parametrize(("limit", "pairs"), [(2, 2), (99, 4), ("all", 4), (None, 4)])
+def test_a_limit_draws_pairs_as_the_command_does(limit, pairs):
+    drawn = read_pairs(EXAMPLE, limit=limit, seed=1)
+    assert len({prompt.pair_id for prompt in drawn}) == pairs == len(drawn) / 2
+    if limit == 2:
+        expected = read_pairs(EXAMPLE).spread(2, seed=1)
+        assert [own.id for own in drawn] == [own.id for own in expected]
+
+
+@pytest.mark.parametrize("limit", [0, -1, "few", 1.5])
+def test_a_limit_that_is_none_is_refused(limit):
+    with pytest.raises(UserError, match=re.escape(repr(limit))):
+        read_pairs(EXAMPLE, limit=limit)
