@@ -364,7 +364,7 @@ def activations(
 def lens(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> LensReadings:
-    """Which words each layer disposes a model to say, at chosen tokens of each prompt."""
+    """Which words each layer makes a model likely to say, at chosen tokens of each prompt."""
     return measured_in_memory(LensReadings, Lens(**options), model, prompts, batch_tokens)
 
 

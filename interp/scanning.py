@@ -113,7 +113,7 @@ def _effects(
 
 
 def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
-    """What each layer disposes the model to say, at the last token of each segment."""
+    """What each layer makes the model likely to say, at the last token of each segment."""
     first, second = compared
     words = readings["words"].iloc[0]
     at = [list(words).index(name) for name in compared if name in words]
@@ -134,7 +134,7 @@ def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
     ]
     note = "Layer -1 is the stream before the first layer, the embeddings."
     whole = TableItem("lens", "Readings", table.drop(columns="prompts"), note, [], folded=True)
-    return Section("What layers dispose the model to say", items=(*figures, whole))
+    return Section("What layers make the model likely to say", items=(*figures, whole))
 
 
 def _shaded(explained: "Attributions", method: str) -> PictureItem:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from interp.cli.measure import MeasureCommand
 from interp.cli.parser import Parser, program, with_help
-from interp.errors import UserError, printable, shortened
+from interp.errors import UserError, printable, shortened, shortened_list
 from interp.measuring.spec import Spec, spec_named
 from interp.options import OptionError
 from interp.plugins import COMMANDS as GROUP
@@ -71,12 +71,15 @@ READER_GONE = 141
 """Exit code if standard output is no longer read; shells report SIGPIPE by this code."""
 
 LONGEST_MESSAGE = 2000
-"""Largest number of characters of an error message; longer messages lose their middle."""
+"""Largest number of characters of an error message; longer ones lose lines or their middle."""
 
 
 @runtime_checkable
 class Command(Protocol):
-    """A command: a module or an object with these attributes, of which EXAMPLES is optional."""
+    """A command: a module or an object with these attributes.
+
+    Optional are EXAMPLES, and RESUMES if the same command goes on where it was stopped.
+    """
 
     HELP: str
 
@@ -92,18 +95,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         # If the encoding, such as latin-1, lacks a character, write its code point.
         sys.stdout.reconfigure(errors="backslashreplace")
+    resumes = False
     try:
         with _interrupted_by_sigterm():
             command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
+            resumes = getattr(command, "RESUMES", False)
             _run(command, parsed)
             sys.stdout.flush()
     except UserError as error:
-        sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
+        sys.stderr.write(f"error: {shortened_list(printable(str(error)), LONGEST_MESSAGE)}\n")
         return USER_ERROR
     except KeyboardInterrupt as stop:
         by_signal = isinstance(stop, _TerminatedError)
         how = "terminated by SIGTERM" if by_signal else "interrupted"
-        sys.stderr.write(f"{how}; rerun the same command to resume\n")
+        sys.stderr.write(f"{how}{'; rerun the same command to resume' * resumes}\n")
         return TERMINATED if by_signal else INTERRUPTED
     except MemoryError:
         sys.stderr.write(

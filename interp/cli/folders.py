@@ -183,7 +183,7 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
                 f"{model.name} will refuse {len(found):,} of {whole}, the first:\n  {listed}"
             )
         else:
-            echo(f"{model.name} will refuse none of {whole}")
+            echo(f"{model.name} accepts all {whole}")
     if refused:
         raise UserError("\n".join(refused))
 

@@ -22,6 +22,7 @@ STUDY = Choice("study", "study", STUDIES)
 class RunCommand:
     """`python -m interp run STUDY`: all measurements of a study, its tables and its report."""
 
+    RESUMES = True
     HELP = (
         "run a whole study: measure all models, create all tables and figures, and write one report"
     )
@@ -48,6 +49,7 @@ class RunCommand:
 class FaithfulnessCommand:
     """`python -m interp faithfulness`, short for `python -m interp run faithfulness`."""
 
+    RESUMES = True
     HELP = (
         "rank attribution methods by agreement with the effects of segments, and write one report"
     )

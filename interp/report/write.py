@@ -143,7 +143,7 @@ def _with_void_models(report: Report) -> Report:
         about = [f"{name}: {why}" for name, why in reasons.items() if shown.eq(name).any()]
         if not about:
             return item
-        said = f"Accuracies do not show reading: {'; '.join(about)}."
+        said = f"These accuracies do not show what a model reads: {'; '.join(about)}."
         return _also(item, said)
 
     return _with_notes(report, noted)
