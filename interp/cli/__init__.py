@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
 
+from interp.cli.help import overview
 from interp.cli.measure import MeasureCommand
 from interp.cli.parser import Parser, program, with_help
 from interp.errors import UserError, printable, shortened, shortened_list
@@ -46,17 +47,13 @@ COMMANDS = {
     "methods": "interp.cli.listings:MethodsCommand",
     "tables": "interp.cli.listings:TablesCommand",
     "models": "interp.cli.listings:ModelsCommand",
+    "help": "interp.cli.help:HelpCommand",
     "scan": "interp.cli.scan",
     "doctor": "interp.cli.doctor",
     "completion": "interp.cli.listings:CompletionCommand",
     "work": "interp.cli.work:WorkCommand",
 }
 """Commands in the order of the help; `find_commands` adds the commands of other entry points."""
-
-EXAMPLES = (
-    "attribute --model organism/llama-shallow organism/gemma2",
-    "run rulebreakers --limit 60 --out runs/study",
-)
 
 USER_ERROR = 2
 """Exit code for a mistake in the input."""
@@ -183,6 +180,16 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     return known[parsed.command], parsed
 
 
+class _Program(Parser):
+    """The parser of the program, whose help is the page of questions."""
+
+    overview = ""
+
+    def format_help(self) -> str:
+        """The page of questions."""
+        return self.overview
+
+
 def build(
     arguments: Sequence[str], *, configured: Sequence[str] | None = None
 ) -> tuple[Parser, dict[str, Command]]:
@@ -193,14 +200,13 @@ def build(
         configured: the commands whose options are added; by default only those among the arguments,
             because adding the options of all commands is slow.
     """
-    parser = Parser(
-        prog=program(),
-        description="Attribution and mechanistic interpretability on reasoning prompts in pairs.",
-        examples=EXAMPLES,
-    )
+    parser = _Program(prog=program())
     parser.add_argument("--version", action="version", version=f"interp {version('interp')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
     known = find_commands()
+    parser.overview = overview(known)
     for name, command in known.items():
         examples = getattr(command, "EXAMPLES", ())
         own = commands.add_parser(
