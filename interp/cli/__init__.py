@@ -47,7 +47,7 @@ COMMANDS = {
     "methods": "interp.cli.listings:MethodsCommand",
     "tables": "interp.cli.listings:TablesCommand",
     "models": "interp.cli.listings:ModelsCommand",
-    "help": "interp.cli.help:HelpCommand",
+    "help": "interp.cli.listings:HelpCommand",
     "scan": "interp.cli.scan",
     "doctor": "interp.cli.doctor",
     "completion": "interp.cli.listings:CompletionCommand",
