@@ -1,11 +1,5 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
-Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
-(`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `steer`, `effects`,
-`generate`, `thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs
-any measurement or study that the command line offers; and `train`. A name is imported when it is
-first used, since torch takes seconds to import.
-
 Begin with these ten:
 
     read_pairs     your own pairs, from a file or a data frame
@@ -18,6 +12,12 @@ Begin with these ten:
     scan           one prompt, from all sides
     write_page     the page about a result
     run            several models, a folder of results, or a study
+
+Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
+(`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `steer`, `effects`,
+`generate`, `thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs
+any measurement or study that the command line offers; and `train`. A name is imported when it is
+first used, since torch takes seconds to import.
 """
 
 from typing import TYPE_CHECKING
