@@ -123,7 +123,6 @@ def test_accuracies_are_weighted_as_everywhere(folders):
     ("arguments", "message"),
     [
         (["one", "other"], "the prompts differ"),
-        (["both"], "--model is required to choose from the models of"),
         (["one"], f"a single model, {MODELS[0]}"),
         (["both", "--model", MODELS[0], MODELS[0]], "is named twice"),
         (["both", "--model", MODELS[0]], "expected two models, or two folders"),

@@ -41,6 +41,7 @@ def test_segments_are_what_stood_in_the_braces(parts, between):
         ("{template: It rains.} Is it wet?", "template"),
     ],
 )
+@pytest.mark.usefixtures("unchecked_types")
 def test_a_text_that_is_not_marked_correctly(text, fact):
     with pytest.raises(interp.UserError, match=fact):
         marked(text)
@@ -61,6 +62,7 @@ def test_fewer_than_two_different_options_are_refused(given):
 
 
 @pytest.mark.parametrize("given", [3, None, [3, "a"], {"a": 1}])
+@pytest.mark.usefixtures("unchecked_types")
 def test_options_that_are_no_texts_are_refused(given):
     with pytest.raises(interp.UserError, match=r"options is .*texts"):
         options_of(given)

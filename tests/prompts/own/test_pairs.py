@@ -604,6 +604,7 @@ def test_a_limit_draws_pairs_as_the_command_does(limit, pairs):
 
 
 @pytest.mark.parametrize("limit", [0, -1, "few", 1.5])
+@pytest.mark.usefixtures("unchecked_types")
 def test_a_limit_that_is_none_is_refused(limit):
     with pytest.raises(UserError, match=re.escape(repr(limit))):
         read_pairs(EXAMPLE, limit=limit)
