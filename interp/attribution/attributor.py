@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -263,7 +263,7 @@ def build(label: str, model: Model | None) -> SharedPass | OwnPasses:
             f"the method {name!r} is implemented by a {type(built).__name__}; expected a "
             "SharedPass or an OwnPasses of interp.attribution.method"
         )
-    needs = getattr(built, "needs", frozenset())
+    needs: Any = getattr(built, "needs", frozenset())
     if not isinstance(needs, Set) or not needs <= set(get_args(Need)):
         raise UserError(
             f"the method {name!r} has the needs {described(needs)}; expected a frozenset of some "

@@ -178,8 +178,7 @@ def load_prompts(
     from interp.prompts.own.table import holds_pairs
 
     for name, table in (("system", system), ("data", data)):
-        is_text = isinstance(table, str)
-        if not (is_text or table is None) or (is_text and holds_pairs(table)):
+        if holds_pairs(table) if isinstance(table, str) else table is not None:
             raise UserError(f"{name} is {described(table)}; {_OWN_TABLE}")
     if system not in system_names() and Path(system).suffix:
         raise UserError(f"unknown system {shortened(system)!r}; {_OWN_TABLE}")

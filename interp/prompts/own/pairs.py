@@ -19,8 +19,9 @@ from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
 from interp.lookalikes import as_printed, is_blank, lookalike
 from interp.prompts.files import SHOWN
-from interp.prompts.own.facts import FACTS, read_facts
+from interp.prompts.own.facts import read_facts
 from interp.prompts.own.layout import (
+    FACTS,
     PAIR,
     PHRASING,
     REQUIRED,
@@ -117,7 +118,7 @@ def read_pairs(
     if found:
         raise UserError(found[0])
     pairs = _as_set(_copies_as_one(prompts, phrasings), source)
-    return pairs if limit in (None, "all") else pairs.spread(limit, seed)
+    return pairs if limit is None or limit == "all" else pairs.spread(limit, seed)
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
