@@ -1,7 +1,8 @@
 """Functions for notebooks: they measure prompts and return tables, in memory or in a folder."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
@@ -41,8 +42,8 @@ from interp.models.model import Model
 from interp.models.names import ModelChoice, chosen
 from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.source import PromptSource
+from interp.prompts.prompt_set import PromptSet, check_kinds
+from interp.prompts.source import Around, PromptSource
 from interp.results.files import finish
 from interp.results.given import facts_of
 from interp.results.measured import InMemory
@@ -166,10 +167,36 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Complete the signature and docstring of a function that measures one model on prompts."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
-        call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
-        return with_options_of(spec)(call)
+        own = signature(call).parameters
+
+        @wraps(call)
+        def checked(*arguments: P.args, **options: P.kwargs) -> R:
+            for name in options:
+                if name not in own and name not in spec.model_fields:
+                    _refuse_option(call.__name__, name)
+            return call(*arguments, **options)
+
+        checked.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
+        return with_options_of(spec)(checked)
 
     return documented
+
+
+_TAKEN_BY: Mapping[type[Options], str] = {
+    Around: "interp.with_messages(prompts, {}=...) writes it around the prompts",
+    PromptSource: "interp.load_prompts and interp.read_pairs choose the prompts",
+    Loading: "interp.load_model(name, {}=...) takes it",
+    ComputeOptions: "interp.run(interp.measurement(...), {}=...) takes it",
+    ExecutionOptions: "interp.run(interp.measurement(...), {}=...) takes it",
+}
+"""What takes the options that belong to no measurement: the first class that has an option."""
+
+
+def _refuse_option(call: str, name: str) -> None:
+    """Reject an option that other calls take; the measurement itself rejects unknown ones."""
+    for kind, taken in _TAKEN_BY.items():
+        if name in kind.model_fields:
+            raise UserError(f"interp.{call} has no option {name!r}; {taken.format(name)}")
 
 
 _ARGUMENTS = """Args:
@@ -337,7 +364,7 @@ def activations(
 def lens(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> LensReadings:
-    """Which words each layer disposes a model to say, at chosen tokens of each prompt."""
+    """Which words each layer makes a model likely to say, at chosen tokens of each prompt."""
     return measured_in_memory(LensReadings, Lens(**options), model, prompts, batch_tokens)
 
 
@@ -463,41 +490,18 @@ def _check_model(model: object) -> None:
         )
 
 
-def _check_prompts(prompts: object) -> None:
+def _check_prompts(prompts: Sequence[Prompt]) -> None:
     """Reject prompts that would fail much later, or be silently measured wrongly."""
-    if isinstance(prompts, str) or not isinstance(prompts, Sequence):
-        raise UserError(
-            f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
-            f"interp.load_prompts{_way_to_prompts(prompts)}"
-        )
-    if not prompts:
+    if not check_kinds(prompts):
         raise UserError("there are no prompts; expected at least one")
     ids: set[str] = set()
     for place, prompt in enumerate(prompts):
-        if not isinstance(prompt, Prompt):
-            raise UserError(
-                f"prompts[{place}] is {described(prompt)}; expected a Prompt"
-                f"{_way_to_prompts(prompts)}"
-            )
         if prompt.id in ids:
             raise UserError(
                 f"prompts[{place}] has the id {shortened(prompt.id)!r}, like an earlier prompt; "
                 "give each prompt a unique id"
             )
         ids.add(prompt.id)
-
-
-def _way_to_prompts(given: object) -> str:
-    """How to make prompts of a value that is none, or a list of none."""
-    if isinstance(given, Sequence) and not isinstance(given, str) and isinstance(given[0], Mapping):
-        return "; interp.read_pairs(pandas.DataFrame(rows)) makes prompts of rows"
-    if isinstance(given, pd.DataFrame | str | Path):
-        return "; interp.read_pairs(table) makes prompts of a data frame or a file"
-    if isinstance(given, Prompt):
-        return "; put a single prompt into a list: [prompt]"
-    if isinstance(given, Iterable) and not isinstance(given, Sequence | Mapping):
-        return "; list(prompts) makes a list of other collections"
-    return ""
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:

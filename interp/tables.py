@@ -611,7 +611,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.list_(pa.float32()),
             "the score of each word",
             "logits",
-            sign="positive where the layer disposes the model to say the word",
+            sign="positive where the layer makes the model likely to say the word",
         ),
         column(
             "from_embedding",

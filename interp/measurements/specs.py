@@ -909,12 +909,10 @@ def _check_roles(roles: Sequence[str] | None, prompts: Sequence[Prompt]) -> None
 
 
 class Lens(ReadsAnswers, Spec):
-    """Which words each layer disposes the model to say, read by lenses at chosen tokens."""
+    """Which words each layer makes the model likely to say, read by lenses at chosen tokens."""
 
     name = "lens"
-    help = (
-        "read which words each layer disposes the model to say, and print how often the right one"
-    )
+    help = "read which words each layer makes the model likely to say, and count the right ones"
     examples = (
         "lens --model organism/phi3-deep --roles conclusion last --limit 48",
         "lens --facts rulebreakers --roles premise2_entity_b --limit 24 --out runs/lens",

@@ -145,14 +145,16 @@ def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> It
         if gradients and own.reads_tokens_again:
             text = (
                 "its later layers read the tokens too (per-layer embeddings), which gradients with "
-                f"respect to the input embeddings leave out ({', '.join(gradients)})."
+                f"respect to the input embeddings leave out ({', '.join(gradients)}); effects, "
+                "which change the prompt, do not."
             )
             yield Caution(PATHS, model, text, numbers={"methods": gradients})
         if own.attention_layers and "attention" in methods:
             layers = ", ".join(map(str, own.attention_layers))
             text = (
                 f"only its layers {layers} have attention, of which the score of attention is the "
-                "mean; what the other layers move between tokens is left out."
+                "mean; what the other layers move between tokens is left out. Effects leave out "
+                "nothing."
             )
             yield Caution(PATHS, model, text, numbers={"layers": list(own.attention_layers)})
 

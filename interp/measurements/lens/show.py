@@ -53,7 +53,7 @@ _SHOWN_VERDICTS = ["group", "method", "answered", "prompts", "retrieved", "embed
 class LensReadings(Result):
     """What lenses read at chosen tokens, by layer."""
 
-    question = "What do the layers dispose the model to say?"
+    question = "What do the layers make the model likely to say?"
 
     def summary(self) -> pd.DataFrame:
         """One row per model, group of tokens, method and layer (`tables.reading_table`).

@@ -410,7 +410,8 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
         where = ", ".join(map(str, cell.values()))
         every = rows[rows["recognized"] == "all"]
         recognized = rows[rows["recognized"] == SHARED]
-        none = " (the model recognizes none)" if (recognized["pairs"] == 0).all() else ""
+        none = " (the model gets both sides right in none)"
+        none *= bool((recognized["pairs"] == 0).all())
         yield from _titled(f"Effect in logits, mean over pairs{none}: {where}", every, "effect")
         if recognized["recovered"].notna().any():
             title = f"Recovered share, recognized pairs: {where}"

@@ -8,14 +8,11 @@ from interp.choices import OWN_PAIRS
 from interp.errors import UserError, shortened
 from interp.prompts.answers import Completion, longer_names
 from interp.prompts.files import Row, parse_each
-from interp.prompts.own.layout import FORMS, TEXT, check_names, factors_of
+from interp.prompts.own.layout import FACTS, FORMS, TEXT, check_names, factors_of
 from interp.prompts.own.table import Source, described, table_of, text_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE, load_facts, system_names
-
-FACTS = ("fact", TEXT, "answer")
-"""The columns of a table of facts: an id, the sentence to complete, and its completion."""
 
 
 def read_facts(source: Source) -> PromptSet:
