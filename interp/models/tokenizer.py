@@ -1,44 +1,25 @@
 """Tokenizers: how they are loaded, and what they must provide."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from transformers import (
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from interp.errors import UserError, one_line
 from interp.models.chat_template import check_templates
 from interp.models.formats import format_of
 from interp.models.loading import ChatFormat
 from interp.models.thinking import find_marks
-from interp.models.tokenizer_limits import check_limits
 
 
 def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
     """The tokenizer that was saved with a model, tested on a sentence.
 
-    If mistral-common is installed, transformers uses it to read a tekken.json, which yields no
-    character offsets. The tokenizer.json next to that file defines an identical tokenizer with
-    offsets.
-
     Raises:
         UserError: it exceeds the limits of `check_limits`.
     """
-    form = format_of(location)
-    with form.readable(location) as (place, own):
-        check_limits(place, options.get("revision"))
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, **options, **own)
-        if not hasattr(tokenizer, "is_fast"):
-            # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
-            with suppress(Exception):
-                tokenizer = PreTrainedTokenizerFast.from_pretrained(place, **options, **own)
+    tokenizer = format_of(location).load_tokenizer(location, **options)
     tokenizer.name_or_path = str(location)
-    form.finish_tokenizer(tokenizer)
     if gives_offsets(tokenizer):
         tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
     return tokenizer
