@@ -155,7 +155,7 @@ def find_model(
         kind = kind_in(config, config.architectures or ())
         check_windows(name, config)
     with as_user_error("its tokenizer", name):
-        tokenizer = load_tokenizer(location, **options)
+        tokenizer = load_tokenizer(location, config, **options)
         check_tokenizer(name, tokenizer, config, loading.chat())
     if folder is not None:
         check_regular(name, folder)
@@ -211,7 +211,7 @@ def _adapted(
     tokenizer = base.tokenizer
     if has_tokenizer(folder):
         with as_user_error("its tokenizer", name):
-            tokenizer = load_tokenizer(folder)
+            tokenizer = load_tokenizer(folder, base.config)
             check_tokenizer(name, tokenizer, base.config, loading.chat())
     with as_user_error("its folder", name):
         fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"

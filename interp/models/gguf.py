@@ -7,6 +7,7 @@ of the weights are read here, each once.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
@@ -174,7 +175,8 @@ class GGUF(Format):
         with torch.device("meta"):
             empty = auto.from_config(config)
         processor = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)(config.to_dict())
-        names = get_gguf_hf_weights_map(empty, processor)
+        with _one_table():
+            names = get_gguf_hf_weights_map(empty, processor)
         weights = _weights(Path(place), header, names, processor)
         hf, info = type(empty).from_pretrained(
             None, config=config, state_dict=weights, output_loading_info=True, **options
@@ -234,6 +236,19 @@ def _outline(header: Header) -> Iterator[Path]:
         writer.write_tensors_to_file()
         writer.close()
         yield file
+
+
+@contextmanager
+def _one_table() -> Iterator[None]:
+    """Within the block, transformers makes its table of tensor names once, not for every module."""
+    import gguf
+
+    known = gguf.get_tensor_name_map
+    vars(gguf)["get_tensor_name_map"] = cache(known)
+    try:
+        yield
+    finally:
+        vars(gguf)["get_tensor_name_map"] = known
 
 
 def _vocabulary_size(header: Header) -> int:

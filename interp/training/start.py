@@ -217,7 +217,7 @@ def _from_scratch(
             config = format_of(location).load_config(location, **options)
             kind = trained_kind(config, config.architectures or ())
         with as_user_error("its tokenizer", name):
-            tokenizer = load_tokenizer(location, **options)
+            tokenizer = load_tokenizer(location, config, **options)
             check_tokenizer(name, tokenizer, config, loading.chat())
         source = place.source
         origin = {**loading.identity(), **source, "name": canonical_name(name)}
