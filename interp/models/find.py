@@ -150,11 +150,12 @@ def find_model(
     check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
-    with as_user_error(format_of(location).configuration, name):
-        config = format_of(location).load_config(location, **options)
+    form = format_of(location)
+    with as_user_error(form.configuration, name, expected=form.expected):
+        config = form.load_config(location, **options)
         kind = kind_in(config, config.architectures or ())
         check_windows(name, config)
-    with as_user_error("its tokenizer", name):
+    with as_user_error("its tokenizer", name, expected=form.expected):
         tokenizer = load_tokenizer(location, config, **options)
         check_tokenizer(name, tokenizer, config, loading.chat())
     if folder is not None:

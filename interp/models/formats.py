@@ -21,6 +21,7 @@ from transformers import (
 
 from interp.errors import UserError, one_line
 from interp.models.checkpoint import (
+    MODEL,
     PICKLE_FILES,
     WEIGHT_FILES,
     Stored,
@@ -53,6 +54,8 @@ class Format:
 
     configuration: ClassVar[str] = "config.json"
     """What the configuration is called in messages."""
+    expected: ClassVar[str] = MODEL
+    """What a model in this format is, in messages."""
     may_quantize: ClassVar[bool] = True
     """Whether the weights can be quantized while they are loaded."""
 

@@ -128,6 +128,7 @@ class GGUF(Format):
     """The format of GGUF files."""
 
     configuration = "its configuration"
+    expected = MODEL
     may_quantize = False
 
     def check_configuration(self, name: str, place: Path) -> None:

@@ -1,5 +1,7 @@
 import json
 import struct
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -445,3 +447,51 @@ def test_damaged_headers_are_read_or_refused(written, tmp_path, data):
     except UserError:
         return
     assert all(np.prod(tensor.shape) > 0 for tensor in found.stored.values())
+
+
+def test_a_turn_ends_where_the_file_or_its_template_says(tmp_path):
+    # Its tokenizer is not that of other tests, whose template stays.
+    model = replace(make_tiny("llama", byte_level()), tokenizer=deepcopy(byte_level()))
+    tokenizer = model.tokenizer
+    ends = {tokenizer.eos_token_id, 9, 11}
+    other = {"tokenizer__ggml__eot_token_id": 9, "tokenizer__ggml__eom_token_id": 11}
+    said = "{% for message in messages %}<a>{{ message['content'] }}"
+    for behind, further in ((" <u>\n", {5}), ("\n", set()), ("", set())):
+        tokenizer.chat_template = said + behind + "{% endfor %}"
+        file = write(tmp_path / f"m{len(behind)}.gguf", model, **other)
+        assert tokenizer.convert_tokens_to_ids("<u>") == 5
+        assert load(file).end_tokens == sorted(ends | further)
+
+
+def test_the_files_own_name_for_its_mixture_of_types_is_given(tmp_path):
+    model = make_tiny("llama", byte_level())
+    for file_type, name in ((15, "Q4_K_M"), (1, "Q5_0"), (1024, "Q5_0"), (999, "Q5_0")):
+        file = write(tmp_path / f"{file_type}.gguf", model, "Q5_0", general__file_type=file_type)
+        assert read_header("m", file).packed == name
+
+
+def test_settings_of_other_types_end_in_own_words(tmp_path):
+    model = make_tiny("llama", byte_level())
+    file = write(tmp_path / "m.gguf", model, "F32", llama__rope__dimension_sections=[1, 2])
+    changed(file, b"llama.attention.head_count_kv", b"lfm2x.attention.head_count_kv")
+    changed(
+        file,
+        b"general.architecture" + struct.pack("<I", 8) + text(b"llama"),
+        (b"general.architecture" + struct.pack("<I", 8) + text(b"lfm2x")),
+    )
+    with pytest.raises(UserError, match=r"architecture 'lfm2x'.*whole GGUF") as told:
+        load(file)
+    assert "iterable" not in str(told.value)
+
+
+def test_a_template_is_bounded(tmp_path):
+    model = make_tiny("llama", byte_level("{{ messages[0]['content'] }}" + " " * 300_000))
+    with pytest.raises(UserError, match=r"template of 300,\d{3} characters"):
+        load(write(tmp_path / "m.gguf", model))
+
+
+def test_embeddings_may_outnumber_tokens(tmp_path):
+    model = make_tiny("llama", byte_level())
+    model.hf.resize_token_embeddings(len(model.tokenizer) + 7)
+    loaded = load(write(tmp_path / "m.gguf", model, "F32"))
+    assert torch.equal(loaded.hf(IDS).logits, model.hf(IDS).logits)
