@@ -456,10 +456,10 @@ def test_a_turn_ends_where_the_file_or_its_template_says(tmp_path):
     ends = {tokenizer.eos_token_id, 9, 11}
     other = {"tokenizer__ggml__eot_token_id": 9, "tokenizer__ggml__eom_token_id": 11}
     said = "{% for message in messages %}<a>{{ message['content'] }}"
-    for behind, further in ((" <u>\n", {5}), ("\n", set()), ("", set())):
+    for behind, further in ((" </u>\n", {5}), ("\n", set()), ("", set())):
         tokenizer.chat_template = said + behind + "{% endfor %}"
         file = write(tmp_path / f"m{len(behind)}.gguf", model, **other)
-        assert tokenizer.convert_tokens_to_ids("<u>") == 5
+        assert tokenizer.convert_tokens_to_ids("</u>") == 5
         assert load(file).end_tokens == sorted(ends | further)
 
 
