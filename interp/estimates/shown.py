@@ -41,7 +41,7 @@ class Estimated:
         table, frame = self.table, self.frame
         titles = grouped(frame, table.split) if table.split else [({}, frame)]
         narrow = [
-            (self._title(of), self._narrow(rows.head(table.most or len(rows)), of))
+            (self._title(of), self.narrow(rows.head(table.most or len(rows)), of))
             for of, rows in titles
         ]
         shown = frame
@@ -213,7 +213,7 @@ class Estimated:
         ]
         return ": ".join(filter(None, [self.table.title, ", ".join(parts)]))
 
-    def _narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
+    def narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
         """The columns that a terminal shows: the main number has its interval beside it."""
         table, main = self.table, self.table.main
         shown = rows[[name for name in table.by if name not in of]]
