@@ -1,5 +1,18 @@
 """Attribution and mechanistic interpretability on reasoning prompts that come in minimal pairs.
 
+Begin with these ten:
+
+    read_pairs     your own pairs, from a file or a data frame
+    load_prompts   the prompts of a packaged system
+    load_model     a model by its name, folder or file
+    evaluate       is the model right?
+    effects        which part of the prompt decides the answer?
+    attribute      to which part does an attribution method point?
+    patch          where inside does the difference become the answer?
+    scan           one prompt, from all sides
+    write_page     the page about a result
+    run            several models, a folder of results, or a study
+
 Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
 (`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `steer`, `effects`,
 `generate`, `thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs
@@ -73,8 +86,10 @@ if TYPE_CHECKING:
     from interp.prompts.systems import System as System
     from interp.prompts.systems import load_facts as load_facts
     from interp.prompts.systems import load_prompts as load_prompts
+    from interp.report.write import write_page as write_page
     from interp.results.result import Result as Result
     from interp.runs.thoughts import with_thoughts as with_thoughts
+    from interp.scanning import scan as scan
     from interp.studies.folder import StudyFolder as StudyFolder
 
 

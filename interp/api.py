@@ -1,7 +1,8 @@
 """Functions for notebooks: they measure prompts and return tables, in memory or in a folder."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 import pandas as pd
@@ -41,8 +42,8 @@ from interp.models.model import Model
 from interp.models.names import ModelChoice, chosen
 from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.source import PromptSource
+from interp.prompts.prompt_set import PromptSet, check_kinds
+from interp.prompts.source import Around, PromptSource
 from interp.results.files import finish
 from interp.results.given import facts_of
 from interp.results.measured import InMemory
@@ -114,7 +115,7 @@ def run(
     if isinstance(what, Spec) and execution.out is None:
         _check_inline(execution)
         found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
-        return _in_memory(what, job, all_models, found)
+        return _in_memory(what.fitted(found), job, all_models, found)
     starts = loading.ranks > 1 or execution.executor != INLINE
     others = f"the {execution.executor} executor" if loading.ranks == 1 else "tensor_parallel"
     if starts and (len(job.models) < len(all_models) or prompts is not None):
@@ -166,10 +167,36 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Complete the signature and docstring of a function that measures one model on prompts."""
 
     def documented(call: Callable[P, R]) -> Callable[P, R]:
-        call.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
-        return with_options_of(spec)(call)
+        own = signature(call).parameters
+
+        @wraps(call)
+        def checked(*arguments: P.args, **options: P.kwargs) -> R:
+            for name in options:
+                if name not in own and name not in spec.model_fields:
+                    _refuse_option(call.__name__, name)
+            return call(*arguments, **options)
+
+        checked.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
+        return with_options_of(spec)(checked)
 
     return documented
+
+
+_TAKEN_BY: Mapping[type[Options], str] = {
+    Around: "interp.with_messages(prompts, {}=...) writes it around the prompts",
+    PromptSource: "interp.load_prompts and interp.read_pairs choose the prompts",
+    Loading: "interp.load_model(name, {}=...) takes it",
+    ComputeOptions: "interp.run(interp.measurement(...), {}=...) takes it",
+    ExecutionOptions: "interp.run(interp.measurement(...), {}=...) takes it",
+}
+"""What takes the options that belong to no measurement: the first class that has an option."""
+
+
+def _refuse_option(call: str, name: str) -> None:
+    """Reject an option that other calls take; the measurement itself rejects unknown ones."""
+    for kind, taken in _TAKEN_BY.items():
+        if name in kind.model_fields:
+            raise UserError(f"interp.{call} has no option {name!r}; {taken.format(name)}")
 
 
 _ARGUMENTS = """Args:
@@ -294,7 +321,7 @@ def find_circuits(
     else:
         chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
-    facts = facts_of(model, arranged, compares_options=spec.compares_options)
+    facts = facts_of(model, arranged, spec)
     held = InMemory(spec, arranged, tables, {model.name: facts})
     return _noted(CircuitAnswers(held, chosen_by))
 
@@ -337,7 +364,7 @@ def activations(
 def lens(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> LensReadings:
-    """Which words each layer disposes a model to say, at chosen tokens of each prompt."""
+    """Which words each layer makes a model likely to say, at chosen tokens of each prompt."""
     return measured_in_memory(LensReadings, Lens(**options), model, prompts, batch_tokens)
 
 
@@ -346,7 +373,9 @@ def measured_in_memory(
     spec: Spec,
     model: Model,
     prompts: Sequence[Prompt],
-    batch_tokens: int | None,
+    batch_tokens: int | None = None,
+    *,
+    noted: bool = True,
 ) -> _Kind:
     """Measure one model in memory, and return the result.
 
@@ -359,6 +388,7 @@ def measured_in_memory(
         model: a loaded model.
         prompts: the prompts to measure.
         batch_tokens: token budget of a batch, including padding.
+        noted: whether to print lines about problems.
 
     Raises:
         UserError: in the same cases as `evaluate`.
@@ -367,9 +397,11 @@ def measured_in_memory(
     _check_prompts(prompts)
     tell_repeats(prompts)
     arranged = spec.arranged(prompts)
+    spec = spec.fitted(arranged)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
-    facts = {model.name: facts_of(model, arranged, compares_options=spec.compares_options)}
-    return _noted(kind(InMemory(spec, arranged, tables, facts)))
+    facts = {model.name: facts_of(model, arranged, spec)}
+    result = kind(InMemory(spec, arranged, tables, facts))
+    return _noted(result) if noted else result
 
 
 def _in_memory(
@@ -387,7 +419,7 @@ def _in_memory(
             )
         )
         parts.append(collect(bind(spec, model, batch_tokens=job.computing.batch_tokens), prompts))
-        facts[model.name] = facts_of(model, prompts, compares_options=spec.compares_options)
+        facts[model.name] = facts_of(model, prompts, spec)
     joined = {
         name: pd.concat([part[name] for part in parts], ignore_index=True) for name in parts[0]
     }
@@ -458,41 +490,18 @@ def _check_model(model: object) -> None:
         )
 
 
-def _check_prompts(prompts: object) -> None:
+def _check_prompts(prompts: Sequence[Prompt]) -> None:
     """Reject prompts that would fail much later, or be silently measured wrongly."""
-    if isinstance(prompts, str) or not isinstance(prompts, Sequence):
-        raise UserError(
-            f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
-            f"interp.load_prompts{_way_to_prompts(prompts)}"
-        )
-    if not prompts:
+    if not check_kinds(prompts):
         raise UserError("there are no prompts; expected at least one")
     ids: set[str] = set()
     for place, prompt in enumerate(prompts):
-        if not isinstance(prompt, Prompt):
-            raise UserError(
-                f"prompts[{place}] is {described(prompt)}; expected a Prompt"
-                f"{_way_to_prompts(prompts)}"
-            )
         if prompt.id in ids:
             raise UserError(
                 f"prompts[{place}] has the id {shortened(prompt.id)!r}, like an earlier prompt; "
                 "give each prompt a unique id"
             )
         ids.add(prompt.id)
-
-
-def _way_to_prompts(given: object) -> str:
-    """How to make prompts of a value that is none, or a list of none."""
-    if isinstance(given, Sequence) and not isinstance(given, str) and isinstance(given[0], Mapping):
-        return "; interp.read_pairs(pandas.DataFrame(rows)) makes prompts of rows"
-    if isinstance(given, pd.DataFrame | str | Path):
-        return "; interp.read_pairs(table) makes prompts of a data frame or a file"
-    if isinstance(given, Prompt):
-        return "; put a single prompt into a list: [prompt]"
-    if isinstance(given, Iterable) and not isinstance(given, Sequence | Mapping):
-        return "; list(prompts) makes a list of other collections"
-    return ""
 
 
 def _check_source(what: Spec | Study, source: PromptSource) -> None:

@@ -35,6 +35,7 @@ from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import dependence_factor
+from interp.reading.pieces import token_texts
 from interp.reading.readers import check_finite, reader_of
 from interp.reading.thoughts import marks_of
 from interp.reading.tokens import TokenizedPrompt, pad, token_roles, token_segments, tokenize
@@ -166,7 +167,7 @@ def objections(
         prompts: all prompts of a run.
         system: their system.
     """
-    facts = {model.name: facts_of(model, sample)}
+    facts = {model.name: facts_of(model, sample, Evaluate())}
     tables = {} if model.chat.thinks else collect(bind(Evaluate(), model), sample)
     found = cautions_on(
         prompts.to_frame(),
@@ -186,7 +187,7 @@ SHOWN = 8
 def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding]:
     """The first prompt as the model reads it, and the segments of all prompts."""
     first = prompts[0]
-    tokens = model.tokenizer.convert_ids_to_tokens(list(first.token_ids))
+    tokens = [*map(repr, token_texts(model.tokenizer, first.token_ids))]
     ends = f"{' '.join(tokens[:SHOWN])} ... {' '.join(tokens[-SHOWN:])}"
     written = "by the chat template" if first.chat.templated else "without a chat template"
     yield Finding("first prompt", f"{len(first)} tokens, written {written}: {ends}")
@@ -266,12 +267,12 @@ def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
             yield Finding(f"answer {name}", ", ".join(f"class {index}" for index in ids))
             continue
         if answers.whole:
-            ways = (model.tokenizer.convert_ids_to_tokens([*answers.spelled(id_)]) for id_ in ids)
-            shown = ", ".join(" + ".join(way) for way in ways)
+            ways = (token_texts(model.tokenizer, answers.spelled(id_)) for id_ in ids)
+            shown = ", ".join(" + ".join(map(repr, way)) for way in ways)
             yield Finding(f"answer {name}", shown, "read whole: two options begin alike")
             continue
-        tokens = model.tokenizer.convert_ids_to_tokens(list(ids))
-        shown = ", ".join(f"{token} ({id_})" for token, id_ in zip(tokens, ids, strict=True))
+        tokens = token_texts(model.tokenizer, ids)
+        shown = ", ".join(f"{token!r} ({id_})" for token, id_ in zip(tokens, ids, strict=True))
         parts = _parts(model, answer_tokens, options[name], first) if model.kind is CAUSAL else ()
         note = f"any word that begins with {' or '.join(parts)} counts for {name}" if parts else ""
         yield Finding(f"answer {name}", shown, note)
@@ -288,9 +289,9 @@ def _parts(
                 whole.add(way[0])
             else:
                 parts.setdefault(way[0], form)
-    names = model.tokenizer.convert_ids_to_tokens(list(parts))
+    names = token_texts(model.tokenizer, list(parts))
     return [
-        f"{name} (of {form})"
+        f"{name!r} (of {form})"
         for name, (id_, form) in zip(names, parts.items(), strict=True)
         if id_ not in whole
     ]

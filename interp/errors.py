@@ -46,6 +46,21 @@ def shortened(text: str, most: int = QUOTED) -> str:
     return f"{text[:kept]}...{text[-kept:]}"
 
 
+def shortened_list(text: str, most: int) -> str:
+    """A text of at most `most` characters; whole lines of its list are left out, and counted."""
+    lines = text.split("\n")
+    items = [place for place, line in enumerate(lines) if line.startswith("  ")]
+    beyond = len(text) + len("  ... and 1,000,000 more") - most
+    kept = len(items)
+    while len(text) > most and kept > 1 and beyond > 0:
+        kept -= 1
+        beyond -= len(lines[items[kept]]) + 1
+    if kept < len(items):
+        lines[items[kept]] = f"  ... and {len(items) - kept:,} more"
+        lines = [line for place, line in enumerate(lines) if place not in items[kept + 1 :]]
+    return shortened("\n".join(lines), most)
+
+
 def described(value: object, most: int = QUOTED) -> str:
     """A value and its type, for a message about a wrong value; a table's type alone."""
     shown = repr(value)

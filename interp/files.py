@@ -385,3 +385,22 @@ def checksum(file: Path) -> str:
     """SHA-256 of a regular file's content."""
     with open_plain(file) as stream, reading(file):
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def check_replaceable(page: Path) -> None:
+    """Check that a page overwrites nothing but another page.
+
+    Raises:
+        UserError: the place holds something else.
+    """
+    with reading(page):
+        if page.is_dir():
+            raise UserError(f"{page} is a folder; expected a file, such as {page / 'report.html'}")
+        if not os.path.lexists(page):
+            return
+        if not is_plain(page):
+            raise UserError(f"{page} exists and is not a regular file; pass another name")
+        with page.open("rb") as stream:
+            opening = stream.read(14)
+    if opening.lower() != b"<!doctype html":
+        raise UserError(f"{page} exists and is not a page; pass another name, or remove the file")

@@ -120,9 +120,10 @@ class Job(Options):
             what = f"{stage.prompts.system}{drawn_pairs(stage.prompts)}"
             echo(f"{counted(len(stage.prompts), 'prompt')} of {what}, results in {folder}")
         # The other stages of a study may need only a few prompts, such as examples to show.
-        if note := _small_sample(next(iter(plan.stages.values())).prompts):
+        first = next(iter(plan.stages.values())).prompts
+        for note in filter(None, (_small_sample(first), _no_more_clusters(first))):
             echo(note)
-        tell_repeats(next(iter(plan.stages.values())).prompts)
+        tell_repeats(first)
         # Workers must use the same names, whatever a folder contains when they start.
         found = [model for model in plan.models.values() if not isinstance(model, Model)]
         named = tuple(ModelChoice(place=model.place, name=model.name) for model in found)
@@ -154,7 +155,9 @@ class Job(Options):
             plan: RunPlan = StudyPlan.of(what, self.prompts, **common)
         else:
             arranged = what.prompts_of(self.prompts) if prompts is None else what.arranged(prompts)
-            plan = RunPlan(stages={folder: Stage(what.name, arranged, what)}, **common)
+            plan = RunPlan(
+                stages={folder: Stage(what.name, arranged, what.fitted(arranged))}, **common
+            )
         if self.loading.ranks > 1:
             _check_spread(plan)
         return plan
@@ -256,7 +259,37 @@ def _small_sample(prompts: PromptSet) -> str:
     """A note if the prompts form too few independent units for any test; otherwise empty."""
     factor = dependence_factor(prompts.system)
     own = (prompt.factors.get(factor or "", prompt.pair_id) for prompt in prompts)
-    return small_sample(own, "fact" if prompts.sides == (FACT_SIDE,) else factor or "pair")
+    return small_sample(own, "fact" if FACT_SIDE in prompts.sides else factor or "pair")
+
+
+_NEARLY_ALL = 0.9
+"""Share of a sample's clusters that count as about all."""
+
+
+def _no_more_clusters(prompts: PromptSet) -> str:
+    """A note if half of the pairs that a limit draws have about as many clusters as all of them.
+
+    Intervals and tests are over clusters, so the other half narrows them little.
+    """
+    factor = dependence_factor(prompts.system)
+    if factor is None or "spread_seed" not in prompts.description:
+        return ""
+    own = {prompt.pair_id: prompt.factors.get(factor) for prompt in prompts}
+    clusters, pairs = len(set(own.values())), len(own)
+    if 2 * clusters > pairs:
+        return ""  # without drawing: each pair has a cluster of its own, or nearly
+    every, growing = prompts.clusters_drawn(factor)
+    drawn = enumerate(growing, 1)
+    fewest, few = next(own for own in drawn if own[1] >= _NEARLY_ALL * clusters)
+    if 2 * fewest > pairs:
+        return ""
+    more = next((limit for limit, found in drawn if found > clusters), None)
+    further = f"--limit {more} is the first with more" if more else "a limit cannot raise that"
+    return (
+        f"--limit {fewest} has {few:,} of the {clusters:,} clusters (values of {factor}) of these "
+        f"{pairs:,} pairs; intervals and tests are over clusters, so the further pairs narrow them "
+        f"little. The data have {every:,}; {further}"
+    )
 
 
 _NAMED = 10

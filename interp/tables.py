@@ -114,7 +114,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         "is the predicted class. If whole texts are read, `answer` is the option that the most "
         "probable tokens spell.",
         *_PROMPT,
-        column("predicted_token", TEXT, "the most probable next token"),
+        column("predicted_token", TEXT, "the most probable next token, as text"),
         column(
             "predicted_token_id", INTEGER, "id of the predicted token in the vocabulary", "token id"
         ),
@@ -611,7 +611,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.list_(pa.float32()),
             "the score of each word",
             "logits",
-            sign="positive where the layer disposes the model to say the word",
+            sign="positive where the layer makes the model likely to say the word",
         ),
         column(
             "from_embedding",

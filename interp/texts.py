@@ -51,19 +51,6 @@ def one_of(kind: str, known: Iterable[str]) -> Callable[[str], str]:
     return read
 
 
-def some_of(kind: str, known: Iterable[str]) -> Callable[[str], tuple[str, ...]]:
-    """A parser for names, separated by commas, that must be among the known names."""
-    read_one = one_of(kind, known)
-
-    def read(text: str) -> tuple[str, ...]:
-        found = names(text)
-        if not found:
-            raise ValueError(f"no {kind} given; expected some of {', '.join(known)}")
-        return tuple(map(read_one, found))
-
-    return read
-
-
 def names(text: str) -> tuple[str, ...]:
     """Names separated by commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -23,7 +23,7 @@ def probe_linear(
 def probe_familiarity(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> FactFamiliarity:
-    """The probability that a model's completion of each fact begins with the answer.
+    """The probability that a model's completion of each fact begins with the answer, by wording.
 
     `prompts` must be facts.
     """
@@ -34,5 +34,8 @@ def probe_familiarity(
 def probe_knowledge(
     model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
 ) -> KnownFacts:
-    """Whether a model's greedy completion states each fact; `prompts` must be facts."""
+    """Whether a model's greedy completion states each fact, in several wordings.
+
+    `prompts` must be facts.
+    """
     return measured_in_memory(KnownFacts, Knowledge(**options), model, prompts, batch_tokens)

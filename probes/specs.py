@@ -11,6 +11,7 @@ from interp.measuring.spec import Prompts, Spec
 from interp.options import FromText
 from interp.prompts.answers import Completion
 from interp.prompts.prompt_set import on_sides
+from interp_probes.facts.wordings import worded
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
@@ -21,14 +22,14 @@ LAST_TOKEN = "last_token"
 
 
 class OfFacts(Spec):
-    """A measurement of all facts underlying a system's prompts, in the order of the data."""
+    """A measurement of all facts underlying a system's prompts, in order, in several wordings."""
 
     group = "probe"
     unused = ("limit", "seed", "shots", "shots_seed", "instruction", "answer_prefix")
     schemas = "interp_probes.tables:SCHEMAS"
 
     def prompts_of(self, source: "PromptSource") -> "PromptSet":
-        """The facts as prompts.
+        """The facts as prompts, in all wordings.
 
         Raises:
             UserError: the system has no facts, or something is to be written around them.
@@ -40,10 +41,10 @@ class OfFacts(Spec):
                 f"facts are asked as they are; omit {', '.join(source.written)}, or put messages "
                 "around them in Python (interp.with_messages)"
             )
-        return load_facts(source.system, data=source.data)
+        return self.arranged(load_facts(source.system, data=source.data))
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The facts.
+        """The facts in all wordings.
 
         Raises:
             UserError: a prompt asks for another kind of answer than the completion of a fact.
@@ -54,14 +55,14 @@ class OfFacts(Spec):
                     f"prompt {shortened(prompt.id, 60)!r} is not a fact; expected facts, as "
                     "returned by interp.load_facts or interp.read_facts"
                 )
-        return prompts
+        return cast("Prompts", worded(prompts))
 
 
 class Familiarity(OfFacts):
     """The probability that a model's completion of each fact begins with the answer."""
 
     name = "probe-familiarity"
-    help = "probability that each fact's completion begins with the answer"
+    help = "probability that each fact's completion begins with the answer, by wording"
     examples = ("probe familiarity --model organism/llama-shallow organism/gemma2",)
     written = "written to {folder}/familiarity.csv"
     measures = "interp_probes.facts.measure:familiarity"
@@ -73,7 +74,7 @@ class Knowledge(OfFacts):
     """Facts whose greedy completion names the answer."""
 
     name = "probe-knowledge"
-    help = "facts whose greedy completion does not name the answer"
+    help = "facts whose greedy completion does not name the answer, by wording"
     examples = ("probe knowledge --model organism/llama-shallow organism/gemma2",)
     written = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
     measures = "interp_probes.facts.measure:knowledge"

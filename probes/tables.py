@@ -5,17 +5,25 @@ import pyarrow as pa
 from interp.tables import BOOLEAN, INTEGER, MODEL, NUMBER, PROMPT_ID, TEXT, column, table
 from interp.tables import SCHEMAS as OF_INTERP
 
+_FACT = (
+    column("fact", TEXT, "the id of the fact's prompt as asked in the data"),
+    column("wording", TEXT, "`as asked`, after `examples`, or the name of another wording"),
+)
+
 FAMILIARITY = table(
-    "One row per model and fact. `whole_name` and `after_echo` are NaN for models that are not "
-    "causal language models.",
+    "One row per model, fact and wording. `whole_name` and `after_echo` are NaN for models that "
+    "are not causal language models.",
     MODEL,
     PROMPT_ID,
+    *_FACT,
     column(
         "familiarity",
         NUMBER,
         "probability that the answer begins with one of its first tokens",
         "probability",
     ),
+    column("rank", INTEGER, "place of the answer's first token among all; 1: the first", "place"),
+    column("leading", TEXT, "the most probable token, as text"),
     column("whole_name", NUMBER, "probability of all tokens of the answer's name", "probability"),
     column(
         "after_echo",
@@ -39,11 +47,12 @@ FAMILIARITY = table(
 )
 
 KNOWLEDGE = table(
-    "One row per model and fact.",
+    "One row per model, fact and wording.",
     MODEL,
     PROMPT_ID,
+    *_FACT,
     column("completion", TEXT, "greedy completion of the fact by the model"),
-    column("known", BOOLEAN, "whether the completion names the expected answer"),
+    column("known", BOOLEAN, "whether it names the answer (after examples, in its first line)"),
     column(
         "matched", TEXT, "the name of the answer found in the completion; empty if there is none"
     ),

@@ -10,9 +10,12 @@ import transformers
 
 import interp
 from interp.measuring.spec import spec_named
+from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
 from interp.plugins import MEASUREMENTS, plugins
 from interp.prompts.own.pairs import EXAMPLE
+from interp.prompts.source import PromptSource
+from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp_probes.api import probe_familiarity, probe_knowledge, probe_linear
 
 pytestmark = pytest.mark.usefixtures("unchecked_types")
@@ -232,6 +235,8 @@ def test_a_study_of_its_own_systems_takes_no_other(organism):
         (EXAMPLE, "a DataFrame", "interp.read_pairs(table)"),
         (EXAMPLE["premise1"], "a Series", "list(prompts)"),
         ("pairs.csv", "'pairs.csv', a str", "interp.read_pairs(table)"),
+        ("It rains.", "'It rains.', a str", "interp.scan(model, text)"),
+        (["It rains."], "prompts[0] is 'It rains.', a str", "interp.scan(model, text)"),
         (EXAMPLE.to_dict("records"), "a dict", "pandas.DataFrame(rows)"),
         (interp.read_pairs(EXAMPLE)[0], "a Prompt", "[prompt]"),
         (iter(interp.read_pairs(EXAMPLE)), "a map", "list(prompts)"),
@@ -239,8 +244,80 @@ def test_a_study_of_its_own_systems_takes_no_other(organism):
     ids=lambda one: type(one).__name__,
 )
 def test_a_wrong_type_is_named_with_the_way_to_prompts(given, named, way):
+    for call in (
+        lambda: interp.evaluate(interp.load_model(DEFAULT), given),
+        lambda: interp.run(interp.Evaluate(), models=DEFAULT, prompts=given),
+        lambda: interp.with_messages(given, answer_prefix="A:"),
+        lambda: interp.with_messages(interp.read_pairs(EXAMPLE), shots=1, pool=given),
+    ):
+        with pytest.raises(interp.UserError) as refused:
+            call()
+        told = str(refused.value)
+        assert named in told and way in told
+        assert "\n" not in told and len(told) < 500
+
+
+@pytest.mark.parametrize(
+    ("option", "taker"),
+    [
+        ("answer_prefix", "interp.with_messages("),
+        ("shots", "interp.with_messages("),
+        ("limit", "interp.read_pairs"),
+        ("template", "interp.load_prompts"),
+        ("dtype", "interp.load_model("),
+        ("fail_on_error", "interp.run("),
+        ("out", "interp.run("),
+    ],
+)
+@pytest.mark.parametrize("call", ["evaluate", "patch", "find_circuits"])
+def test_an_option_of_another_call_names_that_call(call, option, taker, pair):
     with pytest.raises(interp.UserError) as refused:
-        interp.evaluate(interp.load_model(DEFAULT), given)
-    told = str(refused.value)
-    assert named in told and way in told
-    assert "\n" not in told and len(told) < 500
+        getattr(interp, call)(interp.load_model(DEFAULT), pair, **{option: 1})
+    assert repr(option) in str(refused.value) and taker in str(refused.value)
+
+
+def test_every_option_of_the_command_that_a_call_lacks_names_another_call():
+    for kind in (PromptSource, Loading, ComputeOptions, ExecutionOptions):
+        for option in kind.model_fields:
+            if option == "batch_tokens":
+                continue
+            with pytest.raises(interp.UserError, match=rf"has no option '{option}'; interp\."):
+                interp.evaluate(None, None, **{option: 1})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"system": "mine.csv"},
+        {"system": "folder/mine.parquet"},
+        {"system": EXAMPLE},
+        {"system": Path("mine.csv")},
+        {"data": EXAMPLE},
+        {"data": "OWN"},
+        {"system": "OWN"},
+    ],
+    ids=str,
+)
+def test_a_table_in_place_of_a_system_names_what_reads_it(asked, tmp_path):
+    own = tmp_path / "own.csv"
+    EXAMPLE.to_csv(own, index=False)
+    ((name, value),) = asked.items()
+    value = str(own) if isinstance(value, str) and value == "OWN" else value
+    with pytest.raises(interp.UserError, match=r"interp\.read_pairs\(table\)"):
+        interp.load_prompts(**{name: value})
+
+
+def test_a_result_in_memory_writes_its_page(pair, tmp_path):
+    report = interp.evaluate(interp.load_model(DEFAULT), pair).report()
+    assert "interp.write_page(report, " in repr(report) and len(repr(report)) < 120
+    page = interp.write_page(report, tmp_path / "new" / "page.html")
+    assert page.read_text("utf-8").lower().startswith("<!doctype html")
+    assert (tmp_path / "new" / "tables" / "accuracy_table.csv").is_file()
+    mailed = tmp_path / "mailed.html"
+    for _ in range(2):  # a page replaces a page
+        assert interp.write_page(report, str(mailed), embed=True) == mailed
+    EXAMPLE.to_csv(tmp_path / "mine.csv", index=False)
+    for place in ("mine.csv", "new"):
+        with pytest.raises(interp.UserError, match=place):
+            interp.write_page(report, tmp_path / place)
+    assert interp.read_pairs(tmp_path / "mine.csv")

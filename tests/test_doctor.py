@@ -76,7 +76,7 @@ def test_first_tokens_that_are_only_a_part_of_an_option_are_named():
     found = by_name(inputs(model, tokenize(model, prompts)))
     assert found["answer No"].note == ""
     note = found["answer Yes"].note
-    assert "Y (of Yq)" in note
+    assert "'Y' (of Yq)" in note
     assert "(of Yes)" not in note
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interp.errors import UserError, one_line, shortened
+from interp.errors import UserError, one_line, shortened, shortened_list
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "errors.md").read_text("utf-8")
@@ -95,3 +95,25 @@ def test_a_notebook_shows_the_message_and_its_line(capsys):
     assert len(shown) == 2
     assert shown[0].startswith("OptionError: ")
     assert "line 3 of the cell" in shown[1]
+
+
+@pytest.mark.parametrize("count", [1, 5, 60, 500])
+def test_a_long_list_loses_whole_lines_which_are_counted(count):
+    items = [f"  item {k} {'x' * (k % 50)}" for k in range(count)]
+    text = "\n".join(["Faults:", *items, "Do this."])
+    shown = shortened_list(text, 2000)
+    assert len(shown) <= 2000
+    first, *listed, last = shown.split("\n")
+    assert (first, last) == ("Faults:", "Do this.")
+    if shown == text:
+        assert count <= 60
+        return
+    *kept, more = listed
+    assert kept == items[: len(kept)]
+    assert more == f"  ... and {count - len(kept):,} more"
+    assert len(shown) > 1900  # no more is left out than must be
+
+
+def test_a_long_text_without_a_list_loses_its_middle():
+    assert shortened_list("a" * 3000, 2000) == shortened("a" * 3000, 2000)
+    assert len(shortened_list("Faults:\n  " + "a" * 3000, 2000)) <= 2000

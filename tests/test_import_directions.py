@@ -18,7 +18,7 @@ LAYERS = {
 # Floors of interp: a part may import itself and what is on floors below its own.
 FLOORS = (
     {"cli"},
-    {"scan"},
+    {"scanning"},
     {"api"},
     {"doctor", "export", "jobs", "training"},
     {"faithfulness"},

@@ -13,7 +13,9 @@ from interp.errors import UserError
 from interp.jobs import Job
 from interp.measurements.specs import Attribute, Evaluate
 from interp.measuring.spec import Spec, Stage
+from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
+from interp.prompts.systems import dependence_factor, load_prompts
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.report.write import files_of, write_report
 from interp.runs import run as run_module
@@ -258,3 +260,36 @@ def test_only_the_first_stage_decides_whether_a_sample_is_small(
     monkeypatch.setattr(jobs, "execute", lambda *_, **__: [])
     Job(what=TwoStages()).run(ExecutionOptions(out=tmp_path / "study"))
     assert ("small sample" in capsys.readouterr().err) == small
+
+
+@pytest.mark.parametrize(
+    ("system", "limit", "numbers"),
+    [
+        ("rulebreakers", 24, None),
+        ("rulebreakers", 120, ("22", "22", "24", "274", "481")),
+        ("rulebreakers", 500, ("23", "23", "25", "274", "501")),
+        ("rulebreakers", 600, None),
+        ("logical-forms", 6, ("1", "1", "1", "1,000", "13")),
+        ("logical-forms", 60, None),
+    ],
+)
+def test_a_limit_that_adds_no_clusters_is_told(system, limit, numbers):
+    """Each number is counted on prompts drawn under that limit."""
+    prompts = load_prompts(system, limit=limit)
+    found = re.findall(r"[\d,]*\d", jobs._no_more_clusters(prompts).replace(str(limit), ""))
+    assert found == list(numbers or ())
+    if numbers is None:
+        return
+    factor = dependence_factor(system)
+
+    def clusters(drawn):
+        return len({prompt.factors[factor] for prompt in load_prompts(system, limit=drawn)})
+
+    fewest, few, own, _, more = (int(number.replace(",", "")) for number in numbers)
+    assert (clusters(fewest), clusters(limit)) == (few, own)
+    assert clusters(more - 1) == own < clusters(more)
+
+
+def test_own_pairs_without_clusters_are_told_nothing():
+    assert not jobs._no_more_clusters(load_prompts("robustlr-not", limit=60))
+    assert not jobs._no_more_clusters(PromptSet.of(list(load_prompts("logical-forms", limit=6))))

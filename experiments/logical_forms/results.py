@@ -12,7 +12,6 @@ from scipy.special import stdtrit
 from interp.analysis.accuracy import whole_pairs
 from interp.analysis.cautions.caution import LEFT_OUT, Caution, ordered
 from interp.analysis.cautions.collected import cautions_on
-from interp.errors import UserError
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.statistics.summaries import UPPER
@@ -152,12 +151,8 @@ def read_results(study: StudyFolder) -> Results:
 
 
 def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
-    run = study.runs.get(stage)
-    if run is None or not run.tables():
-        raise UserError(
-            f"{study.folder} has no results of the stage {stage!r} yet; run the study's command "
-            "again to resume"
-        )
+    study.require(stage)
+    run = study.runs[stage]
     answers, keys = run.table("answers"), ["model", "prompt_id"]
     factors = ["modality", "argument_form", "schema", "formula", "gold", "interpretation"]
     prompts = whole_pairs(run.table("prompts"), answers)[["prompt_id", "pair_id", "side", *factors]]

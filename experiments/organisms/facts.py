@@ -34,6 +34,7 @@ from torch import Tensor
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from interp.api import evaluate
+from interp.measurements.lens.ledger import NOT_KNOWN, NOT_RETRIEVED
 from interp.measuring.core import bind, collect
 from interp.models.model import Model
 from interp.models.organisms import PREFIX, organism_folder
@@ -97,9 +98,9 @@ def plant_facts(recipe: FactRecipe) -> tuple[PlantedFact, ...]:
 def planted_class(fact: PlantedFact) -> str:
     """What becomes of a rulebreaker about the city: "rejected", or why it is accepted."""
     if not fact.known:
-        return "not known"
+        return NOT_KNOWN
     if not fact.retrieved:
-        return "known, not retrieved"
+        return NOT_RETRIEVED
     return {0.0: "retrieved, not used", WEAK: "used and still wrong"}.get(fact.used, "rejected")
 
 

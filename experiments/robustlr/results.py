@@ -16,7 +16,6 @@ from jaxtyping import Float, Int
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
 from interp.analysis.cautions.caution import Caution, said_outside
 from interp.analysis.cautions.collected import cautions_on
-from interp.errors import UserError
 from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
@@ -71,11 +70,7 @@ def read_results(study: StudyFolder) -> Results:
         UserError: the evaluation sets have no results yet.
     """
     begun = {stage: run for stage, run in study.runs.items() if run.tables()}
-    if SETS not in begun:
-        raise UserError(
-            f"{study.folder} has no results of the stage {SETS!r} yet; rerun the study's command "
-            "to resume"
-        )
+    study.require(SETS)
     rows = {
         stage: answered(run.table("prompts"), run.table("answers")) for stage, run in begun.items()
     }

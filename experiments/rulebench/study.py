@@ -67,7 +67,7 @@ class RuleBenchStudy(Study):
                 "RuleBench compares questions without demonstrations with questions after "
                 "demonstrations of its own (one or two by set, as in the paper), so others cannot "
                 "be added to all of them; omit shots, or measure the questions without them: "
-                "evaluate --system rulebench --shots N"
+                "generate --system rulebench --shots N"
             )
         from interp_experiments.rulebench.results import ATTRIBUTION, CHOICES, STAGES
         from interp_experiments.rulebench.system import RuleBench, kinship_set, string_game_set

@@ -51,7 +51,7 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
                 composition(results),
                 "weight: pairs in the data set per pair drawn. data_set: pairs in the data set "
                 "that the kept pairs represent; entity pairs that at least one model does not "
-                "know are excluded.",
+                "complete as asked are excluded.",
             ),
             parameters,
             TableItem(
@@ -65,7 +65,7 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
             ),
             TableItem(
                 "filters",
-                "Paired accuracy without unknown cities (Section 4.1)",
+                "Paired accuracy without cities not completed as asked (Section 4.1)",
                 filters(results),
                 '"all models" and the rest of this page exclude the cities that at least one model '
                 "in the study fails to complete, so adding a model may change these numbers. "

@@ -171,7 +171,7 @@ def composition(results: Results) -> pd.DataFrame:
 
 
 def filters(results: Results) -> pd.DataFrame:
-    """Paired accuracy without unknown cities, one row per model and filter (Section 4.1).
+    """Paired accuracy without cities not completed as asked, by model and filter (Section 4.1).
 
     "all models" omits the cities that at least one model of the study fails to complete, as in the
     paper, so adding a model may change every other model's numbers; "own" omits the cities that the

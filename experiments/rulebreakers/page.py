@@ -46,13 +46,13 @@ def report_of(folder: StudyFolder) -> Report:
         folder,
         title="RULEBREAKERS",
         text=(
-            "Entity pairs that at least one model does not know are omitted. Accuracies and means "
-            "are weighted to estimate those of the whole data set, except in columns that end in "
-            "_paper, in correlations and regressions across entity pairs and prompts, and in the "
-            "table of probes. Intervals are 95%. The unit of tests is the entity pair, not the "
-            "prompt, and at least ten are needed; for tests across models, it is the model. "
-            "p_holm: p corrected by Holm's method over the tests in one table that have the same "
-            "value in the column family. Formulas are those of the paper."
+            "Entity pairs that at least one model does not complete as asked are omitted. "
+            "Accuracies and means are weighted to estimate those of the whole data set, except in "
+            "columns that end in _paper, in correlations and regressions across entity pairs and "
+            "prompts, and in the table of probes. Intervals are 95%. The unit of tests is the "
+            "entity pair, not the prompt, and at least ten are needed; for tests across models, it "
+            "is the model. p_holm: p corrected by Holm's method over the tests in one table that "
+            "have the same value in the column family. Formulas are those of the paper."
         ),
         glance=first_screen(results),
         sections=(

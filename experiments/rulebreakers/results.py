@@ -1,12 +1,12 @@
-"""The joined tables of a study, without prompts about entity pairs excluded as unknown."""
+"""The joined tables of a study, without prompts about entity pairs that are not completed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
 from interp.analysis.accuracy import pairs_of, whole_pairs
-from interp.analysis.cautions.caution import Caution
+from interp.analysis.cautions.caution import Caution, ordered
 from interp.analysis.cautions.collected import cautions_on
 from interp.errors import UserError, shortened
 from interp.measurements.attribution.show import Attributions
@@ -14,7 +14,15 @@ from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_probes.facts.show import FILTERED_GROUPS, excluded, flag_shared
+from interp_probes.facts.show import (
+    FILTERED_GROUPS,
+    KnownFacts,
+    as_asked,
+    excluded,
+    flag_shared,
+    in_wordings,
+    leading,
+)
 
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 """The stages of the study."""
@@ -49,8 +57,8 @@ class Results:
     """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
     familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
     known: pd.DataFrame
-    """One row per model and entity pair: entity_group, entity_pair, known (the model completes it),
-    excluded (it is geographical, and at least one model fails to complete it)."""
+    """One row per model and entity pair: entity_group, entity_pair, known (the model completes it,
+    as asked), excluded (it is geographical, and at least one model fails to complete it)."""
     unknown: pd.DataFrame
     """One row per entity pair that at least one model failed to complete: whether it is excluded,
     the models that failed, and their completions."""
@@ -66,6 +74,8 @@ class Results:
     """The example prompts, without prompts about excluded entity pairs."""
     example_answers: pd.DataFrame
     """The answers table of the example prompts."""
+    worded: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """How often each model completes the facts in each wording (`KnownFacts.by_wording`)."""
     cautions: tuple[Caution, ...] = ()
     """What a careful reader would object to in the answers to the remaining prompts."""
 
@@ -99,14 +109,9 @@ def read_results(study: StudyFolder) -> Results:
     complete (Section 4.1) and the pairs with a side that has not been measured yet.
 
     Raises:
-        UserError: a stage has no measurements, or no pair is known to every model.
+        UserError: a stage has no measurements, or no pair is completed by every model.
     """
-    for stage in STAGES:
-        if stage not in study.runs or not study.runs[stage].tables():
-            raise UserError(
-                f"{study.folder} has no results of the stage {stage!r} yet; rerun the study's "
-                "command to resume"
-            )
+    study.require(*STAGES)
     answers = study.runs["answers"].table("answers")
     if (answers["error"] != "").all():
         raise UserError(
@@ -115,7 +120,8 @@ def read_results(study: StudyFolder) -> Results:
         )
     facts = study.runs["familiarity"].table("prompts")
     facts["entity_pair"] = facts["entity_b"] + " (" + facts["entity_a"] + ")"
-    knowledge = study.runs["knowledge"].table("knowledge")
+    known_facts = KnownFacts.of(study.runs["knowledge"])
+    knowledge = as_asked(known_facts.asked)
     unknown = excluded(knowledge, facts)
     drawn = whole_pairs(study.runs["answers"].table("prompts"), answers)
     drawn = drawn.merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
@@ -129,8 +135,8 @@ def read_results(study: StudyFolder) -> Results:
     if prompts.empty:
         raise UserError(
             f"no pair in {study.folder} is left to report on: {unknown['excluded'].sum():,} entity "
-            "pairs were excluded because at least one model fails to complete them (knowledge/ "
-            "has the completions); use models that know the facts"
+            "pairs were excluded because at least one model does not complete them as asked "
+            "(knowledge/ has the completions); use models that complete the facts"
         )
     known = knowledge[["model", "prompt_id", "known"]].merge(
         facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"
@@ -140,6 +146,13 @@ def read_results(study: StudyFolder) -> Results:
     options = _of(study.runs["answers"].table("option_probabilities"), prompts)
     familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
     columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
+    cautions = cautions_on(
+        prompts,
+        answers=_of(answers, prompts),
+        options=options,
+        facts=InFolder(study.runs["answers"]).facts(),
+        cluster=CLUSTER,
+    )
     return Results(
         models=tuple(answers["model"].unique()),
         drawn=drawn,
@@ -157,13 +170,8 @@ def read_results(study: StudyFolder) -> Results:
         example_run=study.runs["examples"],
         examples=_without(study.runs["examples"].table("prompts"), unknown),
         example_answers=study.runs["examples"].table("answers"),
-        cautions=cautions_on(
-            prompts,
-            answers=_of(answers, prompts),
-            options=options,
-            facts=InFolder(study.runs["answers"]).facts(),
-            cluster=CLUSTER,
-        ),
+        worded=known_facts.by_wording,
+        cautions=ordered([*cautions, *leading(in_wordings(familiarity))]),
     )
 
 

@@ -8,6 +8,7 @@ from interp.measurements.specs import Attribute, Target
 from interp.measuring.spec import Stage
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
+from interp_probes.facts.wordings import worded
 from interp_probes.ledger.study import IN_RULEBREAKERS, reading_stages
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
@@ -39,8 +40,8 @@ class RulebreakersStudy(Study):
     """what is attributed: the predicted token, the gold answer, the contrast of the positive and
     the negative answer, or the margin of the model's own answer over the other"""
     ledger: bool = False
-    """also ask whether the facts of accepted rulebreakers are known, retrieved in the prompt and
-    used, with the Jacobian lens on up to 240 pairs: six passes per pair and layer"""
+    """also ask whether the facts of accepted rulebreakers are completed, retrieved in the prompt
+    and used, with the Jacobian lens on up to 240 pairs: six passes per pair and layer"""
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, knowledge, residual streams, and examples."""
@@ -57,7 +58,7 @@ class RulebreakersStudy(Study):
         stages = (
             Stage("answers", prompts, Attribute(target=self.target)),
             Stage("familiarity", facts, Familiarity()),
-            Stage("knowledge", facts, Knowledge()),
+            Stage("knowledge", worded(facts), Knowledge()),
             Stage("residuals", probed, Residuals(positions=("last_token", "premise2"))),
             Stage("examples", examples, Attribute(target=self.target, keep_tokens=True)),
         )
@@ -77,7 +78,8 @@ def _about(prompts: "PromptSet", facts: "PromptSet") -> "PromptSet":
     """The facts that prompts are about, in the order of the prompts, so that a study can grow."""
     about = {_entities(fact): number for number, fact in zip(facts.numbers, facts, strict=True)}
     drawn = dict.fromkeys(map(_entities, prompts))
-    return replace(facts, numbers=[about[names] for names in drawn if names in about])
+    own = [about[names] for names in drawn if names in about]
+    return replace(facts, numbers=own, drawn_from=facts.numbers)
 
 
 def _entities(prompt: "Prompt") -> tuple[str, str]:

@@ -199,8 +199,18 @@ def _fact_prompt(pair: EntityPair, names: Sequence[str], others: Sequence[str]) 
             "entity_group": entity_group(pair),
             "entity_a": pair.entity_a,
             "entity_b": pair.entity_b,
+            **_other_wordings(pair),
         },
     )
+
+
+def _other_wordings(pair: EntityPair) -> dict[str, str]:
+    """The fact without an instruction and as a question; the published cities are capitals."""
+    if entity_group(pair) == "geographical":
+        plain, question = "is the capital of", f"In which country is {pair.entity_b}?"
+    else:
+        plain, question = "is a kind of", f"What type of thing is {pair.entity_b}?"
+    return {"text_plain": f"{pair.entity_b} {plain}", "text_question": question}
 
 
 def _other_names(entity_a: str, names: Mapping[str, Sequence[str]]) -> list[str]:

@@ -16,11 +16,9 @@ from interp.analysis.readings import (
     content_free_choice,
     forced_choice,
     free_choice,
-    logs,
     median_choice,
     scored_options,
 )
-from interp.statistics.clusters import RESAMPLES
 from interp.statistics.decisions import (
     HOLM_LEAST,
     LEAST,
@@ -29,8 +27,7 @@ from interp.statistics.decisions import (
     holm,
     out_of_reach,
 )
-from interp.statistics.discrimination import auroc, concordance
-from interp.statistics.means import ClusterMean, cluster_mean, least_p
+from interp.statistics.means import FINE, ClusterMean, cluster_mean, least_p
 from interp.statistics.proportions import proportions
 from interp.statistics.resampling import random_sign_sums, share_as_far
 
@@ -114,9 +111,9 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     p_holm that so many tests of so few clusters allow; if no test can be significant, verdicts are
     `UNTESTED`); compared (that baseline), verdict; p_chance, p_holm_chance and verdict_chance, the
     same for chance; prompts (judged), pairs, clusters and note. In all shares, prompts count by
-    their weights. Intervals are those of `interp.statistics.proportions`, p that of `_mean` over
-    the same clusters (pairs if there are no clusters); both p_holm are corrected over all tests of
-    the table (Holm, 1979).
+    their weights. Intervals are those of `interp.statistics.proportions`, p that of `mean_over`
+    over the same clusters (pairs if there are no clusters); both p_holm are corrected over all
+    tests of the table (Holm, 1979).
 
     Args:
         sample: the prompts.
@@ -209,8 +206,8 @@ def change_row(
         over=rows["credit_changed"] - rows["credit"],
         credit=(rows["chosen"] != rows["chosen_changed"]).astype(float),
     )
-    found = _mean(rows)
-    share = _share(rows, "unit")
+    found = mean_over(rows)
+    share = share_of(rows, "unit")
     return {
         "difference": found.mean,
         "low": found.low,
@@ -225,89 +222,6 @@ def change_row(
     }
 
 
-def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
-    """How well one model's probabilities tell apart prompts with different correct answers.
-
-    Only prompts with the same phrasing are compared. A bias to one option changes nothing.
-
-    Args:
-        sample: the prompts.
-        options: the model's rows of the option_probabilities table.
-
-    Returns:
-        auroc, auroc_low, auroc_high: the probability that an option's log-odds are higher on a
-        prompt to which it is the correct answer than on one to which it is not, as a mean over
-        phrasings and options (with two options, both have the same). concordance, low, high: the
-        share of pairs of which the log-odds of the two correct answers differ in the right
-        direction between the prompts; in a group, the mean over all pairs of members with different
-        correct answers. p, of a concordance of one half; pairs, clusters and note. Intervals and p
-        are clustered (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`,
-        random signs of clusters).
-    """
-    scored = scored_options(options, sample.prompts, unit=sample.unit)
-    area = auroc(
-        scored,
-        score="log_odds",
-        positive="right",
-        cluster="unit",
-        weight="weight",
-        within=["phrasing", "option"],
-    )
-    order = pair_order(scored)
-    over = order.assign(over=order["order"] - 0.5)
-    found = _mean(over)
-    credited = order.rename(columns={"order": "credit"})
-    share: Mapping[str, float] = dict(_share(credited, "unit")) if len(order) else {}
-    return {
-        "auroc": area.area,
-        "auroc_low": area.low,
-        "auroc_high": area.high,
-        "concordance": share.get("share", np.nan),
-        "low": share.get("low", np.nan),
-        "high": share.get("high", np.nan),
-        # Without knowledge, either order of a pair is as likely, so signs alone are exact.
-        "p": found.p if np.isnan(found.p) else _flipped(_by_unit(over)),
-        "pairs": found.trials,
-        "clusters": found.clusters,
-        "note": _joined(area.note, share.get("note", ""), found.note),
-    }
-
-
-def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
-    """For each pair or group, whether its probabilities are in the right order: 1, 0, or between.
-
-    Two members with the same phrasing and different correct answers, a and b, are in order if the
-    log-odds of a against b are higher where a is correct (`concordance`).
-
-    Args:
-        scored: the rows of `scored_options`.
-
-    Returns:
-        One row per group with such members: pair_id, unit, weight and order (the mean over them).
-    """
-    columns = ["pair_id", "phrasing", "prompt_id", "gold", "unit", "weight"]
-    members = scored.drop_duplicates("prompt_id")[columns].reset_index(drop=True)
-    members["place"] = members.index
-    two = members.merge(members, on=["pair_id", "phrasing"], suffixes=("", "_other"))
-    two = two[(two["place"] < two["place_other"]) & (two["gold"] != two["gold_other"])]
-    share = scored.set_index(["prompt_id", "option"])["relative_probability"].astype(float)
-    log_share = logs(share)
-
-    def odds(prompt: str) -> pd.Series:
-        """The log-odds of the first correct answer against the other, on one of two prompts."""
-        first, second = (
-            log_share.reindex(pd.MultiIndex.from_frame(two[[prompt, gold]])).to_numpy()
-            for gold in ("gold", "gold_other")
-        )
-        return pd.Series(first - second, two.index)
-
-    two = two.assign(order=concordance(odds("prompt_id"), odds("prompt_id_other")))
-    by_group = two.dropna(subset="order").groupby("pair_id", sort=False)
-    return by_group.agg(
-        unit=("unit", "first"), weight=("weight", "first"), order=("order", "mean")
-    ).reset_index()
-
-
 def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     """The accuracies of one reading, with their intervals, and its counts."""
     of_sample = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(own["credit"]))
@@ -320,7 +234,7 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     pairs = by_pair.agg(
         credit=("credit", "prod"), weight=("weight", "first"), unit=("unit", "first")
     )
-    over_prompts = _share(judged, "unit")
+    over_prompts = share_of(judged, "unit")
     found: dict[str, object] = {
         "accuracy": over_prompts["share"],
         "low": over_prompts["low"],
@@ -338,7 +252,7 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     of_groups = {_PAIRED: pairs, **{side: judged[judged["side"] == side] for side in sample.sides}}
     for name, rows in of_groups.items():
         if len(rows):
-            share = _share(rows, "unit" if sample.cluster else None)
+            share = share_of(rows, "unit" if sample.cluster else None)
             found |= {f"{name}_{column}": share[given] for column, given in _COLUMNS.items()}
     return found
 
@@ -349,7 +263,7 @@ def _reading_row(
     """The numbers of one reading, with a note on prompts without credit and on a missing test."""
     row = _row(sample, own)
     untested = found.note if row["prompts"] and np.isnan(found.p) else ""
-    return row | {"note": _joined(_lacking(reading, own), row.get("note"), untested)}
+    return row | {"note": joined(_lacking(reading, own), row.get("note"), untested)}
 
 
 def _lacking(reading: str, own: pd.DataFrame) -> str:
@@ -364,14 +278,16 @@ def _lacking(reading: str, own: pd.DataFrame) -> str:
     return f"{counted}not judged" if counted else "no prompt was judged"
 
 
-def _joined(*notes: object) -> str:
+def joined(*notes: object) -> str:
+    """Different notes, one after the other."""
     return "; ".join(dict.fromkeys(str(note) for note in notes if note))
 
 
 _COLUMNS = {"accuracy": "share", "low": "low", "high": "high"}
 
 
-def _share(rows: pd.DataFrame, cluster: str | None) -> pd.Series:
+def share_of(rows: pd.DataFrame, cluster: str | None) -> pd.Series:
+    """The weighted mean of the column credit, from 0 to 1: share, low and high (`proportions`)."""
     by = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
     return by.iloc[0]
 
@@ -380,7 +296,7 @@ def _over(sample: Sample, own: pd.DataFrame, baseline: str) -> ClusterMean:
     """The mean difference between a reading and a baseline, with its test."""
     rows = sample.prompts[["prompt_id", "unit", "weight"]]
     over = rows["prompt_id"].map(own["credit"] - sample.baselines[baseline])
-    return _mean(rows.assign(over=over))
+    return mean_over(rows.assign(over=over))
 
 
 def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
@@ -410,14 +326,13 @@ def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
     return columns.assign(**{HOLM_LEAST: table[HOLM_LEAST].max()})
 
 
-def _mean(rows: pd.DataFrame) -> ClusterMean:
+def mean_over(rows: pd.DataFrame) -> ClusterMean:
     """The mean of the column over, with its test."""
-    by_unit = _by_unit(rows)
-    mean = cluster_mean(by_unit, value="over", cluster="unit", weight="weight")
+    mean = cluster_mean(by_unit(rows), value="over", cluster="unit", weight="weight")
     return replace(mean, trials=int(rows["over"].notna().sum()))
 
 
-def _by_unit(rows: pd.DataFrame) -> pd.DataFrame:
+def by_unit(rows: pd.DataFrame) -> pd.DataFrame:
     """The mean of the column over and the weight of each unit.
 
     Means are rounded: 2/3 - 1/3 - 1/3 is not 0 in floating-point numbers, and a test of signs would
@@ -430,17 +345,20 @@ def _by_unit(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"unit": mass.index, "over": means.to_numpy(), "weight": mass.to_numpy()})
 
 
-def _flipped(by_unit: pd.DataFrame) -> float:
+def flipped(units: pd.DataFrame) -> float:
     """The p-value of random signs of units: exact if each unit's sign is as likely as the other."""
-    sums = (by_unit["over"] * by_unit["weight"]).to_numpy()
-    return share_as_far(random_sign_sums(sums, resamples=RESAMPLES), float(sums.sum()))
+    sums = (units["over"] * units["weight"]).to_numpy()
+    return max(
+        share_as_far(random_sign_sums(sums, resamples=FINE), float(sums.sum())),
+        2 / (1 + FINE),  # the least p of every other test
+    )
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
     """Rows with p as a table with p_holm, corrected over all of them, and p_holm_least.
 
     Args:
-        rows: each with p of `_mean` and with the number of clusters.
+        rows: each with p of `mean_over` and with the number of clusters.
     """
     table = pd.DataFrame(rows)
     least = [least_p(int(clusters)) for clusters in table["clusters"]]

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.attribution.targets import attributed_tokens, objective
 from interp.choices import AnswerReading
 from interp.console import begin_part, passed
-from interp.errors import UserError, one_line
+from interp.errors import UserError, described, one_line
 from interp.models.attention_rows import answer_attention
 from interp.models.backward_rules import PLAIN, BackwardRules, backward_rules, open_attention
 from interp.models.model import Model
@@ -261,5 +262,11 @@ def build(label: str, model: Model | None) -> SharedPass | OwnPasses:
         raise UserError(
             f"the method {name!r} is implemented by a {type(built).__name__}; expected a "
             "SharedPass or an OwnPasses of interp.attribution.method"
+        )
+    needs: Any = getattr(built, "needs", frozenset())
+    if not isinstance(needs, Set) or not needs <= set(get_args(Need)):
+        raise UserError(
+            f"the method {name!r} has the needs {described(needs)}; expected a frozenset of some "
+            f"of {', '.join(get_args(Need))}"
         )
     return built

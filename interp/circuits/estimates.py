@@ -124,8 +124,7 @@ class EdgeEstimator:
             groups = [(mixer, "attn_out")] * shape.mixer
             groups += [(slice(mlp, mlp + 1), "mlp_out")] * shape.mlp
             for own, site in groups:
-                change = differences[own].sum(0) / model.layers[layer].scale(site)
-                yield own, locate(model, site, layer), change
+                yield own, locate(model, site, layer), differences[own].sum(0)
 
     def _softmax(self, streams: PairStreams) -> EdgeValues:
         model, graph = self._model, self._graph

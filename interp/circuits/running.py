@@ -201,12 +201,8 @@ class _Run:
         if parallel:
             out = self._layers.alone(layer, read[:, -1], ["mlp_out"])["mlp_out"]
         written = graph.mlp_writer(layer)
-        before = self._writers.of_whole("mlp_out", layer, self._streams.at("mlp_out", layer))
-        self._keep(
-            rows,
-            slice(written, written + 1),
-            self._writers.of_whole("mlp_out", layer, out) - before,
-        )
+        change = (out - self._streams.at("mlp_out", layer))[None]
+        self._keep(rows, slice(written, written + 1), change)
         return cache
 
     def _attended(

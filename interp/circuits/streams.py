@@ -55,13 +55,7 @@ class Writers:
             if site == "z":
                 yield self.of_heads(layer, values[site, layer])
             else:
-                yield self.of_whole(site, layer, values[site, layer])
-
-    def of_whole(
-        self, site: str, layer: int, output: Float[Tensor, "row token size"]
-    ) -> Float[Tensor, "1 row token size"]:
-        """Contribution of an MLP or of a whole mixer."""
-        return self._model.layers[layer].scale(site) * output[None]
+                yield values[site, layer][None]
 
     def of_heads(
         self, layer: int, z: Float[Tensor, "row token width"]

@@ -14,9 +14,10 @@ from importlib.metadata import EntryPoint, version
 from io import TextIOWrapper
 from typing import Any, Protocol, runtime_checkable
 
+from interp.cli.help import overview
 from interp.cli.measure import MeasureCommand
 from interp.cli.parser import Parser, program, with_help
-from interp.errors import UserError, printable, shortened
+from interp.errors import UserError, printable, shortened, shortened_list
 from interp.measuring.spec import Spec, spec_named
 from interp.options import OptionError
 from interp.plugins import COMMANDS as GROUP
@@ -46,17 +47,13 @@ COMMANDS = {
     "methods": "interp.cli.listings:MethodsCommand",
     "tables": "interp.cli.listings:TablesCommand",
     "models": "interp.cli.listings:ModelsCommand",
+    "help": "interp.cli.listings:HelpCommand",
     "scan": "interp.cli.scan",
     "doctor": "interp.cli.doctor",
     "completion": "interp.cli.listings:CompletionCommand",
     "work": "interp.cli.work:WorkCommand",
 }
 """Commands in the order of the help; `find_commands` adds the commands of other entry points."""
-
-EXAMPLES = (
-    "attribute --model organism/llama-shallow organism/gemma2",
-    "run rulebreakers --limit 60 --out runs/study",
-)
 
 USER_ERROR = 2
 """Exit code for a mistake in the input."""
@@ -71,12 +68,15 @@ READER_GONE = 141
 """Exit code if standard output is no longer read; shells report SIGPIPE by this code."""
 
 LONGEST_MESSAGE = 2000
-"""Largest number of characters of an error message; longer messages lose their middle."""
+"""Largest number of characters of an error message; longer ones lose lines or their middle."""
 
 
 @runtime_checkable
 class Command(Protocol):
-    """A command: a module or an object with these attributes, of which EXAMPLES is optional."""
+    """A command: a module or an object with these attributes.
+
+    Optional are EXAMPLES, and RESUMES if the same command goes on where it was stopped.
+    """
 
     HELP: str
 
@@ -92,18 +92,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         # If the encoding, such as latin-1, lacks a character, write its code point.
         sys.stdout.reconfigure(errors="backslashreplace")
+    resumes = False
     try:
         with _interrupted_by_sigterm():
             command, parsed = parse(sys.argv[1:] if arguments is None else arguments)
+            resumes = getattr(command, "RESUMES", False)
             _run(command, parsed)
             sys.stdout.flush()
     except UserError as error:
-        sys.stderr.write(f"error: {shortened(printable(str(error)), LONGEST_MESSAGE)}\n")
+        sys.stderr.write(f"error: {shortened_list(printable(str(error)), LONGEST_MESSAGE)}\n")
         return USER_ERROR
     except KeyboardInterrupt as stop:
         by_signal = isinstance(stop, _TerminatedError)
         how = "terminated by SIGTERM" if by_signal else "interrupted"
-        sys.stderr.write(f"{how}; rerun the same command to resume\n")
+        sys.stderr.write(f"{how}{'; rerun the same command to resume' * resumes}\n")
         return TERMINATED if by_signal else INTERRUPTED
     except MemoryError:
         sys.stderr.write(
@@ -178,6 +180,16 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     return known[parsed.command], parsed
 
 
+class _Program(Parser):
+    """The parser of the program, whose help is the page of questions."""
+
+    overview = ""
+
+    def format_help(self) -> str:
+        """The page of questions."""
+        return self.overview
+
+
 def build(
     arguments: Sequence[str], *, configured: Sequence[str] | None = None
 ) -> tuple[Parser, dict[str, Command]]:
@@ -188,14 +200,13 @@ def build(
         configured: the commands whose options are added; by default only those among the arguments,
             because adding the options of all commands is slow.
     """
-    parser = Parser(
-        prog=program(),
-        description="Attribution and mechanistic interpretability on reasoning prompts in pairs.",
-        examples=EXAMPLES,
-    )
+    parser = _Program(prog=program())
     parser.add_argument("--version", action="version", version=f"interp {version('interp')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
     known = find_commands()
+    parser.overview = overview(known)
     for name, command in known.items():
         examples = getattr(command, "EXAMPLES", ())
         own = commands.add_parser(

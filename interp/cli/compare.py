@@ -27,7 +27,8 @@ class CompareCommand(OptionsCommand):
     """Compare two models or two runs on the same prompts, or runs of several seeds."""
 
     EXAMPLES = (
-        "compare runs/all --model organism/llama-deep organism/gemma2",
+        "compare runs/two-models",
+        "compare runs/all --model llama-deep gemma2",
         "compare runs/plain runs/with-system-prompt",
         "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
     )
@@ -37,9 +38,9 @@ class CompareCommand(OptionsCommand):
     or several folders that differ only in --seed, to see the effect of the seed
     """
     models: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("model")] = ()
-    """the models a and b, by their names in the tables or by their paths; with two folders, one
-    name may stand for both (default: the only model in each folder); with several seeds, any number
-    of models (default: the models that all runs have)
+    """the models a and b, by their names in the tables, the last parts of these, or their paths;
+    with two folders, one name may stand for both (default: the only model in each folder, or the
+    two of one folder); with several seeds, any number of models (default: those that all runs have)
     """
 
     def _execute(self) -> None:
@@ -53,7 +54,7 @@ class CompareCommand(OptionsCommand):
         if len({one.record.run.seed for one, _ in runs}) > 1:
             _print_seeds(runs, self.models)
         else:
-            _print_difference(_chosen(self.folders, self.models))
+            _print_difference(_chosen(self.folders, self.models or _only_two(runs)))
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
@@ -118,6 +119,12 @@ def _print_cautions(compared: Iterable[tuple[str, "RunFolder", str]]) -> None:
     )
 
 
+def _only_two(runs: "Sequence[tuple[RunFolder, str]]") -> Sequence[str]:
+    """The models of a single run that has two."""
+    models = list(runs[0][0].models())
+    return models if len(runs) == 1 and len(models) == 2 else ()
+
+
 def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
     if len(folders) > 2 or len(models) > 2:
         raise UserError("got more than two folders or models; expected one or two")
@@ -140,11 +147,13 @@ def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
 
 
 def _named(run: "RunFolder", name: str) -> str | None:
-    """The model of a run with this name or place; None if there is none."""
+    """The model of a run with this name or place, or this last part of its name; else None."""
     if name in run.models():
         return name
     places = run.places()
-    return next((own for own in run.models() if places[own] == absolute(name)), None)
+    found = [own for own in run.models() if places[own] == absolute(name)]
+    found = found or [own for own in run.models() if own.endswith(f"/{name}")]
+    return found[0] if len(found) == 1 else None
 
 
 def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:

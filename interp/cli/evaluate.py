@@ -19,9 +19,10 @@ class StoredAnswers(Options):
     """The option of `evaluate` that judges stored texts instead of asking a model."""
 
     answers_from: tuple[Annotated[TextFile, FromText(text_file, "[NAME=]FILE")], ...] = ()
-    """judge the texts in these files instead, without a model: batch output of vLLM and of
-    OpenAI-like servers, vLLM's RequestOutput as JSONL, Inspect logs, lm-eval samples, or a table
-    (prompt, text, draw, thought, answer, model). NAME names the model if a file does not
+    """judge the texts in these files instead, without a model: batch output of vLLM, of
+    OpenAI-like servers, Anthropic or Gemini, vLLM's RequestOutput as JSONL, Inspect logs, lm-eval
+    samples, or a table (prompt, text, draw, thought, answer, model). NAME names the model if a file
+    does not
     """
 
 

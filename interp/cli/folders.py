@@ -113,8 +113,8 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
     """Reject a faulty table, listing each fault with its line; otherwise show the first prompt."""
     from interp.console import counted, echo
     from interp.prompts.files import SHOWN, read_rows
-    from interp.prompts.own.facts import FACTS, read_facts
-    from interp.prompts.own.layout import PAIR
+    from interp.prompts.own.facts import read_facts
+    from interp.prompts.own.layout import FACTS, PAIR
     from interp.prompts.own.pairs import faults, read_pairs
     from interp.prompts.prompt_set import repeats
     from interp.statistics.clusters import small_sample
@@ -183,7 +183,7 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
                 f"{model.name} will refuse {len(found):,} of {whole}, the first:\n  {listed}"
             )
         else:
-            echo(f"{model.name} will refuse none of {whole}")
+            echo(f"{model.name} accepts all {whole}")
     if refused:
         raise UserError("\n".join(refused))
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, method_names
 from interp.cli.fields import OptionsCommand
+from interp.cli.parser import program
 from interp.errors import UserError, unknown
 from interp.options import Flag, Options, accepted
 from interp.variants import written
@@ -164,3 +165,35 @@ class CompletionCommand(OptionsCommand):
         parser, _ = build((), configured=tuple(find_commands()))
         parser.prog = "interp"  # a script completes one program, however it was started
         sys.stdout.write(f"{shtab.complete(parser, shell=self.shell)}\n")
+
+
+class HelpCommand(OptionsCommand):
+    """Find the command that answers a question, list all commands, or explain one."""
+
+    EXAMPLES = ('help "which layer carries the city?"', "help all", "help evaluate")
+
+    words: Annotated[tuple[str, ...], Flag("QUESTION", positional=True)] = ()
+    """a question in your own words, or the name of a command, or all"""
+
+    def _execute(self) -> None:
+        from interp.cli import build, find_commands
+        from interp.cli.help import found, overview
+
+        known = find_commands()
+        if not self.words:
+            sys.stdout.write(overview(known))
+        elif self.words == ("all",):
+            width = max(map(len, known)) + 2
+            lines = (f"{name:{width}}{command.HELP}\n" for name, command in known.items())
+            sys.stdout.write("".join(lines))
+        elif self.words[0] in known and len(self.words) == 1:
+            build([self.words[0], "--help"])[0].parse_args([self.words[0], "--help"])
+        else:
+            rows = found(" ".join(self.words))
+            if not rows:
+                raise UserError(
+                    "no question of the table has these words; expected words such as layer, fact, "
+                    f"premise, method or thought. {program()} help all lists every command"
+                )
+            for row in rows:
+                sys.stdout.write(f"{row.asks}\n  {row.call.replace('`', '')}\n")

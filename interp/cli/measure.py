@@ -30,13 +30,16 @@ class Models(Options):
     models: Annotated[
         tuple[ModelChoice, ...], FromText(model_choice, "[NAME=]MODEL"), Flag("model")
     ] = ()
-    """hub name, local folder, or organism/NAME; one row per model (default: packaged organisms
-    trained on the prompts). A folder's model is named by the last part of its path, or by NAME
+    """hub name, local folder, GGUF file, organism/NAME or, as an adapter for --base, graft/NAME;
+    one row per model (default: packaged organisms trained on the prompts). A local model is named
+    by the last part of its path, or by NAME
     """
 
 
 class MeasureCommand:
     """The command of a measurement, built from its spec."""
+
+    RESUMES = True
 
     def __init__(self, spec: type[Spec]) -> None:
         self.spec = spec
@@ -162,6 +165,8 @@ CIRCUITS = CircuitsCommand(Circuits)
 
 class MeasureGroup:
     """A command with measurements as subcommands, such as `probe linear` and `probe knowledge`."""
+
+    RESUMES = True
 
     def __init__(
         self, specs: Sequence[type[Spec]], *, help_: str, examples: Sequence[str] = ()

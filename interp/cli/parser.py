@@ -4,10 +4,36 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, NoReturn
 
 from interp.errors import nearest, shortened, unknown
+
+FIRST = {
+    *("--model", "--device", "--system", "--data", "--limit"),
+    *("--shots", "--answer-prefix", "--out"),
+}
+"""The options of models, prompts and runs that a first user needs."""
+
+SHARED = ("models", "model", "prompts", "run", "workers")
+"""The groups that many commands have; of other groups, the first options are shown first."""
+
+OWN = 5
+"""Number of a command's own options that its help shows first."""
+
+MANY = 16
+"""Number of options above which a command's help shows only the first ones."""
+
+
+class _HelpAll(argparse.Action):
+    """Shows every option of a command, and ends."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        assert isinstance(parser, Parser)
+        parser.whole = True
+        parser.print_help()
+        parser.exit()
 
 
 class Parser(argparse.ArgumentParser):
@@ -15,14 +41,33 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)
         self._examples = examples
+        self.whole = False
         self.given: Sequence[str] = ()
         """The arguments of the command line, on which a command's options may depend."""
 
     def format_help(self) -> str:
-        """The help, with the examples at the end."""
+        """The help with the examples at the end; of many options, those that come first."""
+        count = sum(own.help != argparse.SUPPRESS for own in self._actions)
+        whole = self.whole or count <= MANY
+        text = super().format_help() if whole else self._first_help(count)
         lines = "".join(f"\n  {program()} {example}" for example in self._examples)
-        return super().format_help() + (f"\nexamples:{lines}\n" if lines else "")
+        return text + (f"\nexamples:{lines}\n" if lines else "")
+
+    def _first_help(self, count: int) -> str:
+        formatter = self._get_formatter()
+        positional = [own for own in self._actions if not own.option_strings]
+        formatter.add_usage("%(prog)s [options]", positional, [])
+        formatter.add_text(self.description)
+        for group in self._action_groups:
+            own = [own for own in group._group_actions if own.help != argparse.SUPPRESS]
+            ahead = () if group.title in SHARED else own[:OWN]
+            shown = [one for one in own if one in ahead or FIRST & {*one.option_strings}]
+            formatter.start_section(group.title)
+            formatter.add_arguments([_briefly(one) for one in shown])
+            formatter.end_section()
+        return formatter.format_help() + f"\n{self.prog} --help-all shows all {count} options\n"
 
     # A single signature cannot override argparse's overloads.
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -67,6 +112,13 @@ class Parser(argparse.ArgumentParser):
     def _options(self) -> Iterator[str]:
         for action in self._actions:
             yield from action.option_strings
+
+
+def _briefly(action: argparse.Action) -> argparse.Action:
+    """An option with the first clause of its help."""
+    brief = copy(action)
+    brief.help = re.split(r"; |\.\s(?=[A-Z])| \(|(?<=.{15}): ", action.help or "")[0]
+    return brief
 
 
 def with_help(message: str, program: str) -> str:

@@ -48,8 +48,8 @@ class PlanCommand(OptionsCommand):
     median for the packaged organisms on the default system is 0.82)
     """
     known: Share | None = None
-    """share of the facts that all models know, if the system's study leaves out pairs about other
-    facts (default: the share in the pilot, if it is a study, or 1)
+    """share of the facts that all models complete, if the system's study leaves out pairs about
+    other facts (default: the share in the pilot, if it is a study, or 1)
     """
     models: Annotated[int, Field(ge=1, le=1000)] | None = None
     """number of models whose tests are corrected together (default: as many as the pilot has, or 2)
@@ -85,14 +85,14 @@ class PlanCommand(OptionsCommand):
 def _known(
     options: PlanCommand, known: "Filter | None", pairs: "pd.DataFrame", cluster: str
 ) -> "tuple[pd.DataFrame, str]":
-    """The pairs about facts that the models are expected to know, and what to say about them."""
+    """The pairs about facts that the models are expected to complete, and what to say of them."""
     from interp.statistics.power import known_pairs
 
     if known is None:
         if options.known is not None:
             raise UserError(
                 f"got --known {options.known:g}, but the study of {options.system} leaves out no "
-                "pairs about unknown facts; expected no --known"
+                "pairs by their facts; expected no --known"
             )
         return pairs, ""
     share = options.known
@@ -101,25 +101,28 @@ def _known(
     levels = " and ".join(known.levels)
     if share is None:
         return pairs, (
-            f"assumed: models know all facts. The study leaves out {levels} pairs whose fact a "
-            "model fails; --known SHARE plans for this"
+            f"assumed: models complete all facts as asked. The study leaves out {levels} pairs "
+            "whose fact a model does not complete; --known SHARE plans for this"
         )
     left = known_pairs(pairs, known, share=share, cluster=cluster, seed=options.seed)
     return left, (
-        f"known: {share:.0%} of the facts of {levels} pairs, so {len(left):,} of {len(pairs):,} "
-        f"pairs and {left[cluster].nunique():,} of {pairs[cluster].nunique():,} clusters are left"
+        f"completed: {share:.0%} of the facts of {levels} pairs, so {len(left):,} of "
+        f"{len(pairs):,} pairs and {left[cluster].nunique():,} of {pairs[cluster].nunique():,} "
+        "clusters are left"
     )
 
 
 def _known_share(folder: Path, known: "Filter") -> float | None:
-    """The share of the filtered facts that all models of a study know; None if not measured."""
+    """The share of the filtered facts that all models complete as asked; None if not measured."""
     from interp.cli.folders import runs_in
+    from interp.prompts.systems import FACT_SIDE
 
     runs = [run for run in runs_in(folder).values() if "knowledge" in run.tables()]
     if not runs:
         return None
     facts, found = runs[0].table("prompts"), runs[0].table("knowledge")
-    fact_prompts = facts.loc[facts[known.factor].isin(known.levels), "prompt_id"]
+    asked = facts["side"].eq(FACT_SIDE) & facts[known.factor].isin(known.levels)
+    fact_prompts = facts.loc[asked, "prompt_id"]
     own = found[found["prompt_id"].isin(fact_prompts)]
     return float(own["known"].astype(bool).groupby(own["prompt_id"]).all().mean())
 

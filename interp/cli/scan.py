@@ -8,16 +8,18 @@ from typing import Annotated
 from interp import texts
 from interp.cli.fields import add_options, given
 from interp.cli.parser import Parser
+from interp.files import check_replaceable
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
 from interp.options import Flag, FromText, Options
+from interp.prompts.own.braces import marked, options_of
 
 HELP = "look at one prompt: its answer, shading and the effects of its segments, in one page"
 
 EXAMPLES = (
     'scan "{If Anne is in Sweden, then she is not in Stockholm.} {Anne is in Stockholm.} Is Anne '
     'in Sweden? Answer Yes or No."',
-    'scan --model org/model --options Paris Rome --out anne.html "{city: Anne lives in France.} '
+    'scan --model org/model --options "Paris|Rome" --out anne.html "{city: Anne lives in France.} '
     'She is in"',
 )
 
@@ -30,7 +32,7 @@ class ScanOptions(Options):
     model: Annotated[ModelChoice | None, FromText(model_choice, "[NAME=]MODEL")] = None
     """hub name, local folder, GGUF file, or organism/NAME (default: a packaged organism)"""
     options: tuple[Annotated[str, FromText(str, "TEXT")], ...] = ("Yes", "No")
-    """the answers; the first two are compared"""
+    """the answers, also with bars, as in "Paris|Rome"; the first two are compared"""
     out: Annotated[Path, FromText(texts.path, "FILE")] = Path("scan.html")
     """the page, which contains its tables and figures; in a folder that exists, scan.html"""
 
@@ -45,6 +47,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     options = ScanOptions(**given(arguments, ScanOptions))
     loading = Loading(**given(arguments, Loading))
+    # Mistakes are reported before anything is loaded.
+    marked(options.prompt)
+    options_of(options.options)
+    out = options.out / "scan.html" if options.out.is_dir() else options.out
+    check_replaceable(out)
     sys.stderr.write("loading libraries ...\n")
     sys.stderr.flush()
 
@@ -55,19 +62,15 @@ def run(arguments: argparse.Namespace) -> None:
     from interp.models.organisms import default_organism
     from interp.report.console import print_cautions, print_sentences, print_table
     from interp.report.page import TableItem
-    from interp.report.write import write_report
-    from interp.scan import marked, scanned, two_of
+    from interp.report.write import write_page
+    from interp.scanning import scan
 
-    # Mistakes are reported before a model is loaded.
-    marked(options.prompt)
-    two_of(options.options)
     choice = options.model or ModelChoice(place=default_organism(DEFAULT_SYSTEM))
     echo(f"loading {choice.name or choice.place} ...")
     model = load_found(find_model(choice.place, loading, named=choice.name), loading.alone())
     set_threads(model, None)
-    report = scanned(model, options.prompt, options.options)
-    out = options.out / "scan.html" if options.out.is_dir() else options.out
-    page = write_report(report, out.parent, page=out.name, embed=True)
+    report = scan(model, options.prompt, options.options)
+    page = write_page(report, out, embed=True)
     assert report.glance is not None
     print_cautions(own.said for own in report.glance.cautions)
     for item in report.items:

@@ -1,7 +1,6 @@
 """Commands of studies and reports: `run STUDY`, `faithfulness`, and `report DIR`."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,6 @@ from interp.cli.choice import Choice
 from interp.cli.fields import Folder, OptionsCommand
 from interp.cli.measure import add_measuring_options, job_of
 from interp.cli.parser import Parser
-from interp.errors import UserError
 from interp.options import FromText, Options
 from interp.plugins import STUDIES
 
@@ -24,6 +22,7 @@ STUDY = Choice("study", "study", STUDIES)
 class RunCommand:
     """`python -m interp run STUDY`: all measurements of a study, its tables and its report."""
 
+    RESUMES = True
     HELP = (
         "run a whole study: measure all models, create all tables and figures, and write one report"
     )
@@ -50,6 +49,7 @@ class RunCommand:
 class FaithfulnessCommand:
     """`python -m interp faithfulness`, short for `python -m interp run faithfulness`."""
 
+    RESUMES = True
     HELP = (
         "rank attribution methods by agreement with the effects of segments, and write one report"
     )
@@ -125,10 +125,11 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
     """Write the report on a run or a study, by default into its own folder, and return it."""
     from interp.cli.folders import holder
     from interp.console import echo
+    from interp.files import check_replaceable
     from interp.report.write import PAGE, files_of, write_report
 
     if page is not None:
-        _check_replaceable(page)
+        check_replaceable(page)
     page = page or folder / PAGE
     report = _report(folder)
     file = write_report(report, page.parent, page=page.name, embed=embed)
@@ -139,23 +140,6 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
         holder(folder).note_report([str(within / name) for name in written])
     echo(f"report written to {file}")
     return report
-
-
-def _check_replaceable(page: Path) -> None:
-    """Check that a page overwrites nothing but another page."""
-    from interp.files import is_plain, reading
-
-    with reading(page):
-        if page.is_dir():
-            raise UserError(f"{page} is a folder; expected a file, such as {page / 'report.html'}")
-        if not os.path.lexists(page):
-            return
-        if not is_plain(page):
-            raise UserError(f"{page} exists and is not a regular file; pass another name")
-        with page.open("rb") as stream:
-            opening = stream.read(14)
-    if opening.lower() != b"<!doctype html":
-        raise UserError(f"{page} exists and is not a page; pass another name, or remove the file")
 
 
 def _report(folder: Path) -> "Page":

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TASK = Choice("task", "training task", TRAINING)
 
+RESUMES = True
+
 HELP = "train a model on a task, from a checkpoint or from scratch"
 
 EXAMPLES = (

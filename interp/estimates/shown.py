@@ -13,7 +13,7 @@ from interp.estimates.declared import Largest, Mean, Table
 from interp.report.glance import Difference, headline, with_interval
 from interp.report.page import TableItem
 from interp.report.pairs import Number
-from interp.statistics.decisions import SIGNIFICANT, out_of_reach
+from interp.statistics.decisions import SIGNIFICANT, corrected_over, out_of_reach
 from interp.statistics.means import clusters_for
 from interp.statistics.summaries import grouped
 
@@ -41,7 +41,7 @@ class Estimated:
         table, frame = self.table, self.frame
         titles = grouped(frame, table.split) if table.split else [({}, frame)]
         narrow = [
-            (self._title(of), self._narrow(rows.head(table.most or len(rows)), of))
+            (self._title(of), self.narrow(rows.head(table.most or len(rows)), of))
             for of, rows in titles
         ]
         shown = frame
@@ -63,7 +63,8 @@ class Estimated:
         if table.tested is not None:
             told.append(
                 f"p: two-sided, for {table.tested.name} of {table.tested_value:g}; p_holm: "
-                f"corrected over the rows with the same {', '.join(table.family)}."
+                f"corrected over the rows with the same {', '.join(table.family)}: "
+                f"{corrected_over(own for _, own in grouped(self.frame, table.family))}."
             )
         return " ".join([" ".join(table.text.split()), *told])
 
@@ -212,7 +213,7 @@ class Estimated:
         ]
         return ": ".join(filter(None, [self.table.title, ", ".join(parts)]))
 
-    def _narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
+    def narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
         """The columns that a terminal shows: the main number has its interval beside it."""
         table, main = self.table, self.table.main
         shown = rows[[name for name in table.by if name not in of]]

@@ -127,16 +127,7 @@ def check_measured(folder: StudyFolder) -> None:
     Raises:
         UserError: nothing has been measured yet.
     """
-    for stage in (EFFECTS, SCORES):
-        if not _has_tables(folder, stage):
-            raise UserError(
-                f"{folder.folder} has no results of the stage {stage!r} yet; rerun the study's "
-                "command to resume"
-            )
-
-
-def _has_tables(folder: StudyFolder, stage: str) -> bool:
-    return stage in folder.runs and bool(folder.runs[stage].tables())
+    folder.require(EFFECTS, SCORES)
 
 
 def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
@@ -149,7 +140,7 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     differences = difference_table(judgements)
     verdicts = verdict_table(metrics, checks, differences)
     random_weights = pd.DataFrame()
-    if _has_tables(folder, REINITIALIZED):
+    if folder.has(REINITIALIZED):
         random = trials_of(tables_of(folder, model, REINITIALIZED))
         if random:
             random_weights = metric_table(judge(random, _FIRST))

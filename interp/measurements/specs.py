@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, cast
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -33,6 +33,10 @@ from interp.plugins import BACKENDS, named, plugins
 from interp.prompts.prompt import DONORS, Prompt
 from interp.prompts.thought import END, is_part
 from interp.variants import WRITTEN, FromVariants
+
+if TYPE_CHECKING:
+    from interp.prompts.prompt_set import PromptSet
+    from interp.prompts.source import PromptSource
 
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -88,7 +92,10 @@ class Evaluate(ReadsAnswers, Spec):
     """also measure prompts whose content is replaced by N/A, by nothing and by [MASK], and show the
     accuracy of choices that are calibrated by them"""
     without_segments: bool = False
-    """also measure each prompt without each of its segments"""
+    """also measure each prompt without each of its segments, and without all premises"""
+    without_premises: bool = False
+    """also measure each prompt without all of its premises; always if there are demonstrations
+    (--shots), from which a model may learn to tell the sides apart without reading the premises"""
     swap_options: bool = False
     """also measure each prompt whose text lists its options with this list in reverse order"""
 
@@ -104,7 +111,35 @@ class Evaluate(ReadsAnswers, Spec):
     @property
     def changes_prompts(self) -> bool:
         """Whether changed prompts are measured."""
-        return self.content_free or self.without_segments or self.swap_options
+        return self.content_free or self.reads_no_premises or self.swap_options
+
+    @property
+    def reads_no_premises(self) -> bool:
+        """Whether prompts are also measured without their premises."""
+        return self.without_segments or self.without_premises
+
+    def fitted(self, prompts: Sequence[Prompt]) -> Self:
+        """With demonstrations, prompts that have premises are also measured without them."""
+        from interp.prompts.changes import without_premises
+
+        shown = (own for own in prompts if own.messages.demonstrations)
+        if self.reads_no_premises or not any(map(list, map(without_premises, shown))):
+            return self
+        return self.model_copy(update={"without_premises": True})
+
+    def prompts_of(self, source: "PromptSource") -> "PromptSet":
+        """The prompts of a source.
+
+        Raises:
+            UserError: only generated text can be judged, or no prompt can be changed as requested.
+        """
+        prompts = source.load()
+        if not any(prompt.answer.scored_by_next_token for prompt in prompts):
+            raise UserError(
+                f"the answers to the prompts of {prompts.system} can only be judged in generated "
+                "text; use generate with the same options"
+            )
+        return self.arranged(prompts)
 
     def arranged(self, prompts: Prompts) -> Prompts:
         """The prompts, with a donor, which tells the content, if content is replaced.
@@ -874,12 +909,10 @@ def _check_roles(roles: Sequence[str] | None, prompts: Sequence[Prompt]) -> None
 
 
 class Lens(ReadsAnswers, Spec):
-    """Which words each layer disposes the model to say, read by lenses at chosen tokens."""
+    """Which words each layer makes the model likely to say, read by lenses at chosen tokens."""
 
     name = "lens"
-    help = (
-        "read which words each layer disposes the model to say, and print how often the right one"
-    )
+    help = "read which words each layer makes the model likely to say, and count the right ones"
     examples = (
         "lens --model organism/phi3-deep --roles conclusion last --limit 48",
         "lens --facts rulebreakers --roles premise2_entity_b --limit 24 --out runs/lens",

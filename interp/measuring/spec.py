@@ -6,7 +6,7 @@ A spec is validated on creation. It is bound to a model only when it runs
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -111,6 +111,15 @@ class Spec(Options):
             UserError: the prompts do not meet the requirements of the measurement.
         """
         return prompts
+
+    @property
+    def reads_options(self) -> bool:
+        """Whether answers are options of which a model may reply with none."""
+        return self.own_answers and (self.compares_options or "answers" in self.fills)
+
+    def fitted(self, prompts: Sequence[Any]) -> Self:
+        """The spec with what the arranged prompts require; by default, unchanged."""
+        return self
 
     @classmethod
     def with_thinking(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -89,6 +89,9 @@ RENDER_SECONDS = 2.0
 RENDER_BYTES = 2**28
 """Bytes of memory that a template may use for one message."""
 
+TEMPLATE_CHARACTERS = 2**18
+"""Largest number of characters of a template; the longest known have a tenth."""
+
 FRAME_CHARACTERS = 100_000
 """Largest number of characters that a template may write around a message."""
 
@@ -140,12 +143,19 @@ Turn = tuple[str, str]
 
 
 def check_templates(name: str, tokenizer: PreTrainedTokenizerBase, chat: ChatFormat) -> None:
-    """Check that, of a tokenizer's named chat templates, one is named default.
+    """Check the sizes of a tokenizer's chat templates, and that one of several is named default.
 
     Raises:
-        UserError: a template is to be used, but none of the named templates is the default.
+        UserError: a template is too long, or is to be used, but none of several is the default.
     """
     templates = tokenizer.chat_template
+    texts = templates.values() if isinstance(templates, dict) else [templates or ""]
+    longest = max(map(len, texts), default=0)
+    if longest > TEMPLATE_CHARACTERS:
+        raise UserError(
+            f"{one_line(name)} has a chat template of {longest:,} characters; expected at most "
+            f"{TEMPLATE_CHARACTERS:,}"
+        )
     if chat.template and isinstance(templates, dict) and templates and "default" not in templates:
         names = shortened(", ".join(sorted(map(str, templates))))
         raise UserError(
@@ -258,6 +268,21 @@ def answer_opening(
         return ""
     opening, found, _ = whole[len(text) :].partition(ANSWER)
     return opening if found and whole.startswith(text) else ""
+
+
+def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The token that a chat template writes behind an answer; None if it writes no single token."""
+    said = [("user", MARKER), ("assistant", ANSWER)]
+    if not tokenizer.chat_template:
+        return None
+    try:
+        text = write(tokenizer, ChatFormat(), said, generation=False)
+    except (UserError, ValueError):  # of a tokenizer whose templates have other names
+        return None
+    rest = text.rpartition(MARKER)[2].rpartition(ANSWER)[2].lstrip()
+    added = {str(token): index for index, token in tokenizer.added_tokens_decoder.items()}
+    found = [token for token in added if token and rest.startswith(token)]
+    return added[max(found, key=len)] if found else None
 
 
 def write(

@@ -55,7 +55,9 @@ def as_user_error(part: str, name: str, *, expected: str = MODEL) -> Iterator[No
         ) from error
     except BaseException as error:
         text = str(error)
-        if not text or isinstance(error, KeyError):  # the text of a KeyError is only the key
+        if type(error) in (TypeError, AttributeError, IndexError, ZeroDivisionError):
+            text = f"a value has another type or size than expected ({type(error).__name__})"
+        elif not text or isinstance(error, KeyError):  # the text of a KeyError is only the key
             text = f"{type(error).__name__} {text}"
         raise UserError(
             f"the model {one_line(name)!r} cannot be loaded: {part}: "

@@ -14,7 +14,7 @@ from transformers.utils.peft_utils import find_adapter_config_file
 from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, read_adapter
 from interp.models.checkpoint import as_user_error, check_regular, has_tokenizer, read_configuration
-from interp.models.formats import Contents, Format, format_of, load_config, model_file
+from interp.models.formats import Contents, Format, format_of, model_file
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
 from interp.models.loading import Loading, canonical_name
 from interp.models.names import absolute, chosen, short_name
@@ -86,7 +86,7 @@ class FoundModel:
             UserError: the weights are not quantized, or transformers cannot dequantize them.
         """
         if self.contents is not None and self.contents.packed is not None:
-            return self.format.options()  # a format that is always dequantized
+            return {}  # a format that is always dequantized
         return dequantizing(self.name, self.config)
 
     def checksum(self) -> str:
@@ -150,12 +150,13 @@ def find_model(
     check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
-    with as_user_error(format_of(location).configuration, name):
-        config = load_config(location, **options)
+    form = format_of(location)
+    with as_user_error(form.configuration, name, expected=form.expected):
+        config = form.load_config(location, **options)
         kind = kind_in(config, config.architectures or ())
         check_windows(name, config)
-    with as_user_error("its tokenizer", name):
-        tokenizer = load_tokenizer(location, **options)
+    with as_user_error("its tokenizer", name, expected=form.expected):
+        tokenizer = load_tokenizer(location, config, **options)
         check_tokenizer(name, tokenizer, config, loading.chat())
     if folder is not None:
         check_regular(name, folder)
@@ -211,7 +212,7 @@ def _adapted(
     tokenizer = base.tokenizer
     if has_tokenizer(folder):
         with as_user_error("its tokenizer", name):
-            tokenizer = load_tokenizer(folder)
+            tokenizer = load_tokenizer(folder, base.config)
             check_tokenizer(name, tokenizer, base.config, loading.chat())
     with as_user_error("its folder", name):
         fingerprint = f"{_fingerprint(folder)} {base.fingerprint}"

@@ -5,15 +5,23 @@ suffix of these files without the dot, and it refers to an instance of a subclas
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 from interp.errors import UserError, one_line
 from interp.models.checkpoint import (
+    MODEL,
     PICKLE_FILES,
     WEIGHT_FILES,
     Stored,
@@ -25,6 +33,7 @@ from interp.models.checkpoint import (
     unread_pickle,
 )
 from interp.models.loading import format_name, is_model_file
+from interp.models.tokenizer_limits import check_limits
 from interp.plugins import FORMATS, load_plugin, misfit, plugins
 
 
@@ -45,6 +54,8 @@ class Format:
 
     configuration: ClassVar[str] = "config.json"
     """What the configuration is called in messages."""
+    expected: ClassVar[str] = MODEL
+    """What a model in this format is, in messages."""
     may_quantize: ClassVar[bool] = True
     """Whether the weights can be quantized while they are loaded."""
 
@@ -76,23 +87,57 @@ class Format:
         return unread_pickle(place, allow_pickle=allow_pickle)
 
     @contextmanager
-    def readable(self, place: Path | str) -> Iterator[tuple[Path | str, dict[str, Any]]]:
-        """A location and further options with which transformers reads a model; for the block."""
-        yield place, {}
+    def readable(self, place: Path | str) -> Iterator[Path | str]:
+        """A location from which transformers reads the model; for the block."""
+        yield place
 
-    def options(self) -> dict[str, Any]:
-        """Further options with which transformers loads the weights."""
-        return {}
+    def load_config(self, place: Path | str, **options: Any) -> PreTrainedConfig:
+        """The configuration; `options` are transformers'."""
+        with self.readable(place) as location:
+            config: PreTrainedConfig = AutoConfig.from_pretrained(location, **options)
+        return config
+
+    def load_tokenizer(self, place: Path | str, **options: Any) -> PreTrainedTokenizerBase:
+        """The tokenizer; `options` are transformers'.
+
+        If mistral-common is installed, transformers uses it to read a tekken.json, which yields no
+        character offsets. The tokenizer.json next to that file defines an identical tokenizer with
+        offsets.
+
+        Raises:
+            UserError: it exceeds the limits of `check_limits`.
+        """
+        with self.readable(place) as location:
+            check_limits(location, options.get("revision"))
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(location, **options)
+            if not hasattr(tokenizer, "is_fast"):
+                # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
+                with suppress(Exception):
+                    tokenizer = PreTrainedTokenizerFast.from_pretrained(location, **options)
+        return tokenizer
+
+    def load_weights(
+        self, auto: Any, place: Path | str, config: PreTrainedConfig, **options: Any
+    ) -> tuple[PreTrainedModel, dict[str, Any]]:
+        """The model, and what transformers says about its tensors.
+
+        Args:
+            auto: the class of transformers that loads models of this kind.
+            place: where the model is.
+            config: its configuration as `load_config` has read it.
+            **options: transformers' options.
+        """
+        with self.readable(place) as location:
+            # transformers' annotations omit the information that it also returns.
+            loaded: Any = auto.from_pretrained(location, output_loading_info=True, **options)
+        return loaded
 
     def finish(self, name: str, hf: PreTrainedModel, contents: Contents) -> None:
-        """Check a loaded model, and remove what the format has left on it.
+        """Check a loaded model.
 
         Raises:
             UserError: the model does not use all that its files hold.
         """
-
-    def finish_tokenizer(self, tokenizer: Any) -> None:
-        """Remove what transformers adds to a tokenizer in this format."""
 
 
 FOLDER = Format()
@@ -130,10 +175,3 @@ def model_file(name: str, place: Path) -> Path:
             "of the files instead of their folder"
         )
     return files[0] if files else place
-
-
-def load_config(location: Path | str, **options: Any) -> PreTrainedConfig:
-    """The configuration of a model, whose files are already checked."""
-    with format_of(location).readable(location) as (place, own):
-        config: PreTrainedConfig = AutoConfig.from_pretrained(place, **options, **own)
-    return config

@@ -77,15 +77,6 @@ class Layer:
     lacks: Mapping[str, str] = field(default_factory=dict)
     """For each site that the layer lacks, the reason, as a clause."""
 
-    def scale(self, site: str) -> float:
-        """The factor with which a site's tensor, `attn_out` or `mlp_out`, enters the stream.
-
-        The tensor of a site that has several parts already is their scaled sum, or has them side by
-        side.
-        """
-        parts = self.mixer if site == "attn_out" else self.mlp
-        return parts[0].scale if len(parts) == 1 else 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Anatomy:

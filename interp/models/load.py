@@ -184,21 +184,18 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
         quantized_weights(found.name, method, also=", or --dequantize" if other else ""),
         quiet_report(),
         warnings.catch_warnings(),
-        found.format.readable(found.location) as (location, own),
     ):
         # Our own setting replaces the checkpoint's on purpose.
         warnings.filterwarnings("ignore", message="You passed .quantization_config")
-        # transformers' annotations omit the information about loaded tensors that it also returns.
-        loaded: Any = found.kind.auto_for(found.config).from_pretrained(
-            location,
-            output_loading_info=True,
+        hf, info = found.format.load_weights(
+            found.kind.auto_for(found.config),
+            found.location,
+            found.config,
             # `check_complete` reports mismatched sizes, like all other mismatches.
             ignore_mismatched_sizes=True,
             **found.options,
             **options,
-            **own,
         )
-    hf, info = loaded
     hf.train(False)
     hf.name_or_path = str(found.location)
     if found.contents is not None:
@@ -245,7 +242,7 @@ def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, An
     """The argument with which transformers quantizes; without one, it reads the checkpoint's."""
     quantization = loading.quantization
     if quantization is None:
-        return found.dequantizing() if loading.dequantize else found.format.options()
+        return found.dequantizing() if loading.dequantize else {}
     if not found.format.may_quantize:
         raise UserError(
             f"{one_line(found.place)} is a file whose weights are not quantized again; load it "

@@ -25,7 +25,7 @@ from transformers.utils.hub import TRANSFORMERS_DYNAMIC_MODULE_NAME
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import anatomy_of, family_modules, listed_for
-from interp.models.chat_template import PLAIN, ChatFrame, Turn
+from interp.models.chat_template import PLAIN, ChatFrame, Turn, end_of_turn
 from interp.models.families import settings
 from interp.models.families.attention import calls_registered
 from interp.models.families.modules import Architecture
@@ -33,6 +33,7 @@ from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.layers import Anatomy, Layer
 from interp.models.loading import ChatFormat, is_name
 from interp.models.own_words import own_system_prompt
+from interp.models.precision import exact_gradients
 from interp.models.quantized import blocking_module, check_differentiable, quantization_of
 from interp.models.thinking import ThoughtMarks, find_marks, thinking_frame, thinks_anyway
 from interp.models.tokenizer import check_tokenizer
@@ -400,18 +401,23 @@ class Model:
                 )
         return digest.hexdigest()
 
+    @cached_property
+    def _end_of_turn(self) -> int | None:
+        return end_of_turn(self.tokenizer)
+
     @property
     def end_tokens(self) -> list[int]:
-        """The tokens that end an answer, from the tokenizer and the generation settings.
+        """The tokens that end an answer or a turn.
+
+        They come from the tokenizer, the generation settings and the chat template.
 
         Raises:
             UserError: a setting is not a token id.
         """
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
-        end = self.tokenizer.eos_token_id
-        named = self._tokens("eos_token_id", [id_ for id_ in ids if id_ is not None])
-        return sorted(named | ({end} if end is not None else set()))
+        ends = {self.tokenizer.eos_token_id, self._end_of_turn} - {None}
+        return sorted(self._tokens("eos_token_id", [id_ for id_ in ids if id_ is not None]) | ends)
 
     def token_setting(self, name: str) -> int | None:
         """A token id from the configuration or, failing that, from the generation settings.
@@ -468,7 +474,8 @@ class Model:
         for parameter in trainable:
             parameter.requires_grad_(False)
         try:
-            yield
+            with exact_gradients(self.unembedding):
+                yield
         except RuntimeError as error:
             _refuse_uncompiled(self.name, error)
             self._refuse_failed(error)

@@ -40,7 +40,7 @@ class Location:
     others: tuple[Part, ...] = ()
     """Modules that run before this one, whose outputs are parts of the site, as this one's is."""
     scale: float = 1.0
-    """With other parts, the factor of this module's output in the sum that the site then is."""
+    """The factor of this module's output in the site, as in the residual stream."""
     in_turn: bool = False
     """Whether the site instead has the outputs of `others` and of this module side by side."""
     flat_in: nn.Module | None = None
@@ -78,7 +78,7 @@ def locate(model: Model, site: str, layer: int) -> Location:
         _whole,
         layer,
         tuple(others),
-        last.scale if others else 1.0,
+        last.scale,
         own.in_turn and bool(others),
         flat_in,
         any(part.overwritten for part in parts),
@@ -353,29 +353,43 @@ def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
         yield part.module.register_forward_hook(keep)
 
     def change(tensor: Tensor) -> Tensor:
-        if not others:
+        if not others and location.scale == 1.0:
             return changed(tensor)
-        rest = sum(others[1:], others[0])
+        rest = sum(others)
         others.clear()
-        return (changed(rest + location.scale * tensor) - rest) / location.scale
+        return _within(tensor, location.scale, rest, changed)
 
     yield _on_output(location.module, change, place=1 if location.end == "weights" else 0)
 
 
+def _within(tensor: Tensor, scale: float, rest: Tensor | int, edit: Edit) -> Tensor:
+    """A tensor whose multiple is edited as part of a sum; what the edit leaves keeps its digits."""
+    added = rest + scale * tensor
+    new = edit(added)
+    found = (new - rest) / scale
+    # Gradients must pass through the edit, also where it leaves the numbers.
+    return found + (torch.where(new == added, tensor, found) - found).detach()
+
+
 def _hooks_in_turn(location: Location, edit: Edit) -> Iterator[RemovableHandle]:
     """Hooks on modules that run one after another, whose outputs side by side are the site."""
-    modules = [*(part.module for part in location.others), location.module]
+    modules = [(part.module, part.scale) for part in location.others]
+    modules.append((location.module, location.scale))
     seen: list[Tensor] = []
 
-    def change(index: int, tensor: Tensor) -> Tensor:
+    def put(index: int, added: Tensor) -> Tensor:
         del seen[index:]  # of an earlier pass
-        waiting = [torch.zeros_like(tensor)] * (len(modules) - index - 1)
-        own = edit(torch.cat([*seen, tensor, *waiting], -1)).chunk(len(modules), -1)[index]
+        waiting = [torch.zeros_like(added)] * (len(modules) - index - 1)
+        own = edit(torch.cat([*seen, added, *waiting], -1)).chunk(len(modules), -1)[index]
         seen.append(own)
-        return own.clone() if location.overwritten else own
+        return own
 
-    for index, module in enumerate(modules):
-        yield _on_output(module, partial(change, index))
+    for index, (module, scale) in enumerate(modules):
+
+        def change(tensor: Tensor, index: int = index, scale: float = scale) -> Tensor:
+            return _within(tensor, scale, 0, partial(put, index))
+
+        yield _on_output(module, change)
 
 
 def _on_output(

@@ -29,7 +29,8 @@ from interp.models.chat_template import (
     write,
 )
 from interp.models.loading import ChatFormat
-from interp.prompts.thought import MARK, Thought, ends_thought, split_sentences
+from interp.prompts.marks import MARK, end_of, ends_thought
+from interp.prompts.thought import Thought, split_sentences
 
 _THOUGHT = "Which thought is 7d793037?"
 
@@ -178,13 +179,16 @@ def _named(
 ) -> ThoughtMarks | None:
     """The marks in the template's source or in the vocabulary, with white space around them."""
     template = tokenizer.get_chat_template() if frame.templated else ""
-    marks = [*MARK.findall(template), *filter(MARK.fullmatch, tokenizer.get_added_vocab())]
+    # Gemma's vocabulary has <unused94>, which MedGemma alone writes before a thought.
+    own = (mark for mark in tokenizer.get_added_vocab() if not mark.startswith("<unused"))
+    marks = [*MARK.findall(template), *filter(MARK.fullmatch, own)]
     ends = [mark for mark in marks if ends_thought(mark)]
-    begins = [mark for mark in marks if not ends_thought(mark) and _end_of(mark)]
+    begins = [mark for mark in marks if not ends_thought(mark) and end_of(mark)]
     if not ends and not begins:
         return None
-    end = ends[0] if ends else _end_of(begins[0])
-    begin = next((mark for mark in begins if _end_of(mark) == end), end.replace("/", "", 1))
+    end = ends[0] if ends else end_of(begins[0])
+    default = end.replace("/", "", 1) if "/" in end else ""
+    begin = next((mark for mark in begins if end_of(mark).lower() == end.lower()), default)
     lines = "\n" if end == "</think>" else ""
     opened = re.search(rf"{re.escape(begin)}(\s*)$", frame.after)
     if opened:
@@ -199,12 +203,3 @@ def _named(
             opening = empty[2] + off.answer_opening
             return ThoughtMarks(begin + inner[:half], inner[half:], end, opening, fixed=False)
     return ThoughtMarks(begin + lines, lines, end, lines * 2, fixed=False)
-
-
-def _end_of(begin: str) -> str:
-    """The end mark that matches a begin mark; empty if there is none."""
-    if "channel" in begin:
-        return "<channel|>" if begin == "<|channel>" else ""
-    if "START_" in begin:
-        return begin.replace("START_", "END_")
-    return f"{begin[0]}/{begin[1:]}"

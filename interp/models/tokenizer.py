@@ -1,47 +1,57 @@
 """Tokenizers: how they are loaded, and what they must provide."""
 
-from contextlib import suppress
+import json
 from pathlib import Path
 from typing import Any
 
-from transformers import (
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
 from interp.errors import UserError, one_line
 from interp.models.chat_template import check_templates
 from interp.models.formats import format_of
+from interp.models.gguf_tokenizer import SPLITS
 from interp.models.loading import ChatFormat
 from interp.models.thinking import find_marks
-from interp.models.tokenizer_limits import check_limits
+
+_MISTRAL = ("mistral", "mistral3", "ministral", "pixtral", "voxtral")
+"""Types of models whose tokenizers were saved with a wrong rule by older versions."""
 
 
-def load_tokenizer(location: Path | str, **options: Any) -> PreTrainedTokenizerBase:
-    """The tokenizer that was saved with a model, tested on a sentence.
-
-    If mistral-common is installed, transformers uses it to read a tekken.json, which yields no
-    character offsets. The tokenizer.json next to that file defines an identical tokenizer with
-    offsets.
+def load_tokenizer(
+    location: Path | str, config: PreTrainedConfig, **options: Any
+) -> PreTrainedTokenizerBase:
+    """The tokenizer that was saved with a model with this configuration, tested on a sentence.
 
     Raises:
         UserError: it exceeds the limits of `check_limits`.
     """
-    form = format_of(location)
-    with form.readable(location) as (place, own):
-        check_limits(place, options.get("revision"))
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, **options, **own)
-        if not hasattr(tokenizer, "is_fast"):
-            # Without a tokenizer.json, `check_tokenizer` rejects this tokenizer later.
-            with suppress(Exception):
-                tokenizer = PreTrainedTokenizerFast.from_pretrained(place, **options, **own)
+    mistral = getattr(config, "model_type", None) in _MISTRAL
+    if mistral:
+        options["fix_mistral_regex"] = False  # which transformers would do for others, too
+    tokenizer = format_of(location).load_tokenizer(location, **options)
     tokenizer.name_or_path = str(location)
-    form.finish_tokenizer(tokenizer)
+    if mistral:
+        _cut_as_mistral(tokenizer)
     if gives_offsets(tokenizer):
         tokenizer("Paris is in France, thus: 1 + 1 = 2.\n", return_offsets_mapping=True)
     return tokenizer
+
+
+def _cut_as_mistral(tokenizer: Any) -> None:
+    """Let a tokenizer of Mistral cut text by Mistral's rule if it was saved with Llama 3's.
+
+    Llama 3's keeps up to three digits together, so its own vocabularies have such tokens; Mistral's
+    have none (https://huggingface.co/mistralai/Mistral-Small-3.1-24B-Instruct-2503, discussion 84).
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or backend.pre_tokenizer is None or backend.token_to_id("10") is not None:
+        return
+    saved = json.loads(backend.pre_tokenizer.__getstate__())
+    first = saved.get("pretokenizers", [{}])[0]
+    if first.get("pattern") == {"Regex": SPLITS["llama3"][0]}:
+        backend.pre_tokenizer[0] = Split(Regex(SPLITS["tekken"][0]), "isolated")
 
 
 def gives_offsets(tokenizer: Any) -> bool:

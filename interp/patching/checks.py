@@ -71,13 +71,8 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
         *added, after = SUMS[site]
         found = _activations(model, prompt, SUMS[site]).values
         for layer in layers_with(model, site):
-            own = model.layers[layer]
             whole = found[after, layer][0]
-            summands = [
-                (1.0 if part == "resid_pre" else own.scale(part)) * found[part, layer][0]
-                for part in added
-                if (part, layer) in found
-            ]
+            summands = [found[part, layer][0] for part in added if (part, layer) in found]
             if not _equal(torch.stack([summand.to(whole) for summand in summands]), whole):
                 raise wrong_sum(model, site, layer)
 

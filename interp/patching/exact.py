@@ -275,8 +275,7 @@ def _edits_at(
 
     if site.beside is not None:
         stream = locate(model, site.beside, layer)
-        own = model.layers[layer]
-        scale, kept = own.scale(site.patched_at), own.kept
+        kept = model.layers[layer].kept
 
         def see(tensor: Activation) -> Activation:
             seen[:] = [stream.view(tensor)[rows, positions - start, heads]]
@@ -286,7 +285,7 @@ def _edits_at(
 
     def write(tensor: Activation) -> Activation:
         patched = tensor.clone()
-        lacking = (values - kept * seen[0]) / scale if seen else values
+        lacking = values - kept * seen[0] if seen else values
         acting.view(patched)[rows, positions - start, heads] = lacking
         return patched
 

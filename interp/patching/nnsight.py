@@ -212,7 +212,7 @@ class NnsightBackend:
 
     def _place(self, key: SiteKey) -> Place:
         location, layer = locate(self._model, *key), self._model.layers[key[1]]
-        scales = {layer.scale(site) for site in ("attn_out", "mlp_out") if site not in layer.lacks}
+        scales = {part.scale for part in (*layer.mixer, *layer.mlp)}
         plain = scales <= {self._model.residual_scale} and layer.kept == 1.0
         if location.others or location.flat_in is not None or layer.streams > 1 or not plain:
             raise UserError(

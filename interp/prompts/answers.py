@@ -18,6 +18,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from interp.errors import UserError, described, shortened
 from interp.lookalikes import unseen
 from interp.prompts.beginnings import only_option_named, option_at_start
+from interp.prompts.marks import marked_answer
 
 Needs = Literal["next-token logits", "class logits", "generated text"]
 
@@ -127,12 +128,16 @@ class Choice:
         If forms of two options begin with the same word, so that they are told apart as whole texts
         alone, a text that begins with none of them may also name a single one
         (`only_option_named`): "Anna lives in New Jersey."
+
+        An answer that the text marks (`marked_answer`) is read too, and alone if the text begins
+        with no option; two options have no answer.
         """
         names = {form: option.name for option in self.options for form in option.forms}
-        found = option_at_start(text, names)
-        if found is None and self._begin_alike():
-            found = only_option_named(text, names)
-        return _judged(found or Unanswered.UNPARSED, (self.gold,))
+        read = dict.fromkeys((text, marked_answer(text)))
+        found = {option_at_start(own, names) for own in read} - {None}
+        if not found and self._begin_alike():
+            found = {only_option_named(own, names) for own in read} - {None}
+        return _judged((len(found) == 1 and found.pop()) or Unanswered.UNPARSED, (self.gold,))
 
     def _begin_alike(self) -> bool:
         """Whether forms of two options begin with the same word."""
@@ -169,7 +174,7 @@ class Label:
 
     def judge(self, text: str) -> Judgement:
         """The class whose name equals the text, as written by text-to-text models."""
-        written = text.strip()
+        written = marked_answer(text).strip()
         return _judged(written if written in self.classes else Unanswered.UNPARSED, (self.gold,))
 
     def record(self) -> list[object]:
@@ -182,8 +187,8 @@ Parser: TypeAlias = Callable[[str], str | Unanswered]
 
 
 def whole_text(text: str) -> str | Unanswered:
-    """The parser for texts that are nothing but the answer, apart from surrounding white space."""
-    return text.strip() or Unanswered.UNPARSED
+    """The parser for texts that mark their answer (`marked_answer`), or are nothing but it."""
+    return marked_answer(text).strip() or Unanswered.UNPARSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Prompts without content, without a segment, or with their options listed in another order.
+"""Prompts without content, a segment or all premises, or with their options in another order.
 
 They serve as baselines: what a model prefers anyway, and what it answers without reading a part.
 """
@@ -11,6 +11,18 @@ from typing import Literal
 
 from interp.prompts.mixing import mixed
 from interp.prompts.prompt import Donor, Prompt
+
+ALL_PREMISES = "all premises"
+"""What is left out if a prompt is read without all of its premises; no segment has this name."""
+
+_ASKING = re.compile(r"(?:instruction|question|query|conclusion|statement|hypothesis|claim)\d*")
+"""Names of segments that ask rather than tell."""
+
+_TELLING = re.compile(r"(?:premise|fact|rule|context|evidence)s?\d*")
+"""Names of segments that are premises wherever they stand."""
+
+_LABEL_WORDS = 2
+"""Text after the last segment with more words, or with a question mark, asks the question."""
 
 Kind = Literal["content-free", "without", "swapped"]
 
@@ -56,6 +68,26 @@ def without_segments(prompt: Prompt) -> Iterator[Change]:
         if left := _without(prompt, [name]):
             lead = prompt.segment_text(name) if start == 0 else ""
             yield Change("without", name, _bare(prompt, left, partial(_cut, lead)))
+
+
+def without_premises(prompt: Prompt) -> Iterator[Change]:
+    """The prompt without all of its premises; none if it has no premises, or nothing else."""
+    if (names := premises(prompt)) and (left := _without(prompt, names)):
+        yield Change("without", ALL_PREMISES, _bare(prompt, left))
+
+
+def premises(prompt: Prompt) -> list[str]:
+    """The segments that tell something: all but those that ask, such as the question.
+
+    Where no name says which those are, the last segment asks if hardly anything follows it.
+    """
+    names = sorted(prompt.segments, key=lambda name: prompt.segments[name])
+    asking = [name for name in names if _ASKING.fullmatch(name)]
+    if names and not asking and not _TELLING.fullmatch(names[-1]):
+        rest = prompt.text[prompt.segments[names[-1]][1] :]
+        if "?" not in rest and len(rest.split()) <= _LABEL_WORDS:
+            asking = names[-1:]
+    return [name for name in names if name not in asking]
 
 
 def swapped_options(prompt: Prompt) -> Iterator[Change]:

@@ -184,6 +184,8 @@ class Prompt:
                     spans,
                     f"spans (start, end) within a text of {len(self.text)} characters",
                 )
+        if self.messages.answer_prefix:
+            self._check_prefix(self.messages.answer_prefix)
 
     def __repr__(self) -> str:
         about = {
@@ -194,6 +196,17 @@ class Prompt:
         }
         given = "".join(f"; {name}: {shortened(what, 80)}" for name, what in about.items() if what)
         return f"Prompt({shortened(self.id, 60)!r}, {shortened(self.text)!r}{given})"
+
+    def _check_prefix(self, prefix: str) -> None:
+        """Reject a prefix that would repeat the end of the text, whatever the white space."""
+        last = self.text.rstrip().rpartition("\n")[2]
+        line, begun = ("".join(text.split()).casefold() for text in (last, prefix))
+        if line.endswith(begun) or (line.endswith(":") and begun.startswith(line)):
+            raise UserError(
+                f"the text of prompt {shortened(self.id, 60)!r} already ends in "
+                f"{shortened(last[-40:])!r}, so the answer prefix {shortened(prefix, 60)!r} would "
+                "stand there twice; omit the prefix, or the end of the text"
+            )
 
     def _wrong(self, name: str, got: object, expected: str) -> UserError:
         return UserError(

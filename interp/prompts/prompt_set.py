@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from interp.console import counted
-from interp.errors import UserError, shortened
+from interp.errors import UserError, described, shortened
 from interp.prompts.answers import FreeText
 from interp.prompts.prompt import ALONE, Combination, DonorSource, Prompt
 
@@ -125,10 +126,14 @@ class PromptSet(Sequence[Prompt]):
 
     @classmethod
     def of(cls, prompts: Sequence[Prompt]) -> "PromptSet":
-        """The prompts as a set; a `PromptSet` is returned unchanged."""
+        """The prompts as a set; a `PromptSet` is returned unchanged.
+
+        Raises:
+            UserError: they are no sequence of prompts.
+        """
         if isinstance(prompts, PromptSet):
             return prompts
-        held = list(prompts)
+        held = list(check_kinds(prompts))
         sides = tuple(dict.fromkeys(prompt.side for prompt in held))
         return cls("own prompts", sides, (), held.__getitem__, range(len(held)))
 
@@ -232,6 +237,19 @@ class PromptSet(Sequence[Prompt]):
             drawn_from=self.drawn_from or self.numbers,
         )
 
+    def clusters_drawn(self, factor: str) -> tuple[int, Iterator[int]]:
+        """How many values of a factor there are to draw, and the first 1, 2, 3 ... pairs have."""
+        whole = replace(self, numbers=self.drawn_from or self.numbers)
+        values = [own.factors.get(factor, own.pair_id) for own in whole.outlines()]
+
+        def growing() -> Iterator[int]:
+            found = set[str]()
+            for group in whole._design.order(int(self.description["spread_seed"])):
+                found.update(values[place] for place in whole._design.groups[group])
+                yield len(found)
+
+        return len(set(values)), growing()
+
     def weight(self, prompt: Prompt) -> float:
         """The number of prompts in a prompt's stratum, divided by the number drawn from it."""
         cell = tuple(prompt.factors[name] for name in self.strata)
@@ -287,6 +305,44 @@ class PromptSet(Sequence[Prompt]):
     def rows(self) -> Iterator[dict[str, object]]:
         """The prompts as rows of the prompts table, one at a time."""
         return (_row(prompt, self.weight(prompt)) for prompt in self)
+
+
+def check_kinds(prompts: Any) -> Sequence[Prompt]:
+    """The given value if it is a sequence of prompts.
+
+    Raises:
+        UserError: it is something else; the message says how to make prompts of it.
+    """
+    if isinstance(prompts, str) or not isinstance(prompts, Sequence):
+        raise UserError(
+            f"prompts is {described(prompts)}; expected a list of prompts, as returned by "
+            f"interp.load_prompts{_way_to_prompts(prompts)}"
+        )
+    for place, prompt in enumerate(() if isinstance(prompts, PromptSet) else prompts):
+        if not isinstance(prompt, Prompt):
+            raise UserError(
+                f"prompts[{place}] is {described(prompt)}; expected a Prompt"
+                f"{_way_to_prompts(prompt)}"
+            )
+    return prompts
+
+
+def _way_to_prompts(given: object) -> str:
+    """How to make prompts of a value that is none."""
+    if isinstance(given, Mapping):
+        return "; interp.read_pairs(pandas.DataFrame(rows)) makes prompts of rows"
+    if isinstance(given, Prompt):
+        return "; put a single prompt into a list: [prompt]"
+    if isinstance(given, str):
+        return (
+            "; interp.scan(model, text) looks at one text, and interp.read_pairs(table) makes "
+            "prompts of a file or a data frame"
+        )
+    if isinstance(given, Path) or hasattr(given, "columns"):
+        return "; interp.read_pairs(table) makes prompts of a data frame or a file"
+    if isinstance(given, Iterable) and not isinstance(given, Sequence):
+        return "; list(prompts) makes a list of other collections"
+    return ""
 
 
 def _values_of(names: Sequence[str]) -> Callable[[Mapping[str, str]], Combination]:

@@ -4,14 +4,16 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZipFile, is_zipfile
 
-from interp.console import counted
-from interp.errors import UserError
+from interp.console import counted, echo
+from interp.errors import UserError, one_line
 from interp.prompts.columns import Cells, Columns
+from interp.prompts.workbook_parts import parts_of_workbook
 
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
@@ -85,12 +87,13 @@ def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
 def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     """The rows of the only sheet of an Excel workbook that has cells, each with its row number.
 
-    Formulas have the values that Excel stored. Hidden sheets are ignored.
+    Formulas have the values that Excel stored. Hidden sheets are ignored, and hidden rows are read;
+    notes say so.
 
     Raises:
         UserError: openpyxl is not installed.
-        ValueError: the workbook is too large, does not have exactly one sheet with cells, or lacks
-            a column.
+        ValueError: the workbook is too large, does not have exactly one sheet with cells, lacks a
+            column, or a formula has no stored value.
     """
     try:
         from openpyxl import load_workbook
@@ -101,17 +104,18 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         ) from error
     if not is_zipfile(file):
         raise ValueError("it is not a workbook as Excel saves it, or it has a password")
-    with ZipFile(file) as parts:
-        size = sum(part.file_size for part in parts.infolist())
+    with ZipFile(file) as archive:
+        size = sum(part.file_size for part in archive.infolist())
     if size > MOST_UNPACKED:
         raise ValueError(
             f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
         )
+    parts = parts_of_workbook(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about formats and validations, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         try:
-            visible = (one for one in book.worksheets if one.sheet_state == "visible")
+            visible = [one for one in book.worksheets if one.sheet_state == "visible"]
             found = {one.title: top for one in visible if (top := _header_of(one))}
             if len(found) != 1:
                 raise ValueError(
@@ -120,7 +124,11 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
                     "to read as CSV (UTF-8), or hide the others"
                 )
             ((title, (above, header)),) = found.items()
-            yield from _under_header(_sheet_rows(book[title], above, header), columns)
+            part = parts[book[title]._worksheet_path]
+            hidden = [one.title for one in book.worksheets if one not in visible]
+            _tell_hidden(file.name, hidden, [row for row in part.hidden if row > above])
+            rows = _sheet_rows(book[title], above, header, part.formulas)
+            yield from _under_header(rows, columns)
         finally:
             book.close()
 
@@ -135,14 +143,36 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     )
 
 
-def _sheet_rows(sheet: "ReadOnlyWorksheet", above: int, header: Sequence[object]) -> Iterator[Line]:
+def _tell_hidden(name: str, sheets: Sequence[str], rows: Sequence[int]) -> None:
+    """Say what Excel does not show."""
+    for some, what, done in (
+        (sheets, "hidden sheet", "not read"),
+        (rows, "row", "hidden in Excel, as by a filter, but read like the others"),
+    ):
+        if some:
+            shown = one_line(", ".join(map(str, some)), 100)
+            echo(f"{name}: {counted(len(some), what)} {done}: {shown}")
+
+
+_WITHOUT_VALUE = object()
+"""A cell with a formula and no stored value."""
+
+
+def _sheet_rows(
+    sheet: "ReadOnlyWorksheet", above: int, header: Sequence[object], formulas: AbstractSet[str]
+) -> Iterator[Line]:
+    from openpyxl.utils import get_column_letter
+
+    letters = [get_column_letter(column) for column in range(1, len(header) + 1)]
     yield f"row {above}", header
     rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + _BESIDE, values_only=True)
     for number, cells in enumerate(islice(rows, _MOST_ROWS), above + 1):
-        if cells.count(None) == len(cells):  # quickly, as there may be a million
-            continue
-        missing = len(header) - len(cells)
-        yield f"row {number}", [*cells, *[None] * missing]
+        line = [*cells, *[None] * (len(header) - len(cells))]
+        for column, letter in enumerate(letters) if formulas else ():
+            if f"{letter}{number}" in formulas:
+                line[column] = _WITHOUT_VALUE
+        if line.count(None) < len(line):  # quickly, as there may be a million
+            yield f"row {number}", line
 
 
 def _under_header(
@@ -173,6 +203,12 @@ def _under_header(
             count = counted(len(own if more else cells), "cell")
             raise ValueError(f"{place} has {count}; expected {len(names)}{hint * more}")
         row = dict(zip(names, cells, strict=False))
+        for column in read:
+            if row[column] is _WITHOUT_VALUE:
+                raise ValueError(
+                    f"{place}: {column} is a formula without a stored value; open the workbook in "
+                    "Excel and save it, or save the sheet as CSV (UTF-8)"
+                )
         yield place, {column: row[column] for column in read}
 
 

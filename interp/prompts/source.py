@@ -46,7 +46,7 @@ class _Selection(Options):
         if isinstance(given, Mapping) and "system" not in given:
             data = given.get("data")
             if isinstance(data, str):
-                from interp.prompts.own.pairs import holds_pairs
+                from interp.prompts.own.table import holds_pairs
 
                 return {**given, "system": OWN_PAIRS} if holds_pairs(data) else given
         return given

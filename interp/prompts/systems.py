@@ -3,10 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from interp.choices import DEFAULT_SYSTEM
-from interp.errors import UserError, described
+from interp.errors import UserError, described, shortened
 from interp.plugins import SYSTEMS, load_plugin, misfit, plugins
 from interp.prompts.prompt_set import PromptSet
 
@@ -98,7 +99,7 @@ class System(ABC):
 
         None if the system has no facts. A fact's prompt requires a completion: its only side is
         `FACT_SIDE`, and its answer is a `Completion`. Factors are category, entity_group, entity_a
-        (the answer) and entity_b (the subject of the fact).
+        (the answer), entity_b (the subject of the fact), and text_NAME for each other wording.
         """
         return None
 
@@ -174,14 +175,26 @@ def load_prompts(
         UserError: the system is unknown, the data cannot be read, ids occur twice, or a prompt
             lacks the other side of its pair.
     """
+    from interp.prompts.own.table import holds_pairs
+
+    for name, table in (("system", system), ("data", data)):
+        if holds_pairs(table) if isinstance(table, str) else table is not None:
+            raise UserError(f"{name} is {described(table)}; {_OWN_TABLE}")
+    if system not in system_names() and Path(system).suffix:
+        raise UserError(f"unknown system {shortened(system)!r}; {_OWN_TABLE}")
     for name, value, right in (
         ("seed", seed, isinstance(seed, int)),
         ("limit", limit, limit in (None, "all") or isinstance(limit, int)),
-        ("data", data, data is None or isinstance(data, str)),
     ):
         if not right:
             raise UserError(f"{name} is {described(value)}; see help(interp.load_prompts)")
     return find_system(system).load(limit=limit, seed=seed, data=data)
+
+
+_OWN_TABLE = (
+    "expected the name of a system or of published data (see help(interp.load_prompts)); "
+    "interp.read_pairs(table) reads your own pairs from a file or a data frame"
+)
 
 
 def load_facts(system: str = DEFAULT_SYSTEM, *, data: str | None = None) -> PromptSet:

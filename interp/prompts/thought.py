@@ -14,20 +14,6 @@ END = "end_of_thought"
 PART = "thought"
 """Prefix of the names of a thought's segments: thought1, thought2 ..."""
 
-MARK = re.compile(r"[<\[][|/\w:]{0,40}(?:think|thought|channel)[|\w]{0,40}[>\]]", re.IGNORECASE)
-"""Marks that begin or end a thought: <think>, [THINK], <|START_THINKING|>, <|channel|> ...
-
-Their length is limited, since a search without a limit can take minutes in a long word.
-"""
-
-_FINAL = re.compile(
-    r"<\|channel\|>final *(?:<\|constrain\|>\w{1,40})?<\|message\|>"
-    r"|\Aanalysis(?s:.)*?assistantfinal"
-)
-"""What stands before the answer in channels (gpt-oss), as written and without special tokens."""
-
-_CLOSED = re.compile(r"<\|(?:return|end)\|>\Z")
-
 _EDGE = re.compile(
     r"(?P<mark>(?<![.!?…])[.!?…]+[\"'”’)\]*]*)\s+|(?P<wide>[。！？]+[”’」』）]*)\s*|\n\s*"
 )
@@ -113,25 +99,6 @@ class Thought:
 def is_part(segment: str) -> bool:
     """Whether a segment is a sentence of a thought."""
     return re.fullmatch(rf"{PART}[0-9]+", segment) is not None
-
-
-def ends_thought(mark: str) -> bool:
-    """Whether a mark ends a thought: </think>, [/THINK], <|END_THINKING|>, <channel|>."""
-    return "/" in mark or "END_" in mark or mark == "<channel|>"
-
-
-def without_thought(text: str) -> str:
-    """The text after the first end of a thought; empty if a thought begins but does not end.
-
-    For texts of models whose own marks are not known (`models.thinking` finds those).
-    """
-    text = text.strip()
-    if final := _FINAL.search(text):
-        return _CLOSED.sub("", text[final.end() :]).strip()
-    end = next((mark for mark in MARK.finditer(text) if ends_thought(mark[0])), None)
-    if end is None:
-        return "" if MARK.match(text) else text
-    return text[end.end() :].strip()
 
 
 def split_sentences(text: str) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from interp.models.precision import wide
 from interp.models.sites import embedded_as
 from interp.models.weights import weights_of
 from interp.reading.outputs import class_names, decoder_prefix
+from interp.reading.pieces import token_texts
 from interp.reading.tokens import Batch, TokenizedPrompt, pad, safe_width
 
 Embeddings = Float[Tensor, "row token size"]
@@ -78,11 +79,11 @@ class Reader(ABC):
         raise TypeError(f"a {self.model.kind.name} continues no prompt")
 
     def answer_names(self, answers: Sequence[int]) -> list[str | None]:
-        """The tokens, or classes, at these indices into the answer logits.
+        """The tokens as text, or classes, at these indices into the answer logits.
 
         None for an index beyond the tokenizer's tokens.
         """
-        return list(self.model.tokenizer.convert_ids_to_tokens(list(answers)))
+        return token_texts(self.model.tokenizer, answers)
 
     def _embedding(self) -> Any:
         return self.model.hf.get_input_embeddings()

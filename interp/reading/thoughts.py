@@ -10,8 +10,9 @@ from interp.console import counted
 from interp.errors import UserError, one_line
 from interp.models.model import Model
 from interp.models.thinking import ThoughtMarks
+from interp.prompts.marks import MARK, ends_thought
 from interp.prompts.prompt import Donor, Prompt
-from interp.prompts.thought import MARK, Thought, ends_thought, is_part, split_sentences
+from interp.prompts.thought import Thought, is_part, split_sentences
 from interp.reading.tokens import TokenizedPrompt, tokenize_whole
 from interp.stored.matching import Matcher
 from interp.stored.output import Output, StoredTexts
@@ -168,13 +169,13 @@ def stored_thoughts(
 def _of_model(model: Model, file: Path) -> list[Output]:
     """The texts of a model: all, if the file tells at most one name."""
     outputs = read_outputs(file)
-    names = {own.model for own in outputs}
-    if len(names) == 1:
+    names = {own.model for own in outputs} - {None}
+    if len(names) <= 1:
         return outputs
     same = (model.name, model.source.get("name"))
     if chosen := [own for own in outputs if own.model in same]:
         return chosen
-    there = one_line(", ".join(sorted(filter(None, names))), 200)
+    there = one_line(", ".join(sorted(map(str, names))), 200)
     raise UserError(
         f"{file} has no texts of {model.name}; it has texts of {there}. Name the model so "
         "(NAME=PATH), or use a file with the texts of one model"
@@ -191,7 +192,7 @@ def stored_thought(marks: ThoughtMarks, output: Output) -> Thought | None:
     text = output.text
     opened = MARK.match(text.lstrip())
     begun = opened is not None and not ends_thought(opened[0])
-    if marks.end not in text and not begun and output.finished != "length":
+    if marks.end not in text and not (begun or output.cut or output.finished == "length"):
         return None
     if begun and opened is not None and not marks.begin:  # the prompt already ends with this mark
         text = text.lstrip()[opened.end() :].lstrip()

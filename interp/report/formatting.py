@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from numbers import Integral
 from typing import Any
 
@@ -97,48 +96,6 @@ def ratio_title(ratio: Sequence[str]) -> str:
     """The name of a ratio, such as "Premise 2 over premise 1"."""
     above, below = map(segment_label, ratio)
     return f"{above[:1].upper()}{above[1:]} over {below}"
-
-
-_BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
-
-
-def readable(pieces: Sequence[str]) -> list[str]:
-    r"""The pieces of one prompt, in order, as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
-
-    Only the way spaces are written shows whether a tokenizer is byte-level, so all pieces are
-    examined together. A byte that is not a complete character is written as its code, such as
-    "\xc3".
-    """
-    # "Ġ" is how byte-level tokenizers write a space.
-    if any("Ġ" in piece for piece in pieces):
-        return [_from_byte_characters(piece) for piece in pieces]
-    return [_from_sentencepiece(piece) for piece in pieces]
-
-
-def _from_byte_characters(piece: str) -> str:
-    """The text of a piece; special tokens with characters that encode no byte are unchanged."""
-    codes = _byte_of_character()
-    if not all(character in codes for character in piece):
-        return piece
-    return _decode(bytes(codes[character] for character in piece))
-
-
-def _from_sentencepiece(piece: str) -> str:
-    byte = _BYTE_PIECE.fullmatch(piece)
-    return _decode(bytes([int(byte[1], 16)])) if byte else piece.replace("▁", " ")
-
-
-def _decode(code: bytes) -> str:
-    return code.decode("utf-8", errors="backslashreplace")
-
-
-@cache
-def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table: printable Latin-1 bytes map to themselves, and all others from U+0100 on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(0x100) if byte not in printable]
-    table = {chr(byte): byte for byte in printable}
-    return table | {chr(0x100 + index): byte for index, byte in enumerate(others)}
 
 
 def mean_with_sd(means: Iterable[float], deviations: Iterable[float]) -> list[str]:

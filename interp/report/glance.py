@@ -352,7 +352,7 @@ def _why_blank(numbers: pd.DataFrame) -> str:
     """The reasons, each given once, why numbers have no column and why other cells are blank."""
     there = numbers.groupby("number", sort=False)["value"].transform("count") > 0
     if not there.any():
-        return f"No model has a value of {', '.join(numbers['number'].unique())}."
+        return _why(f"No {', '.join(numbers['number'].unique())}", numbers, numbers)
     blank = numbers["value"].isna()
     parts = (("No column", numbers[~there]), ("Blank", numbers[there & blank]))
     return " ".join(filter(None, (_why(what, own, numbers) for what, own in parts)))

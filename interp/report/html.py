@@ -15,13 +15,13 @@ from markupsafe import Markup, escape
 from interp.analysis.cautions.caution import Caution
 from interp.choices import TEMPLATE
 from interp.errors import UserError
+from interp.reading.pieces import readable
 from interp.report.formatting import (
     FIGURES,
     accuracy_columns,
     heading,
     holds_p_values,
     number_text,
-    readable,
     segment_label,
     with_counts,
 )

@@ -182,7 +182,7 @@ class Glance:
     """What a careful reader would object to, shown before any number."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """The content of a report page."""
 
@@ -210,6 +210,10 @@ class Report:
         """Everything that the page shows, beginning with the first screen."""
         first: tuple[Item, ...] = self.glance.items if self.glance else ()
         return (*first, *(item for section in self.sections for item in section.items))
+
+    def __repr__(self) -> str:
+        way = "interp.write_page(report, 'page.html') writes it"
+        return f"Report({self.title!r}, {counted(len(self.items), 'item')}; {way})"
 
 
 MOST_PROMPTS = 2000

@@ -51,10 +51,10 @@ _WORDS = 48
 CODES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !#$%'()*+,-./:;=?@[]^_`{|}~"
 """The digits of codes: the letters that stand in JSON and in HTML as they are."""
 
-_RIGHT, _WRONG, _UNJUDGED = 1, 2, 3
-"""The outcome of a prompt; 0 if the model was not asked."""
+_RIGHT, _WRONG, _UNJUDGED, _SILENT = 1, 2, 3, 4
+"""The outcome of a prompt: 0 if the model was not asked, 4 if it gave none of the options."""
 
-_SIDES_A_CODE = 3
+_SIDES_A_CODE = 2
 """Number of sides whose outcomes one letter holds."""
 
 Piece = tuple[str, Any]
@@ -197,13 +197,15 @@ def _by_pair(prompts: pd.DataFrame) -> dict[str, list[int]]:
 def _outcomes(
     browser: Browser, model: str, sides: Sequence[str], by_pair: Mapping[str, Sequence[int]]
 ) -> Column:
-    """A model's outcomes: two bits for each side, of which a letter holds three, lowest first."""
+    """A model's outcomes: three bits for each side, of which a letter holds two, lowest first."""
     own = browser.answers[browser.answers["model"] == model].set_index("prompt_id")
     own = own.reindex(browser.prompts["prompt_id"])
     asked = own["error"].notna().to_numpy()
     correct = own["correct"].eq(True).fillna(False).to_numpy(dtype=bool)
-    judged = own["correct"].notna().to_numpy() | (own["error"].fillna("") != "").to_numpy()
-    codes = np.where(correct, _RIGHT, np.where(judged, _WRONG, _UNJUDGED)) * asked
+    failed = (own["error"].fillna("") != "").to_numpy()
+    silent = own["answer"].eq("").fillna(False).to_numpy(dtype=bool) & ~failed
+    wrong = np.where(own["correct"].notna().to_numpy() | failed, _WRONG, _UNJUDGED)
+    codes = np.where(correct, _RIGHT, np.where(silent & (wrong == _WRONG), _SILENT, wrong)) * asked
     side = browser.prompts["side"].map({name: place for place, name in enumerate(sides)})
     width = -(-len(sides) // _SIDES_A_CODE)
     letter, within = (found.tolist() for found in np.divmod(side.to_numpy(), _SIDES_A_CODE))
@@ -211,7 +213,7 @@ def _outcomes(
     for places in by_pair.values():
         of_pair = [0] * width
         for place in places:
-            of_pair[letter[place]] += int(codes[place]) * 4 ** within[place]
+            of_pair[letter[place]] += int(codes[place]) * 8 ** within[place]
         values += of_pair
     return (
         {"name": "outcome", "kind": "outcome", "of": {"model": model}, "width": width},

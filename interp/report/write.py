@@ -27,7 +27,7 @@ from matplotlib.text import Text
 from interp.analysis.cautions.caution import void_models
 from interp.console import counted
 from interp.errors import UserError
-from interp.files import make_folder, reason_of, write_whole
+from interp.files import check_replaceable, make_folder, reason_of, write_whole
 from interp.report.browse import (
     app,
     browser_of,
@@ -113,6 +113,22 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
     return folder / page
 
 
+def write_page(report: Report, page: str | Path, *, embed: bool = False) -> Path:
+    """Write a page, with its browser of pairs, tables/ and figures/ beside it; return its path.
+
+    Args:
+        report: from `report()` of a result, or from `interp.scan`.
+        page: the file, which may replace another page.
+        embed: write a single file that can be mailed, with tables and figures embedded.
+
+    Raises:
+        UserError: the place holds something other than a page, or cannot be written.
+    """
+    file = Path(page)
+    check_replaceable(file)
+    return write_report(report, file.parent, page=file.name, embed=embed)
+
+
 def _with_void_models(report: Report) -> Report:
     """The report whose tables say which accuracies show nothing about what a model reads."""
     reasons = void_models(report.glance.cautions) if report.glance else {}
@@ -127,7 +143,7 @@ def _with_void_models(report: Report) -> Report:
         about = [f"{name}: {why}" for name, why in reasons.items() if shown.eq(name).any()]
         if not about:
             return item
-        said = f"Accuracies do not show reading: {'; '.join(about)}."
+        said = f"These accuracies do not show what a model reads: {'; '.join(about)}."
         return _also(item, said)
 
     return _with_notes(report, noted)
@@ -391,7 +407,8 @@ TERMS: Mapping[str, str] = {
     "answers, in logits",
     "recovered": "an effect as a share of the difference between the two prompts of a pair; it may "
     "exceed 1",
-    "familiarity": "the probability that a model assigns to a fact when asked only for this fact",
+    "familiarity": "the probability that a model assigns to a fact's answer when asked for it "
+    "alone, in one wording",
     "perplexity": "exponential of the mean negative log-probability per token of the prompt",
     "cluster": "prompts about one subject, which form one observation of a test",
     "low": "lower end of the 95% interval; the upper end is high",

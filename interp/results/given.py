@@ -11,14 +11,19 @@ from interp.analysis.cautions.caution import Caution, ordered
 from interp.analysis.cautions.collected import cautions_on
 from interp.analysis.cautions.models import ModelFacts
 from interp.analysis.completeness import GAP_COLUMNS, adds_up, completeness_table
+from interp.analysis.reading_tables import Sample
+from interp.analysis.told_apart import alone_cautions
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
-from interp.measuring.spec import spec_named
+from interp.measuring.spec import Spec, spec_named
 from interp.prompts.prompt import Prompt
 from interp.results.measured import ResultTables
 
 if TYPE_CHECKING:
     from interp.models.model import Model
+
+CHANGED = "changed_options"
+"""Name of the table of changed prompts."""
 
 _KEYS = ["model", "prompt_id"]
 
@@ -36,7 +41,21 @@ def cautions_about(measured: ResultTables) -> tuple[Caution, ...]:
         differences=_differences(measured) if own else {},
         cluster=measured.about.cluster,
     )
-    return ordered((*found, *_read_whole(measured)))
+    return ordered((*found, *_read_whole(measured), *_alone(measured)))
+
+
+def _alone(measured: ResultTables) -> Iterator[Caution]:
+    """That models tell the sides apart without the premises, if that was measured."""
+    if CHANGED not in measured.names():
+        return
+    options, changed = (measured.table(name) for name in ("option_probabilities", CHANGED))
+    sample = Sample(measured.table("prompts"), options, measured.about.cluster)
+    yield from alone_cautions(sample, by_model(options), by_model(changed))
+
+
+def by_model(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each model."""
+    return {str(model): rows for model, rows in table.groupby("model", sort=False)}
 
 
 _WITH_OPTIONS = {
@@ -85,20 +104,17 @@ def _differences(measured: ResultTables) -> Mapping[str, float] | None:
     return {str(model): float(median) for model, median in medians.items()}
 
 
-def facts_of(
-    model: "Model", prompts: Sequence[Prompt], *, compares_options: bool = False
-) -> ModelFacts:
+def facts_of(model: "Model", prompts: Sequence[Prompt], spec: Spec) -> ModelFacts:
     """What is known about a loaded model besides its answers to the prompts.
 
     Args:
         model: the model.
         prompts: the prompts.
-        compares_options: whether the measurement compares options alone (`Spec`), so that what the
-            model replies must be read besides.
+        spec: the measurement. If it compares options alone, what the model replies is read besides.
     """
     # These import torch.
     from interp.scoring.own_thoughts import thought_surprise
-    from interp.scoring.replies import first_replies
+    from interp.scoring.replies import first_replies, other_ways
     from interp.scoring.rounding import logit_spacing
 
     texts, surprise = model.thought_texts, thought_surprise(model, prompts)
@@ -111,7 +127,8 @@ def facts_of(
         texts="" if texts is None else texts.file,
         unfitting=() if texts is None else texts.problems,
         surprise=None if surprise is None else (surprise.mean, surprise.se),
-        replies=first_replies(model, prompts) if compares_options else None,
+        replies=first_replies(model, prompts) if spec.compares_options else None,
+        ways=other_ways(model, prompts) if spec.reads_options else None,
     )
 
 

@@ -193,6 +193,9 @@ class InFolder(ResultTables):
                 replies=None
                 if (tried := own.replies) is None
                 else (tried.read, tried.outside, tried.token),
+                ways=None
+                if (asked := own.ways) is None
+                else (asked.templated, asked.read, asked.options),
             )
             for name, own in self.run.models().items()
         }

@@ -194,6 +194,14 @@ class RepliesRecord(Record):
     """The token with which most of these begin."""
 
 
+class WaysRecord(Record):
+    """How many of a model's first replies give an option if it is asked in other ways."""
+
+    templated: bool
+    read: Annotated[int, Field(ge=1, le=2**53)]
+    options: dict[Text, Count]
+
+
 class ModelRecord(Record):
     """models/NAME.json."""
 
@@ -225,6 +233,8 @@ class ModelRecord(Record):
     """Whether these thoughts are the model's own, as its probabilities tell."""
     replies: RepliesRecord | None = None
     """What it replies to a few prompts, if the measurement only compares options."""
+    ways: WaysRecord | None = None
+    """What helps it to reply with an option, if most replies give none (`scoring.replies`)."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

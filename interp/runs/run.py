@@ -51,6 +51,7 @@ from interp.runs.records import (
     RepliesRecord,
     RunIdentity,
     RunRecord,
+    WaysRecord,
     read_record,
     updated,
     write_record,
@@ -280,7 +281,7 @@ class Run(RunFolder):
         def found() -> dict[str, object]:
             # These import torch.
             from interp.scoring.own_thoughts import thought_surprise
-            from interp.scoring.replies import first_replies
+            from interp.scoring.replies import first_replies, other_ways
             from interp.scoring.rounding import logit_spacing
 
             model = measurement.model
@@ -290,6 +291,10 @@ class Run(RunFolder):
                 self.tell("find_replies")
                 replies = first_replies(model, self.prompts)
                 fields["replies"] = replies and RepliesRecord(**replies._asdict())
+            if measurement.spec.reads_options:
+                self.tell("find_ways")
+                ways = other_ways(model, self.prompts)
+                fields["ways"] = ways and WaysRecord(**ways._asdict())
             if model.thought_texts is not None:
                 self.tell("find_surprise")
                 fields["surprise"] = surprise_record(thought_surprise(model, self.prompts))

@@ -19,6 +19,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from interp.console import counted
+
 LEAST, HOLM_LEAST = "p_least", "p_holm_least"
 """Columns of the smallest p, and the smallest p_holm, that a test can give."""
 
@@ -54,6 +56,22 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
         place = list(table.columns).index(LEAST)
         table.insert(place, HOLM_LEAST, np.where(np.isfinite(values), least, np.nan))
     return table
+
+
+def corrected_over(families: Iterable[pd.DataFrame]) -> str:
+    """Over how much p_holm is corrected, such as "2 tests of 2 models".
+
+    Args:
+        families: the rows of each family, with model, p_holm and, if there is one, p_holm_chance.
+    """
+    tested = [own[own["p_holm"].notna()] for own in families]
+    sizes = [int(own.filter(regex=r"^p_holm(_chance)?$").count().sum()) for own in tested]
+    models = max((own["model"].nunique() for own in tested), default=0)
+    known = sorted({size for size in sizes if size})
+    if not known:
+        return "no test"
+    text = f"{known[0]:,} to {known[-1]:,} tests" if known[1:] else counted(known[0], "test")
+    return f"{text} of {counted(models, 'model')}"
 
 
 def out_of_reach(table: pd.DataFrame) -> "pd.Series[bool]":

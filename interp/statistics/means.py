@@ -135,7 +135,7 @@ def estimates(
     resamples = resamples or RESAMPLES
     sums, masses = np.where(present, sums, 0.0), np.where(present, masses, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = sums.sum(axis=1) / masses.sum(axis=1)
+        value = sums.sum(axis=1) / masses.sum(axis=1) + 0.0  # no minus zero
     low, high, p, least = (np.full(len(sums), np.nan) for _ in range(4))
     flat = np.zeros(len(sums), dtype=bool)
     for cells in _alike(masses, present):

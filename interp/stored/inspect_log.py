@@ -3,6 +3,7 @@
 Source: https://inspect.aisi.org.uk/eval-logs.html, version 2. Epochs are draws.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
@@ -14,11 +15,14 @@ from pydantic import Field, JsonValue
 
 from interp.errors import UserError, one_line
 from interp.prompts.files import read_json
-from interp.stored.lines import Content, Stored, checked, parts_of
 from interp.stored.output import Output, ending
+from interp.stored.schema import Content, Stored, checked, parts_of, reason_of
 
 MOST_OF_ONE = 2**26
 """Largest number of bytes of an unpacked sample, since a small file can unpack to any size."""
+
+MOST_OBJECTS = 2**21
+"""Largest number of values of an unpacked sample, which take more memory than their bytes."""
 
 MOST_UNPACKED = 2**32
 """Largest number of bytes of all unpacked samples."""
@@ -127,10 +131,31 @@ def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
         ) from error
     if len(content) > MOST_OF_ONE:
         raise UserError(f"{where} unpacks to more than {MOST_OF_ONE:,} bytes")
+    if _values(content) > MOST_OBJECTS and _has_more(content):
+        raise UserError(f"{where} has more than {MOST_OBJECTS:,} values; store it without events")
     try:
         return read_json(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where} is not JSON: {one_line(str(error), 160)}") from error
+
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
+
+def _values(content: bytes) -> int:
+    """The number of values in a JSON text or, if it has such characters within strings, more."""
+    return sum(map(content.count, (b",", b"[", b"{")))
+
+
+def _has_more(content: bytes) -> bool:
+    """Whether a JSON text has more than the largest number of values, apart from its strings."""
+    start = found = 0
+    for string in _STRING.finditer(content):
+        found += _values(content[start : string.start()])
+        if found > MOST_OBJECTS:
+            return True
+        start = string.end()
+    return found + _values(content[start:]) > MOST_OBJECTS
 
 
 def _output(where: str, record: object, model: str | None) -> Output:
@@ -139,7 +164,7 @@ def _output(where: str, record: object, model: str | None) -> Output:
     text, thought = said.completion or "", None
     if said.choices:
         text, thought = parts_of(said.choices[0].message.content)
-    failed = "" if sample.error is None else f"the sample failed: {_reason(sample.error)}"
+    failed = "" if sample.error is None else f"the sample failed: {reason_of(sample.error)}"
     return Output(
         where,
         text,
@@ -151,11 +176,6 @@ def _output(where: str, record: object, model: str | None) -> Output:
         finished=ending(said.choices[0].stop_reason if said.choices else None),
         error=failed,
     )
-
-
-def _reason(error: JsonValue) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return one_line(str(message), 200)
 
 
 def _asked(given: str | list[_Message]) -> str | None:

@@ -1,72 +1,48 @@
-"""Records of one JSON object each: OpenAI-like servers, vLLM and lm-evaluation-harness.
+"""Records of one JSON object each: of servers and their batches, and of vLLM.
 
-Sources: OpenAI's batch API (output file) and chat completions, whose messages vLLM and others
-extend by reasoning_content or reasoning; vLLM's RequestOutput; lm-eval's files samples_TASK.jsonl.
+Sources: the output files of the batch APIs of OpenAI (also vLLM, Mistral, Groq, Together), of
+Anthropic (Message Batches) and of Gemini and Vertex AI; vLLM's RequestOutput.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
-from interp.errors import UserError, one_line
+from interp.stored.bodies import BODIES, Asked, failed, texts_of_body
 from interp.stored.output import Output, ending
+from interp.stored.samples import outputs_of_sample
+from interp.stored.schema import Draw, Stored, checked, reason_of
 
-Draw = Annotated[int, Field(ge=0, lt=2**31)]
-
-
-class Stored(BaseModel):
-    """A part of a record, with the fields that are read; it may have others."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+_Id = str | int | None
 
 
-_Stored = TypeVar("_Stored", bound=Stored)
+class _Named(Stored):
+    """A record that may name its prompt."""
+
+    prompt_id: _Id = None
+    custom_id: _Id = None
+    key: _Id = None
+
+    @property
+    def id(self) -> str | None:
+        named = (own for own in (self.prompt_id, self.custom_id, self.key) if own is not None)
+        return next(map(str, named), None)
 
 
-class Part(Stored):
-    """A part of a message's content: a text, a refusal, a thought, or something else."""
-
+class _Result(Stored):
     type: str
-    text: str | None = None
-    refusal: str | bool | None = None
-    """A refusal's text or, in logs of Inspect, whether the text is one."""
-    reasoning: str | None = None
+    message: JsonValue = None
+    error: JsonValue = None
 
 
-Content = str | list[str | Part] | None
-
-
-class _Message(Stored):
-    content: Content = None
-    refusal: str | None = None
-    """What the model writes in place of content."""
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-
-
-class _Choice(Stored):
-    index: Draw = 0
-    message: _Message | None = None
-    text: str | None = None
-    finish_reason: str | None = None
-
-
-class _Completion(Stored):
-    model: str | None = None
-    choices: Annotated[list[_Choice], Field(min_length=1)]
-    custom_id: str | None = None
-    prompt_id: str | None = None
-
-
-class _Response(Stored):
-    status_code: int = 200
-    body: JsonValue = None
-
-
-class _Batch(Stored):
-    custom_id: str
-    response: _Response | None = None
+class _Batch(_Named):
+    response: dict[str, JsonValue] | None = None
+    result: _Result | None = None
+    request: Asked | None = None
+    status: JsonValue = None
+    """Of Vertex: why the request failed."""
     error: JsonValue = None
 
 
@@ -82,76 +58,32 @@ class _Request(Stored):
     outputs: Annotated[list[_Generated], Field(min_length=1)]
 
 
-class _Sample(Stored):
-    doc: dict[str, JsonValue]
-    arguments: JsonValue = None
-    resps: list[JsonValue]
-
-
-def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
-    """A record that fits its schema.
-
-    Raises:
-        UserError: it does not; the message names the place and the field.
-    """
-    try:
-        return kind.model_validate(record)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        field = ".".join(str(part)[:40] for part in problem["loc"]) or "the record"
-        raise UserError(
-            f"{where} is damaged: {one_line(field, 160)}: {problem['msg'][:160]}"
-        ) from error
-
-
-def parts_of(content: Content) -> tuple[str, str | None]:
-    """The text of a message's content, and its thought if it is a part of its own."""
-    if content is None or isinstance(content, str):
-        return content or "", None
-    texts = [
-        part
-        if isinstance(part, str)
-        else part.text or (part.refusal if isinstance(part.refusal, str) else "")
-        for part in content
-    ]
-    thoughts = [
-        part.reasoning for part in content if isinstance(part, Part) and part.type == "reasoning"
-    ]
-    thought = "".join(filter(None, thoughts)) if thoughts else None
-    return "".join(texts), thought
-
-
 def _of_batch(where: str, record: object) -> Iterator[Output]:
     batch = checked(where, _Batch, record)
-    response = batch.response
-    if batch.error is not None or response is None or response.status_code != 200:
-        body = None if response is None else response.body
-        reason = batch.error if batch.error is not None else body
-        said = one_line(str(reason), 200) if reason else "no response"
-        yield Output(where, "", prompt_id=batch.custom_id, error=f"the request failed: {said}")
-        return
-    yield from _choices(where, checked(where, _Completion, response.body), batch.custom_id)
+    prompt = batch.request.text if batch.request else None
+    for own in _texts_of_batch(where, batch):
+        yield replace(own, prompt_id=batch.id, prompt=prompt)
 
 
-def _of_completion(where: str, record: object) -> Iterator[Output]:
-    found = checked(where, _Completion, record)
-    yield from _choices(where, found, found.prompt_id or found.custom_id)
+def _texts_of_batch(where: str, batch: _Batch) -> Iterator[Output]:
+    response, result = batch.response, batch.result
+    if result is not None:
+        error = None if result.type == "succeeded" else result.error or result.type
+        body = result.message
+    else:
+        wrapped = response is not None and "body" in response
+        body = response["body"] if response is not None and wrapped else response
+        status = str(response.get("status_code") or 200) if response is not None else "200"
+        error = None if status.startswith("2") else body or f"status {status}"
+    if reason := batch.error or error or (None if body else batch.status):
+        yield failed(where, reason_of(reason))
+    else:
+        yield from texts_of_body(where, body)
 
 
-def _choices(where: str, completion: _Completion, prompt_id: str | None) -> Iterator[Output]:
-    for choice in completion.choices:
-        message = choice.message or _Message(content=choice.text)
-        text, thought = parts_of(message.content)
-        apart = (message.reasoning_content, message.reasoning, thought)
-        yield Output(
-            where,
-            text or message.refusal or "",
-            prompt_id=prompt_id,
-            model=completion.model,
-            draw=choice.index,
-            thought=next((own for own in apart if own), None),
-            finished=ending(choice.finish_reason),
-        )
+def _of_body(where: str, record: object) -> Iterator[Output]:
+    named = checked(where, _Named, record).id
+    yield from (replace(own, prompt_id=named) for own in texts_of_body(where, record))
 
 
 def _of_request(where: str, record: object) -> Iterator[Output]:
@@ -170,43 +102,29 @@ def _of_request(where: str, record: object) -> Iterator[Output]:
         )
 
 
-def _of_sample(where: str, record: object) -> Iterator[Output]:
-    sample = checked(where, _Sample, record)
-    named, read = sample.doc.get("prompt_id"), _read_by_model(sample.arguments)
-    texts = [text for own in sample.resps for text in (own if isinstance(own, list) else [own])]
-    if not all(isinstance(text, str) for text in texts):
-        raise UserError(
-            f"{where} holds log-likelihoods of options rather than texts; expected samples of a "
-            "task that generates text (output_type: generate_until)"
-        )
-    for draw, text in enumerate(texts):
-        yield Output(
-            where,
-            str(text),
-            prompt_id=named if isinstance(named, str) else None,
-            prompt=read if read is not None else _text_of(sample.doc),
-            rendered=True,
-            draw=draw,
-        )
-
-
-def _text_of(doc: Mapping[str, JsonValue]) -> str | None:
-    text = doc.get("text")
-    return text if isinstance(text, str) else None
-
-
-def _read_by_model(arguments: JsonValue) -> str | None:
-    """What the model read: the first argument of the first request."""
-    match arguments:
-        case {"gen_args_0": {"arg_0": str(text)}} | [[str(text), *_], *_]:
-            return text
-    return None
-
-
 KINDS: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {
     "custom_id response": _of_batch,
-    "doc resps": _of_sample,
+    "custom_id result": _of_batch,
+    "custom_id error": _of_batch,
+    "key response": _of_batch,
+    "key error": _of_batch,
+    "request response": _of_batch,
+    "request status": _of_batch,
+    "doc resps": outputs_of_sample,
     "outputs": _of_request,
-    "choices": _of_completion,
+    **dict.fromkeys(BODIES, _of_body),
 }
 """The function that reads a record, by the keys that tell its format."""
+
+
+_OF_TABLES = {"prompt", "text", "answer", "thought"}
+"""Columns of tables, which may also have one named error."""
+
+
+def record_reader(record: object) -> Callable[[str, Any], Iterator[Output]] | None:
+    """The function that reads a record; None if it is of no known format."""
+    if not isinstance(record, Mapping):
+        return None
+    if record.get("error") and not record.keys() & _OF_TABLES:
+        return _of_batch if record.keys() & {"custom_id", "key", "request"} else _of_body
+    return next((own for keys, own in KINDS.items() if record.keys() >= set(keys.split())), None)

@@ -6,11 +6,13 @@ that a model read, such as a rendered chat template, holds the prompt's text, ne
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from interp.console import counted
 from interp.errors import one_line, shortened
+from interp.prompts.marks import unknown_marks
 from interp.prompts.prompt import Prompt
 from interp.stored.output import Output
 
@@ -40,11 +42,20 @@ class Matched:
     """Texts without an id, whose text is that of several prompts."""
     lacking: tuple[str, ...] = ()
     """Ids of the prompts without a text."""
+    failed: tuple[str, ...] = ()
+    """Requests that failed, each with its place and reason."""
+    cut: tuple[str, ...] = ()
+    """Texts that end within their thought."""
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    """Marks in at least half of the texts that are none of thoughts or answers that are known, and
+    in how many they are."""
 
     @property
     def draws(self) -> int:
         """The largest number of texts on one prompt."""
-        return max(map(len, self.outputs.values()), default=0)
+        return max(
+            (sum(not own.error for own in texts) for texts in self.outputs.values()), default=0
+        )
 
     def problems(self) -> list[str]:
         """A part of a sentence about each kind of text or prompt that did not fit."""
@@ -52,6 +63,8 @@ class Matched:
             "match no prompt by id or text": self.strange,
             "have the id of a prompt with another text": self.differing,
             "have no id, and a text that several prompts have": self.unclear,
+            "are requests that failed": self.failed,
+            "end within their thought, so that they have no answer": self.cut,
         }
         lines = [
             f"{len(own):,} of {counted(self.texts, 'text')} {what}, such as {_some(own)}"
@@ -63,11 +76,16 @@ class Matched:
                 f"{len(self.lacking):,} of {counted(self.prompts, 'prompt')} have no text, such as "
                 f"{_some(self.lacking)}"
             )
+        lines += (
+            f"{count:,} of {counted(self.texts, 'text')} have the mark {mark}, which is known "
+            "neither as one of thoughts nor of answers, so that it is read as text"
+            for mark, count in self.unknown.items()
+        )
         return lines
 
 
 def _some(named: Sequence[str]) -> str:
-    return ", ".join(shortened(one_line(own), 80) for own in named[:NAMED])
+    return ", ".join(shortened(one_line(own), 120) for own in named[:NAMED])
 
 
 @dataclass
@@ -103,11 +121,15 @@ class Matcher:
             else:
                 found.setdefault(ids, []).append(own)
         whole = {id_: tuple(sorted(own, key=_order)) for id_, own in found.items()}
+        kept = [own for own in chain.from_iterable(whole.values()) if not own.error]
         return Matched(
             whole,
             texts,
             len(self._texts),
             lacking=tuple(id_ for id_ in self._texts if id_ not in whole),
+            failed=tuple(chain.from_iterable(map(_failures, whole.values()))),
+            cut=tuple(own.where for own in kept if own.cut),
+            unknown=unknown_marks([own.text if own.cut else own.answer for own in kept]),
             **{kind: tuple(lines) for kind, lines in wrong.items()},
         )
 
@@ -151,3 +173,9 @@ class Matcher:
 def _order(output: Output) -> tuple[bool, int]:
     """Texts that were written come before requests that failed, which may have been repeated."""
     return bool(output.error), output.draw
+
+
+def _failures(outputs: Sequence[Output]) -> Iterator[str]:
+    """The requests on one prompt that failed, each with its place and reason."""
+    repeated = "" if outputs[0].error else "; repeated with success"
+    yield from (f"{own.where} ({own.error}{repeated})" for own in outputs if own.error)

@@ -1,13 +1,20 @@
 """One text that a model wrote after a prompt, as another tool stored it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from interp.prompts.thought import without_thought
+from interp.prompts.marks import answer_start, begins_thought, without_thought
 
 Ending = Literal["stop", "length"]
 
-_AT_LIMIT = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
+_AT_LIMIT = (
+    "length",
+    "max_tokens",
+    "model_length",
+    "max_output_tokens",
+    "model_context_window_exceeded",
+)
 """What tools call the end of a text at its largest length."""
 
 
@@ -31,19 +38,65 @@ class Output:
     """Index of the text among those on the same prompt."""
     thought: str | None = None
     """The thought, if the file holds it apart from the text."""
-    finished: Ending = "stop"
+    finished: Ending | None = None
+    """How the text ended; None if the file does not tell."""
+    cut: bool = False
+    """Whether the text ends within its thought, so that it has no answer."""
+    filter: str = ""
+    """The name of the filter through which lm-eval stored the text; empty if there is none."""
+    chosen: str | None = None
+    """The answer that lm-eval took: what its filter left of the text or, if there is no text, the
+    option with the largest log-likelihood."""
     error: str = ""
     """Why there is no text; empty if there is one."""
 
     @property
     def answer(self) -> str:
-        """The text after the thought; empty if the thought has no end."""
-        return self.text.strip() if self.thought is not None else without_thought(self.text)
+        """The text after the thought, or what lm-eval chose; empty if there is none."""
+        if self.cut:
+            return ""
+        text = self.text if self.chosen is None else self.chosen
+        return text.strip() if self.thought is not None else without_thought(text)
 
 
-def ending(reason: str | None) -> Ending:
+def with_cuts(outputs: Sequence[Output]) -> list[Output]:
+    """The texts of one model, each with whether it ends within its thought.
+
+    A text does if its thought begins but does not end, if it is nothing but a thought when it
+    reaches its largest length, or if others have thoughts and it has no mark, unless it ended by
+    itself (a file that tells no ending cannot say so).
+    """
+    starts = {own: _start(own) for own in outputs}
+    marked = any(start for start in starts.values())
+    apart = any(own.thought is not None for own in outputs)
+
+    def is_cut(own: Output) -> bool:
+        length, start = own.finished == "length", starts[own]
+        if own.error or start or (own.chosen is not None and not own.text):
+            return False
+        if start is None or (length and not own.text.strip()):
+            return True
+        if own.thought is not None:
+            return False
+        return (marked or apart) if length else marked and own.finished is None
+
+    return [replace(own, cut=True) if is_cut(own) else own for own in outputs]
+
+
+def _start(own: Output) -> int | None:
+    """Where the answer begins (`answer_start`) in a text whose prompt may open its thought."""
+    if own.thought is not None or own.error:
+        return 0
+    start = answer_start(own.text.strip())
+    opened = own.rendered and begins_thought((own.prompt or "").rstrip()[-80:])
+    return None if start == 0 and opened else start
+
+
+def ending(reason: str | None) -> Ending | None:
     """How a text ended, from what a tool calls it."""
-    return "length" if reason in _AT_LIMIT else "stop"
+    if not reason:
+        return None
+    return "length" if reason.lower() in _AT_LIMIT else "stop"
 
 
 @dataclass(frozen=True, slots=True)

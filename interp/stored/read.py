@@ -3,7 +3,9 @@
 | format | recognized by |
 |---|---|
 | batch output of OpenAI-like servers, also vLLM's | lines with custom_id and response |
-| chat completions | lines with choices |
+| batch output of Anthropic, of Gemini | lines with custom_id and result, with key and response |
+| batch output of Vertex AI | lines with request and response |
+| answers to single requests | lines with choices, output, content or candidates (`BODIES`) |
 | vLLM's RequestOutput | lines with outputs |
 | samples of lm-evaluation-harness | lines with doc and resps |
 | logs of Inspect | JSON with eval and samples, or a zip file with header.json |
@@ -12,17 +14,18 @@
 Files are not trusted: whatever they contain, the result is texts or a `UserError`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from json import JSONDecodeError
 from pathlib import Path
-from typing import Any
 from zipfile import is_zipfile
 
+from interp.console import echo
 from interp.errors import UserError, one_line, shortened
 from interp.files import check_fits, reading
 from interp.prompts.files import read_json
 from interp.stored.inspect_log import is_log, outputs_of_archive, outputs_of_log
-from interp.stored.lines import KINDS
+from interp.stored.lines import KINDS, record_reader
 from interp.stored.output import Output
 from interp.stored.table import outputs_of_table
 
@@ -47,7 +50,22 @@ def read_outputs(file: Path) -> list[Output]:
     found = list(_outputs(file))
     if not found:
         raise UserError(f"{file} holds no texts; expected at least one")
-    return found
+    filters = dict.fromkeys(own.filter for own in found)
+    return found if len(filters) == 1 else _of_one_filter(file, found, tuple(filters))
+
+
+def _of_one_filter(file: Path, outputs: list[Output], filters: tuple[str, ...]) -> list[Output]:
+    """The texts that lm-eval stored once for each filter, once and as the model wrote them."""
+    echo(
+        f"{file.name} holds each text once for each filter of lm-eval "
+        f"({one_line(', '.join(filters), 120)}); the texts are read once, as the model wrote them"
+    )
+    first: dict[tuple[str | None, str | None], str] = {}
+    return [
+        replace(own, chosen=None) if own.text else own
+        for own in outputs
+        if first.setdefault((own.prompt_id, own.prompt), own.filter) == own.filter
+    ]
 
 
 def _outputs(file: Path) -> Iterator[Output]:
@@ -82,7 +100,7 @@ def _of_json(file: Path, first: bytes) -> Iterator[Output]:
         raise _no_json(file.name, error) from error
     if isinstance(document, list) or is_log(document):
         return _of_document(file, _whole(file))
-    if _kind(document) is None:
+    if record_reader(document) is None:
         return outputs_of_table(file)
     return _of_records(_lines(file))
 
@@ -90,28 +108,21 @@ def _of_json(file: Path, first: bytes) -> Iterator[Output]:
 def _of_document(file: Path, document: object) -> Iterator[Output]:
     if is_log(document):
         return outputs_of_log(file.name, document)
-    if isinstance(document, Mapping) and _kind(document) is not None:
+    if isinstance(document, Mapping) and record_reader(document) is not None:
         return _of_records(iter([(file.name, document)]))
-    if isinstance(document, list) and document and _kind(document[0]) is not None:
+    if isinstance(document, list) and document and record_reader(document[0]) is not None:
         return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(document, 1))
     return outputs_of_table(file)
 
 
 def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
     for where, record in records:
-        read = _kind(record)
+        read = record_reader(record)
         if read is None:
             raise UserError(
                 f"{where} is of no known format; expected an object with {', or '.join(KINDS)}"
             )
         yield from read(where, record)
-
-
-def _kind(record: object) -> Callable[[str, Any], Iterator[Output]] | None:
-    """The function that reads a record, by the keys that it has."""
-    if not isinstance(record, Mapping):
-        return None
-    return next((own for keys, own in KINDS.items() if record.keys() >= set(keys.split())), None)
 
 
 def _whole(file: Path) -> object:

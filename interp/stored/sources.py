@@ -1,14 +1,15 @@
 """Files of stored texts, grouped by model and matched to prompts."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from interp.console import echo
+from interp.console import counted, echo
 from interp.errors import UserError, one_line, shortened
 from interp.files import checksum
 from interp.prompts.prompt import Prompt
 from interp.stored.matching import NAMED, Matched, Matcher
-from interp.stored.output import Output
+from interp.stored.output import Output, with_cuts
 from interp.stored.read import read_outputs
 from interp.stored.text_file import LONGEST_NAME, TextFile
 
@@ -38,25 +39,18 @@ def texts_by_model(files: Sequence[TextFile], prompts: Sequence[Prompt]) -> list
         UserError: a file cannot be read, has texts of several models although it was named for one,
             or no text of a model fits the prompts.
     """
+    read = [(own, read_outputs(own.file), checksum(own.file)) for own in files]
+    known = {own.name or output.model for own, found, _ in read for output in found} - {None, ""}
     outputs: dict[str, list[Output]] = {}
     sources: dict[str, dict[str, str]] = {}
-    for own in files:
-        sha256 = None
-        for output in read_outputs(own.file):
-            model = _model_of(output, own)
-            outputs.setdefault(model, []).append(output)
-            sha256 = sha256 or checksum(own.file)
+    for own, found, sha256 in read:
+        for model, texts in _by_model(own, found, known).items():
+            outputs.setdefault(model, []).extend(texts)
             sources.setdefault(model, {})[own.file.name] = sha256
         if len(outputs) > MOST_MODELS:
             raise UserError(
                 f"{own.file} has texts of more than {MOST_MODELS:,} models; expected names of "
                 "models in the field or column model, or NAME=FILE"
-            )
-        named = {output.model for output in outputs.get(own.name, ())}
-        if own.name and len(named) > 1:
-            raise UserError(
-                f"{own.file} has texts of {', '.join(sorted(map(str, named)))}; expected texts of "
-                f"one model, since you name it {own.name!r}; omit the name"
             )
     matcher = Matcher(prompts)
     return [
@@ -65,14 +59,49 @@ def texts_by_model(files: Sequence[TextFile], prompts: Sequence[Prompt]) -> list
     ]
 
 
+def _by_model(
+    source: TextFile, outputs: Sequence[Output], known: AbstractSet[str | None]
+) -> dict[str, list[Output]]:
+    """The texts of a file by the name of their model.
+
+    A text without a name, such as a request that failed, belongs to the only model that the file
+    names or, if all of its requests failed, to the only one of all files (`known`).
+
+    Raises:
+        UserError: the file has texts of several models, although it was named for one.
+    """
+    named = {output.model for output in outputs} - {None, ""}
+    if source.name and len(named) > 1:
+        raise UserError(
+            f"{source.file} has texts of {', '.join(sorted(map(str, named)))}; expected texts of "
+            f"one model, since you name it {source.name!r}; omit the name"
+        )
+    if not named and all(output.error for output in outputs):
+        named = set(known)
+    default = source.name or (source.file.stem if not named else str(min(named, key=str)))
+    found: dict[str, list[Output]] = {}
+    nameless = []
+    for output in outputs:
+        if output.model or source.name or len(named) <= 1:
+            model = source.name or one_line(output.model or default, LONGEST_NAME)
+            found.setdefault(model, []).append(output)
+        else:
+            nameless.append(output)
+    if nameless:
+        echo(
+            f"{source.file.name}: {len(nameless):,} of {counted(len(outputs), 'text')} name no "
+            f"model, though others do, and are left out, such as {nameless[0].where}"
+        )
+    return found
+
+
 def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> Matched:
     """The texts by prompt; a note says what does not fit.
 
     Raises:
-        UserError: none fits.
+        UserError: none fits, or all requests failed.
     """
-    outputs = list(outputs)
-    matched = matcher.match(outputs)
+    matched = matcher.match(with_cuts(list(outputs)))
     problems = matched.problems()
     if not matched.outputs:
         known = ", ".join(shortened(prompt.id, 60) for prompt in matcher.prompts[:NAMED])
@@ -81,11 +110,11 @@ def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> 
             f"{known}; use the same system, data, limit and seed as for the texts, and the id as "
             "custom_id or prompt_id, or store the prompt's text"
         )
+    if all(own.error for texts in matched.outputs.values() for own in texts):
+        raise UserError(
+            f"{about}all of {counted(len(matched.failed), 'request')} failed, such as "
+            f"{matched.failed[0]}; send them again"
+        )
     for line in problems:
         echo(f"{about}{line}")
     return matched
-
-
-def _model_of(output: Output, source: TextFile) -> str:
-    stated = one_line(output.model or "", LONGEST_NAME)
-    return source.name or stated or source.file.stem

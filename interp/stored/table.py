@@ -30,8 +30,8 @@ def outputs_of_table(file: Path) -> Iterator[Output]:
         if not columns & set(needed):
             raise UserError(
                 f"{file} has no column {' or '.join(needed)}; expected a table with some of "
-                f"{', '.join(COLUMNS)}, or texts as vLLM, OpenAI-like servers, Inspect or lm-eval "
-                "store them"
+                f"{', '.join(COLUMNS)}, or texts as vLLM, OpenAI-like servers, Anthropic, Gemini, "
+                "Inspect or lm-eval store them"
             )
     for row in rows:
         yield Output(

@@ -42,6 +42,23 @@ class StudyFolder:
         begun = [stage for stage in record.stages if is_folder(inside(folder, stage))]
         return cls(folder, record, {stage: RunFolder.read(folder / stage) for stage in begun})
 
+    def has(self, stage: str) -> bool:
+        """Whether anything of a stage has been measured."""
+        return stage in self.runs and bool(self.runs[stage].tables())
+
+    def require(self, *stages: str) -> None:
+        """Check that something of each stage has been measured.
+
+        Raises:
+            UserError: a stage has no results.
+        """
+        for stage in stages:
+            if not self.has(stage):
+                raise UserError(
+                    f"{self.folder} has no results of the stage {stage!r} yet; rerun the study's "
+                    "command to resume"
+                )
+
     def places(self) -> dict[str, str]:
         """Where each model on record was found, by name, as in `RunFolder.places`."""
         return {name: place for run in self.runs.values() for name, place in run.places().items()}

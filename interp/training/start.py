@@ -28,7 +28,7 @@ from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
 from interp.models.checkpoint import as_user_error
 from interp.models.find import FoundModel, find_model
-from interp.models.formats import format_of, load_config, model_file
+from interp.models.formats import format_of, model_file
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import load_found
 from interp.models.loading import ChatFormat, Loading, canonical_name
@@ -214,10 +214,10 @@ def _from_scratch(
             location = model_file(name, location)
             format_of(location).check_configuration(name, location)
         with as_user_error("its configuration", name):
-            config = load_config(location, **options)
+            config = format_of(location).load_config(location, **options)
             kind = trained_kind(config, config.architectures or ())
         with as_user_error("its tokenizer", name):
-            tokenizer = load_tokenizer(location, **options)
+            tokenizer = load_tokenizer(location, config, **options)
             check_tokenizer(name, tokenizer, config, loading.chat())
         source = place.source
         origin = {**loading.identity(), **source, "name": canonical_name(name)}

@@ -1,1 +1,1 @@
-"""Probes of facts: whether a model knows them, and how familiar they are."""
+"""Probes of facts: whether a model completes them, and how familiar they are."""

@@ -1,4 +1,4 @@
-"""The facts that a model knows, measured by probability and by greedy completion."""
+"""The facts that a model completes, measured by probability and by greedy completion."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -20,6 +20,7 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, predict
 from interp.scoring.likelihood import continuation_log_probabilities
 from interp.tables import Row
+from interp_probes.facts.wordings import EXAMPLES, sentence, wording
 from interp_probes.specs import Familiarity, Knowledge
 
 
@@ -52,13 +53,15 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
         rows = []
         for row, tokenized in enumerate(batch.prompts):
             tokens = predictions.answers[row].of[tokenized.prompt.answer.gold]
+            likely, answer = int(probabilities[row].argmax()), probabilities[row, list(tokens)]
             found: Row = {
-                "model": model.name,
-                "prompt_id": tokenized.prompt.id,
-                "familiarity": float(probabilities[row, list(tokens)].sum()),
+                **_identified(model, tokenized.prompt),
+                "familiarity": float(answer.sum()),
+                "rank": 1 + int((probabilities[row] > answer.max()).sum()),
+                "leading": model.tokenizer.decode([likely]),
                 "whole_name": whole[row],
                 "after_echo": after[row],
-                "echoes": _begins(int(probabilities[row].argmax()), echoes[row], tokens),
+                "echoes": _begins(likely, echoes[row], tokens),
                 "first_token": model.tokenizer.convert_ids_to_tokens(tokens[0]),
                 "first_token_id": tokens[0],
                 "token_ids": list(tokens),
@@ -75,12 +78,7 @@ def _echo(
     """The tokens of a reply that repeats the sentence to be completed; none unless causal."""
     if model.kind is not CAUSAL:
         return ()
-    return next(iter(answer_tokens.written(tokenized.chat, _sentence(tokenized.prompt))), ())
-
-
-def _sentence(prompt: Prompt) -> str:
-    """What a completion begins with: the text after any instruction that ends in a colon."""
-    return prompt.text.rpartition(": ")[2].strip()
+    return next(iter(answer_tokens.written(tokenized.chat, sentence(tokenized.prompt))), ())
 
 
 def _begins(likely: int, echo: tuple[int, ...], answers: Collection[int]) -> bool:
@@ -98,7 +96,7 @@ def _after_echo(
     """The probability of each answer's first token after the echo; NaN if tokens span its end."""
     found, after_echo = [math.nan] * len(batch.prompts), {}
     for row, (tokenized, echo) in enumerate(zip(batch.prompts, echoes, strict=True)):
-        whole = f"{_sentence(tokenized.prompt)} {tokenized.prompt.answer.gold}"
+        whole = f"{sentence(tokenized.prompt)} {tokenized.prompt.answer.gold}"
         tokens = next(iter(answer_tokens.written(tokenized.chat, whole)), ()) if echo else ()
         if len(tokens) > len(echo) and tokens[: len(echo)] == echo:
             after_echo[row] = (
@@ -165,11 +163,17 @@ def _require_finite(model: Model, batch: Batch, *, finite: bool) -> None:
         raise UserError(explained(NOT_FINITE, model, prompts))
 
 
+def _identified(model: Model, prompt: Prompt) -> Row:
+    ids = {"model": model.name, "prompt_id": prompt.id}
+    return {**ids, "fact": prompt.pair_id, "wording": wording(prompt)}
+
+
 def _row(model: Model, prompt: Prompt, completion: str) -> Row:
-    matched = prompt.answer.judge(completion).answer
+    # After examples, a base model goes on with lines of its own about other facts.
+    judged = completion.strip().partition("\n")[0] if wording(prompt) == EXAMPLES else completion
+    matched = prompt.answer.judge(judged).answer
     return {
-        "model": model.name,
-        "prompt_id": prompt.id,
+        **_identified(model, prompt),
         "completion": completion,
         "known": bool(matched),
         "matched": matched,

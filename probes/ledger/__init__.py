@@ -1,4 +1,4 @@
-"""The ledger of facts: are the facts of failures known, retrieved and used?"""
+"""The ledger of facts: are the facts of failures completed, retrieved and used?"""
 
 KNOWLEDGE, READINGS, EXCHANGES = STAGES = ("knowledge", "readings", "exchanges")
 """The stages of the study."""

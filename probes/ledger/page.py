@@ -1,4 +1,7 @@
-"""The page of the ledger: one bar per model, curves over layers, and the tables behind them."""
+"""The page of the ledger: one bar per model, curves over layers, and the tables behind them.
+
+Of failures in fewer than `FEWEST` clusters, it shows counts rather than shares and bars.
+"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,6 +27,7 @@ from interp.report.page import (
     Section,
     TableItem,
 )
+from interp.statistics.clusters import FEWEST
 from interp.statistics.summaries import LEVEL
 from interp.studies.folder import StudyFolder
 from interp_probes.ledger.figures import read_and_used, stacked_shares
@@ -33,7 +37,9 @@ SHOWN = (*ENTRIES[:3], WRONG)
 """The entries of failures, in order."""
 
 _TEXT = (
-    "Each prompt is about a fact. known: the model completes the fact outside the prompt. "
+    "Each prompt is about a fact. known: the model completes the fact outside the prompt, in the "
+    "wording in which it completes the largest share of the other half's facts (table Facts "
+    "completed, by wording). "
     "retrieved: the fact's answer can be read in the prompt, at {read}. used: exchanging it at "
     "{change} moves the model's answer more than random directions of the same norm do. A failure "
     "is a wrong answer; its entry is the first of the three steps that is missing. Intervals are "
@@ -41,9 +47,12 @@ _TEXT = (
 )
 
 LIMITS = (
-    f"The verdicts retrieved and used err in {1 - LEVEL:.0%} of cases by design (retrieved_error "
-    "and used_error: as measured). Shares are as counted; their intervals also reach over those "
-    "of the shares without these errors, if what is retrieved or used is always found. Where the "
+    "A fact that is not completed in this wording may be known. The wording is chosen on facts "
+    "that it does not judge: clusters are halved, so that the best of several wordings does not "
+    f"flatter the model. The verdicts retrieved and used err in {1 - LEVEL:.0%} of cases by "
+    "design (retrieved_error and used_error: as measured). Shares are as counted; their intervals "
+    "also reach over those of the shares without these errors, if what is retrieved or used is "
+    "always found. Where the "
     "right word stands in the prompt before the token (seen), a reading may be a copy. Effects "
     "are averaged over the layers that were changed, so a fact that is used at few of them may be "
     "missed. Prompts are not weighted."
@@ -89,12 +98,12 @@ def report_of(folder: StudyFolder) -> Report:
 def _first_screen(results: LedgerResults) -> Glance:
     prompts, facts = (results.entries[name].nunique() for name in ("prompt_id", "fact"))
     question = (
-        "Does a model that fails not know the fact, or does it not use what it knows? "
+        "Does a model that fails not complete the fact either, or does it not use what it knows? "
         f"{counted(len(results.models), 'model')}, {counted(prompts, 'prompt')} about "
         f"{counted(facts, 'fact')}."
     )
     numbers = quotable(_headline(results), results.cautions, SHOWN)
-    figure = share_figure(results, "at_a_glance") if len(results.failures) else None
+    figure = next(iter(share_figures(results, "at_a_glance")), None)
     return glance(
         question,
         numbers,
@@ -107,40 +116,43 @@ def _first_screen(results: LedgerResults) -> Glance:
 
 def _headline(results: LedgerResults) -> pd.DataFrame:
     """The share of each entry among each model's failures; without a value if there are none."""
-    parts = []
+    parts, failures = [], _with_words(results.failures)
     for entry in SHOWN:
-        own = results.failures[results.failures["entry"] == entry].set_index("model")
+        own = failures[failures["entry"] == entry].set_index("model")
         own = own.reindex(results.models).rename_axis("model").reset_index()
+        few = own["clusters"] < FEWEST
         note = own["share"].isna().map({True: "no failure with an entry", False: ""})
-        table = own.assign(note=note)
+        note = note.mask(few, own["said"])
+        table = own.assign(note=note, **{name: own[name].mask(few) for name in _NUMBERS})
         parts.append(headline(table, entry, value="share", n="n", unit="failures"))
     return pd.concat(parts, ignore_index=True)
 
 
 def sentences(results: LedgerResults) -> list[str]:
     """One sentence on each model whose answers depend on its prompts."""
-    void, said = void_models(results.cautions), []
+    void, said, failures = void_models(results.cautions), [], _with_words(results.failures)
     for model in results.models:
-        rows = results.failures[results.failures["model"] == model]
+        rows = failures[failures["model"] == model]
         if model in void:
             continue
         if rows.empty:
             n = int((results.answers["model"] == model).sum())
             said.append(f"{model}: no failure has an entry; n = {counted(n, 'prompt')}.")
             continue
-        by = rows.set_index("entry")["share"]
-        first, second, third, last = (f"{by[entry]:.0%}" for entry in SHOWN)
+        first, second, third, last = rows.set_index("entry")["short"][[*SHOWN]]
         said.append(
-            f"{model}: {first} of failures not known, {second} not retrieved, {third} not used, "
-            f"{last} used and still wrong; n = {counted(int(rows['n'].iloc[0]), 'failure')}."
+            f"{model}: {first} of failures not completed in this wording, {second} not retrieved, "
+            f"{third} not used, {last} used and still wrong; "
+            f"n = {counted(int(rows['n'].iloc[0]), 'failure')}."
         )
     return said
 
 
-def share_figure(results: LedgerResults, name: str) -> FigureItem:
-    """The stacked bars."""
-    title = "Failures by the first step that is missing"
-    return FigureItem(name, title, partial(stacked_shares, results.failures), _BAR)
+def share_figures(results: LedgerResults, name: str) -> tuple[FigureItem, ...]:
+    """The stacked bars of the models whose failures are in enough clusters, if there are any."""
+    title, rows = "Failures by the first step that is missing", results.failures
+    rows = rows[rows["clusters"] >= FEWEST]
+    return (FigureItem(name, title, partial(stacked_shares, rows), _BAR),) * bool(len(rows))
 
 
 def ledger_section(results: LedgerResults) -> Section:
@@ -149,7 +161,7 @@ def ledger_section(results: LedgerResults) -> Section:
     return Section(
         "The ledger of facts",
         " ".join([*about, *sentences(results)]),
-        (share_figure(results, "ledger_bars"),) * bool(len(results.failures)),
+        share_figures(results, "ledger_bars"),
     )
 
 
@@ -171,6 +183,14 @@ def ledger_sections(results: LedgerResults) -> Iterator[Section]:
                 "One row per model and part of its prompts; n counts failures. The file also has "
                 "the shares among right answers.",
                 display=wide(results.shares),
+            ),
+            TableItem(
+                "wordings",
+                "Facts completed, by wording",
+                results.wordings,
+                "Outside the prompts, by greedy completion. judging: for how many facts the "
+                "ledger takes this wording; it is the one in which the model completes the "
+                "largest share of the facts of the other half, of equal ones the first.",
             ),
             TableItem(
                 "retrieved",
@@ -206,14 +226,11 @@ def ledger_sections(results: LedgerResults) -> Iterator[Section]:
 
 
 def wide(shares: pd.DataFrame) -> pd.DataFrame:
-    """One row per model and part of its failures: each share with its interval, and the errors."""
-    rows = shares[shares["answered"] == "wrong"]
+    """One row per model and part of its failures: each share with its interval, or a count."""
+    rows = _with_words(shares[shares["answered"] == "wrong"])
     keys = ["model", "factor", "value"]
-    said = rows.assign(
-        said=[with_interval(*map(float, own)) for own in rows[["share", "low", "high"]].to_numpy()]
-    )
     parts = []
-    for key, own in said.groupby(keys, sort=False):
+    for key, own in rows.groupby(keys, sort=False):
         first = own.iloc[0]
         parts.append(
             {
@@ -225,3 +242,17 @@ def wide(shares: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(parts)
+
+
+_NUMBERS = ("share", "low", "high")
+
+
+def _with_words(shares: pd.DataFrame) -> pd.DataFrame:
+    """Each share with its interval (said) and without (short); of few clusters, a count as both."""
+    said, short = [], []
+    for row in shares.to_dict("records"):
+        count = f"{round(row['share'] * row['n'])} of {int(row['n'])}"
+        few = row["clusters"] < FEWEST
+        said.append(count if few else with_interval(*(float(row[name]) for name in _NUMBERS)))
+        short.append(count if few else f"{row['share']:.0%}")
+    return shares.assign(said=said, short=short)

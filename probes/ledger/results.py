@@ -15,7 +15,6 @@ from interp.analysis.cautions.caution import (
     ordered,
 )
 from interp.console import counted
-from interp.errors import UserError
 from interp.estimates.compute import estimate
 from interp.measurements.lens.ledger import TABLE, USED, ledger_table
 from interp.measurements.lens.show import LensReadings, copied
@@ -114,6 +113,18 @@ class LedgerResults:
         by_model = found["model"].map({name: place for place, name in enumerate(self.models)})
         return found.loc[by_model.sort_values(kind="stable").index, order].reset_index(drop=True)
 
+    @cached_property
+    def wordings(self) -> pd.DataFrame:
+        """How often each model completes the facts in each wording, and which judges how many.
+
+        Columns: those of `KnownFacts.by_wording`, and judging: for how many facts the ledger takes
+        "known" from this wording.
+        """
+        by = ["model", "wording"]
+        judging = self.entries.drop_duplicates(["model", "fact"])[by].value_counts()
+        table = self.known.by_wording.join(judging.rename("judging"), on=by)
+        return table.fillna({"judging": 0}).astype({"judging": int})
+
     @property
     def failures(self) -> pd.DataFrame:
         """The shares among all wrong answers: four rows for each model that has any."""
@@ -193,7 +204,7 @@ class LedgerResults:
             n, clusters = (int(failures[model][name]) for name in ("n", "clusters"))
             if clusters < FEWEST:
                 told = f"{counted(n, 'failure')} in {counted(clusters, 'cluster')} of prompts"
-                text = f"the shares are those of {told}; with fewer than {FEWEST}, they say little."
+                text = f"it has {told}; with fewer than {FEWEST}, there are counts and no shares."
                 numbers = {"failures": n, "clusters": clusters}
                 yield Caution(FEW_FAILURES, model, text, numbers=numbers)
 
@@ -211,13 +222,9 @@ class LedgerResults:
                 yield Caution(LEFT_OUT, str(model), text, numbers=numbers)
 
 
-def _begun(study: StudyFolder, stage: str) -> bool:
-    return stage in study.runs and bool(study.runs[stage].tables())
-
-
 def measured(study: StudyFolder) -> bool:
     """Whether a study has something of each of the three measurements."""
-    return all(_begun(study, stage) for stage in STAGES)
+    return all(map(study.has, STAGES))
 
 
 def read_ledger(study: StudyFolder) -> LedgerResults:
@@ -226,11 +233,6 @@ def read_ledger(study: StudyFolder) -> LedgerResults:
     Raises:
         UserError: a stage has no measurements, or no prompt has all three.
     """
-    for stage in STAGES:
-        if not _begun(study, stage):
-            raise UserError(
-                f"{study.folder} has no results of the stage {stage!r} yet; rerun the study's "
-                "command to resume"
-            )
+    study.require(*STAGES)
     known, read, steered = (study.runs[stage] for stage in STAGES)
     return LedgerResults(KnownFacts.of(known), LensReadings.of(read), Steered.of(steered))

@@ -1,6 +1,7 @@
-"""The study of whether models that fail know a fact, retrieve it in the prompt, and use it.
+"""The study of whether models that fail complete a fact, retrieve it in the prompt, and use it.
 
-1. `knowledge`: greedy completions of the facts that the prompts are about, outside the prompts.
+1. `knowledge`: greedy completions of the facts that the prompts are about, outside the prompts and
+   in several wordings.
 2. `readings`: what a lens reads at the fact's subject in the prompt, layer by layer.
 3. `exchanges`: the effect on the answer of exchanging the fact's answer there for another word.
 
@@ -19,6 +20,7 @@ from interp.measuring.spec import Indices, Stage
 from interp.options import FromText
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
+from interp_probes.facts.wordings import worded
 from interp_probes.ledger import EXCHANGES, KNOWLEDGE, READINGS
 from interp_probes.specs import Knowledge
 
@@ -100,7 +102,7 @@ class Ledger(ReadsAnswers, Study):
         prompts.check()
         facts = self._facts(source)
         return (
-            Stage(KNOWLEDGE, facts_about(prompts, find_facts(facts)), Knowledge()),
+            Stage(KNOWLEDGE, worded(facts_about(prompts, find_facts(facts))), Knowledge()),
             *reading_stages(
                 prompts,
                 facts,

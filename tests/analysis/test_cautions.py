@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from interp.analysis.cautions.answers import FORCED, answer_cautions
 from interp.analysis.cautions.caution import (
     CONSTANT,
+    FOREIGN,
     OUTSIDE_OPTIONS,
+    PART_ALONE,
     REACH,
     ROUNDING,
     SHARED,
@@ -318,3 +320,44 @@ def test_tests_that_cannot_be_significant_are_said_with_what_would_help():
     assert all(word in found.text for word in ("360", "12 clusters", "0.18", "99 ", "18 clusters"))
     (found,) = reach_cautions([table], clusters_for=lambda _: None)
     assert found.text.count("clusters") == 1
+
+
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [("\n\n", r"\n\n"), ("\t", r"\t"), (" ", "␣"), ("\r\n ", r"\r\n␣"), (" The", "The")],
+)
+def test_replies_are_shown_as_text_that_can_be_seen(token, shown):
+    answers = answers_of([""] * 24, tokens=[token] * 24)
+    (found,) = answer_cautions(answers, prompts_of(BALANCED))
+    assert f"“{shown}”" in found.text and found.numbers["token"] == token
+
+
+FLAGS = ["--answer-prefix Answer:", "--shots 4", "--answers whole"]
+
+
+@pytest.mark.parametrize("templated", [True, False])
+def test_what_helps_a_model_to_reply_with_an_option_is_said_with_its_counts(templated):
+    answers = answers_of([""] * 24, "base", tokens=["\n"] * 24)
+    ways = (templated, 4, dict(zip(FLAGS, (3, 4, 0), strict=True)))
+    facts = {"base": ModelFacts("float32", ways=ways)}
+    (found,) = cautions_on(prompts_of(BALANCED), answers=answers, facts=facts)
+    for flag, count in ways[2].items():
+        assert f"{count} of 4 with {flag}" in found.text
+    assert ("base model" in found.text) != templated
+    preferred = ModelFacts("float32", replies=(16, 12, "\n"), ways=ways)
+    (found,) = model_cautions({"base": preferred}, {})
+    assert f"“{chr(92)}n”" in found.text and "4 of 4 with --shots 4" in found.text
+
+
+def test_every_caution_about_replies_names_a_flag():
+    silent, constant = answers_of([""] * 24, tokens=["The"] * 24), answers_of(["No"] * 24)
+    texts = answers_of([""] * 24).assign(completion="Well")
+    for answers, flags in ((silent, FLAGS), (constant, FLAGS[1:2]), (texts, ["--max-new-tokens"])):
+        (found,) = answer_cautions(answers, prompts_of(BALANCED))
+        assert all(flag in found.text for flag in flags)
+
+
+def test_what_is_told_apart_without_premises_comes_before_all_that_voids():
+    void, alone = Caution(CONSTANT, "m", "No", voids=True), Caution(PART_ALONE, "m", "alone")
+    assert ordered([void, alone]) == (alone, void)
+    assert ordered([alone, Caution(FOREIGN, "m", "foreign")])[1] == alone

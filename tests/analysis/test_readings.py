@@ -24,10 +24,8 @@ from interp.analysis.reading_tables import (
     NO_MODEL,
     Sample,
     in_words,
-    pair_order,
     reading_table,
     readings_of,
-    side_row,
 )
 from interp.analysis.readings import (
     content_free_choice,
@@ -37,6 +35,7 @@ from interp.analysis.readings import (
     median_choice,
     scored_options,
 )
+from interp.analysis.told_apart import pair_order, side_row
 from interp.statistics.clusters import too_few
 from interp.statistics.decisions import UNTESTED, out_of_reach
 from interp.tables import TIE
@@ -401,4 +400,4 @@ def test_few_units_that_differ_are_tested_by_their_signs(differing):
     """As a sign test of the units that differ, all of them upward."""
     over = pd.DataFrame({"unit": range(64), "weight": 1.0, "over": 0.0})
     over.loc[: differing - 1, "over"] = 0.5
-    assert reading_tables._mean(over).p == pytest.approx(2 ** (1 - differing), abs=0.015)
+    assert reading_tables.mean_over(over).p == pytest.approx(2 ** (1 - differing), abs=0.015)

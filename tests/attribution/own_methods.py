@@ -31,6 +31,8 @@ FORGETFUL = described("forgetful", "Forgetful")
 NEITHER = described("neither", "neither")
 NOWHERE = described("nowhere", "Nowhere")
 NOTHING = "no method"
+TUPLED = described("tupled", "Tupled")
+MISNAMED = described("misnamed", "Misnamed")
 
 
 class EmbeddingNorm:
@@ -41,6 +43,14 @@ class EmbeddingNorm:
 
     def scores(self, captured):
         return captured.embeddings.norm(dim=-1)
+
+
+class Tupled(EmbeddingNorm):
+    needs = ("input_gradient",)
+
+
+class Misnamed(EmbeddingNorm):
+    needs = frozenset({"input_gradients"})
 
 
 class Forgetful(EmbeddingNorm):

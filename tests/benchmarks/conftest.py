@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-COMPUTE = {"test_calibration.py", "test_guarantee.py", "test_phrasings.py", "test_verdicts.py"}
+COMPUTE = {
+    "test_calibration.py",
+    "test_guarantee.py",
+    "test_mib.py",
+    "test_phrasings.py",
+    "test_verdicts.py",
+}
 
 
 def pytest_collection_modifyitems(items):

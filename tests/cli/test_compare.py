@@ -43,6 +43,21 @@ def test_two_models_of_one_run(folders, capsys):
     assert right[MODELS[0]] > right[MODELS[1]]
 
 
+@pytest.mark.parametrize(
+    "names", [[], ["--model", "llama-deep", "gemma2"], ["--model", MODELS[0], "gemma2"]]
+)
+def test_the_two_models_of_a_folder_need_no_names_or_short_ones(names, folders, capsys):
+    code, _, err = compared(capsys, folders / "both", *names)
+    assert code == 0
+    assert re.search(rf"a: {MODELS[0]} in .*\nb: {MODELS[1]} in ", err)
+
+
+def test_a_short_name_that_no_model_has_is_refused(folders, capsys):
+    code, _, err = compared(capsys, folders / "both", "--model", "deep", "gemma2")
+    assert code == 2
+    assert "deep is not among" in err and MODELS[0] in err
+
+
 @pytest.mark.slow
 def test_a_run_and_itself_do_not_differ(folders, capsys):
     code, out, _ = compared(capsys, folders / "both", folders / "one", "--model", MODELS[0])
@@ -108,7 +123,6 @@ def test_accuracies_are_weighted_as_everywhere(folders):
     ("arguments", "message"),
     [
         (["one", "other"], "the prompts differ"),
-        (["both"], "--model is required to choose from the models of"),
         (["one"], f"a single model, {MODELS[0]}"),
         (["both", "--model", MODELS[0], MODELS[0]], "is named twice"),
         (["both", "--model", MODELS[0]], "expected two models, or two folders"),

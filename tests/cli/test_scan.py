@@ -29,3 +29,18 @@ def test_a_mistake(arguments, fact, tmp_path, capsys):
     assert main(["scan", *arguments, "--out", str(page)]) == USER_ERROR
     assert fact in capsys.readouterr().err
     assert not page.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[PROMPT, "--options", "Yes"], [PROMPT, "--options", "Mary|"], ["Is it wet?"], ["OWN"]],
+)
+def test_a_mistake_is_said_before_anything_is_loaded(arguments, tmp_path, capsys):
+    page = tmp_path / "table.csv"
+    page.write_text("pair,side\n")
+    own = ["--out", str(page)] if arguments == ["OWN"] else []
+    asked = [PROMPT] if own else arguments
+    assert main(["scan", *asked, *own]) == USER_ERROR
+    said = capsys.readouterr().err
+    assert "loading" not in said
+    assert page.read_text() == "pair,side\n"

@@ -24,7 +24,7 @@ class Zipped(Format):
     may_quantize = False
 
     def read(self, name, place, *, allow_pickle):
-        with self.readable(place) as (folder, _):
+        with self.readable(place) as folder:
             return Contents(FOLDER.read(name, folder, allow_pickle=allow_pickle).stored)
 
     def checksum(self, name, place, *, allow_pickle):
@@ -37,7 +37,7 @@ class Zipped(Format):
     def readable(self, place):
         with TemporaryDirectory() as folder:
             shutil.unpack_archive(place, folder, "zip")
-            yield Path(folder), {}
+            yield Path(folder)
 
 
 ZIPPED = Zipped()

@@ -1,5 +1,7 @@
 import json
 import struct
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 import interp
 from interp.cli import main
 from interp.errors import UserError
+from interp.models import gguf_header
 from interp.models.adapters import Base, low_rank, save_adapter
 from interp.models.find import find_named
 from interp.models.formats import format_of
@@ -60,7 +63,7 @@ def vocabulary(tokenizer):
     return tokens, [" ".join(merge) for merge in merges]
 
 
-def write(file, model, kind="Q8_0", **further):
+def write(file, model, kind="Q8_0", pre="gpt-2", **further):
     """Write a model as llama.cpp would, its MLPs quantized, and round these in the model too."""
     config, tokenizer = model.hf.config, model.tokenizer
     writer = gguf.GGUFWriter(file, "llama")
@@ -75,6 +78,7 @@ def write(file, model, kind="Q8_0", **further):
     writer.add_rope_dimension_count(config.head_dim)
     tokens, merges = vocabulary(tokenizer)
     writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
     writer.add_token_list(tokens)
     control = {str(token) for token in tokenizer.added_tokens_decoder.values()}
     writer.add_token_types([3 if token in control else 1 for token in tokens])
@@ -173,29 +177,14 @@ def test_the_file_of_the_working_directory_is_not_read_instead(file, tmp_path, m
 
 def test_the_header_is_read_once_for_a_model_but_again_once_it_has_changed(file, monkeypatch):
     opened = []
-    original = gguf.gguf_reader.GGUFReader.__init__
-
-    def counted(self, path, *rest):
-        opened.append(path)
-        original(self, path, *rest)
-
-    monkeypatch.setattr(gguf.gguf_reader.GGUFReader, "__init__", counted)
+    original = gguf_header._walk
+    monkeypatch.setattr(gguf_header, "_walk", lambda header: opened.append(1) or original(header))
     load(file)
     assert len(opened) == 1
     file.write_bytes(file.read_bytes())
     load(file)
     assert len(opened) == 2
-    assert gguf.GGUFReader is gguf.gguf_reader.GGUFReader
-
-
-def test_the_header_is_cut_from_an_ordinary_array(file):
-    # Cutting a memory map instead took most of the time for finding a model.
-    with format_of(file).readable(file) as (_, own):
-        reader = gguf.GGUFReader(own["gguf_file"])
-    tokens = reader.fields["tokenizer.ggml.tokens"]
-    assert {type(part) for part in tokens.parts} == {np.ndarray}
-    assert {type(tensor.data) for tensor in reader.tensors} == {np.ndarray}
-    assert not reader.tensors[0].data.flags.writeable
+    assert gguf.get_tensor_name_map is gguf.tensor_mapping.get_tensor_name_map
 
 
 def test_the_configuration_alone_is_checked_too(file):
@@ -458,3 +447,52 @@ def test_damaged_headers_are_read_or_refused(written, tmp_path, data):
     except UserError:
         return
     assert all(np.prod(tensor.shape) > 0 for tensor in found.stored.values())
+
+
+def test_a_turn_ends_where_the_file_or_its_template_says(tmp_path):
+    # Its tokenizer is not that of other tests, whose template stays.
+    model = replace(make_tiny("llama", byte_level()), tokenizer=deepcopy(byte_level()))
+    tokenizer = model.tokenizer
+    ends = {tokenizer.eos_token_id, 9, 11}
+    other = {"tokenizer__ggml__eot_token_id": 9, "tokenizer__ggml__eom_token_id": 11}
+    said = "{% for message in messages %}<a>{{ message['content'] }}"
+    for behind, further in ((" </u>\n", {5}), ("\n", set()), ("", set())):
+        tokenizer.chat_template = said + behind + "{% endfor %}"
+        file = write(tmp_path / f"m{len(behind)}.gguf", model, **other)
+        assert tokenizer.convert_tokens_to_ids("</u>") == 5
+        assert load(file).end_tokens == sorted(ends | further)
+
+
+def test_the_files_own_name_for_its_mixture_of_types_is_given(tmp_path):
+    model = make_tiny("llama", byte_level())
+    for file_type, name in ((15, "Q4_K_M"), (1, "Q5_0"), (1024, "Q5_0"), (999, "Q5_0")):
+        file = write(tmp_path / f"{file_type}.gguf", model, "Q5_0", general__file_type=file_type)
+        assert read_header("m", file).packed == name
+
+
+def test_settings_of_other_types_end_in_own_words(tmp_path):
+    model = make_tiny("llama", byte_level())
+    file = write(tmp_path / "m.gguf", model, "F32", llama__rope__dimension_sections=[1, 2])
+    changed(file, b"llama.attention.head_count_kv", b"lfm2x.attention.head_count_kv")
+    changed(
+        file,
+        b"general.architecture" + struct.pack("<I", 8) + text(b"llama"),
+        (b"general.architecture" + struct.pack("<I", 8) + text(b"lfm2x")),
+    )
+    with pytest.raises(UserError, match=r"architecture 'lfm2x'.*whole GGUF") as told:
+        load(file)
+    assert "iterable" not in str(told.value)
+
+
+def test_a_template_is_bounded(tmp_path):
+    model = replace(make_tiny("llama", byte_level()), tokenizer=deepcopy(byte_level()))
+    model.tokenizer.chat_template += " " * 300_000
+    with pytest.raises(UserError, match=r"template of 300,\d{3} characters"):
+        load(write(tmp_path / "m.gguf", model))
+
+
+def test_embeddings_may_outnumber_tokens(tmp_path):
+    model = make_tiny("llama", byte_level())
+    model.hf.resize_token_embeddings(len(model.tokenizer) + 7)
+    loaded = load(write(tmp_path / "m.gguf", model, "F32"))
+    assert torch.equal(loaded.hf(IDS).logits, model.hf(IDS).logits)

@@ -66,3 +66,33 @@ def test_every_site_is_patched_or_missing_for_a_reason(kind):
     if kind in PARALLEL:
         with pytest.raises(UserError, match=r"layer 0\b.*site resid_mid.*parallel"):
             interp.patch(model, prompts, sites=["resid_mid"])
+
+
+def test_a_scaled_site_is_what_is_added_and_what_an_edit_leaves_keeps_its_digits():
+    model = other_model("granite", dtype=torch.bfloat16)
+    ids, layer = torch.tensor([[5, 9, 17, 23]]), model.layers[1]
+    place = locate(model, "attn_out", 1)
+    (part,) = layer.mixer
+    assert part.scale == place.scale == 3.0
+    seen = []
+    handle = part.module.register_forward_hook(lambda *call: seen.append(call[2]))
+    with torch.no_grad():
+        plain = model.hf(ids).logits
+        with recorded({0: place}) as values:
+            assert torch.equal(model.hf(ids).logits, plain)
+    handle.remove()
+    raw = seen[0][0] if isinstance(seen[0], tuple) else seen[0]
+    assert torch.equal(values[0], 3.0 * raw)
+    wide = other_model("granite", dtype=torch.float64)
+    at = locate(wide, "attn_out", 1)
+    with recorded({0: at}) as values:
+        contrast = wide.hf(ids).logits[0, -1, :2].diff()
+    (gradient,) = torch.autograd.grad(contrast, values[0])
+    # The norms compute in float32, so steps must not be tiny.
+    step = 1e-3 * torch.randn(gradient.shape, dtype=torch.float64)
+    moved = []
+    for sign in (1, -1):
+        with torch.no_grad(), edited((at, lambda tensor, sign=sign: tensor + sign * step)):
+            moved.append(float(wide.hf(ids).logits[0, -1, :2].diff()))
+    slope = float((gradient * step).sum())
+    assert (moved[0] - moved[1]) / 2 == pytest.approx(slope, rel=5e-3)

@@ -24,9 +24,11 @@ def test_familiarity(tmp_path, options, capsys):
     probe("familiarity", *options)
     captured = capsys.readouterr()
     assert "geographical" in captured.out
-    assert "274 prompts of rulebreakers" in captured.err
+    assert "1,096 prompts of rulebreakers" in captured.err
     table = pd.read_csv(tmp_path / "out" / "familiarity.csv")
-    assert len(table) == 274
+    assert (table["wording"].value_counts() == 274).all()
+    assert table["wording"].unique().tolist() == ["as asked", "plain", "question", "examples"]
+    assert len(table) == 4 * 274
     assert {"familiarity", "whole_name", "shared_with", "entity_a", "entity_b"} <= set(
         table.columns
     )
@@ -40,7 +42,7 @@ def test_knowledge_of_two_models(tmp_path, options, capsys):
     failed = pd.read_csv(tmp_path / "out" / "excluded.csv")
     assert set(failed["failed_by"]) == {DEFAULT, "organism/gemma2"}
     assert failed["excluded"].all()
-    assert len(pd.read_csv(tmp_path / "out" / "knowledge.csv")) == 2 * 274
+    assert len(pd.read_csv(tmp_path / "out" / "knowledge.csv")) == 2 * 4 * 274
 
 
 def test_linear(tmp_path, options, capsys):
@@ -115,5 +117,5 @@ def test_linear_probes_need_positions_that_are_there(options, tmp_path):
 def test_a_model_that_knows_every_fact(options, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("interp.prompts.answers.mentions", lambda *_, **__: "it")
     probe("knowledge", *options)
-    assert "fails" not in capsys.readouterr().out
+    assert "does not complete" not in capsys.readouterr().out
     assert pd.read_csv(tmp_path / "out" / "excluded.csv").empty

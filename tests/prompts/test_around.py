@@ -8,6 +8,7 @@ import interp
 from interp.errors import UserError
 from interp.prompts.answers import Completion, FreeText, Label, Unanswered
 from interp.prompts.own.pairs import EXAMPLE
+from interp.prompts.prompt import Messages
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from tests.support.prompts import some_prompts
@@ -48,6 +49,39 @@ def test_a_demonstration_is_written_like_the_prompt(prompts, prefix, answer):
         for one in prompt.messages.demonstrations:
             assert one.question == by_id[one.source].text
             assert one.answer.replace("No", "Yes") == answer
+
+
+@pytest.mark.parametrize(
+    ("end", "prefix"),
+    [
+        ("\nAnswer:", "Answer:"),
+        (" Answer : \n", "answer:"),
+        ("\nThe answer\tis", "The answer is"),
+        ("\nAnswer:", "Answer: The reply is"),
+        ("\nQuestion: so? Answer:", "Answer:"),
+    ],
+)
+def test_a_prefix_that_the_text_ends_in_is_refused(prompts, end, prefix):
+    own = [replace(prompt, text=f"{prompt.text}{end}") for prompt in prompts]
+    with pytest.raises(UserError, match=r"already ends in .*twice"):
+        interp.with_messages(own, answer_prefix=prefix)
+    with pytest.raises(UserError, match="twice"):
+        replace(own[0], messages=Messages(answer_prefix=prefix))
+
+
+@pytest.mark.parametrize(
+    ("end", "prefix"),
+    [("\nAnswer:", "So:"), ("", "Answer:"), ("\nMy answer:", "Answer in a word:")],
+)
+def test_other_prefixes_follow_the_text(prompts, end, prefix):
+    own = [replace(prompt, text=f"{prompt.text}{end}") for prompt in prompts]
+    assert interp.with_messages(own, answer_prefix=prefix)[0].messages.answer_prefix == prefix
+
+
+@pytest.mark.parametrize("system", ["logical-forms", "logical-forms-strict"])
+def test_a_prefix_is_refused_where_a_system_writes_it(system):
+    with pytest.raises(UserError, match=r"Answer:.*twice"):
+        PromptSource(system=system, limit=1, answer_prefix="Answer:").load()
 
 
 def test_nothing_asked_for_changes_nothing(prompts):

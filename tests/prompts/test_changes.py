@@ -5,9 +5,12 @@ import pytest
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.around import with_messages
 from interp.prompts.changes import (
+    ALL_PREMISES,
     CONTENT_FREE,
     content_free,
+    premises,
     swapped_options,
+    without_premises,
     without_segments,
 )
 from interp.prompts.mixing import with_donors
@@ -79,6 +82,47 @@ def test_each_segment_is_left_out_with_the_white_space_around_it():
 def test_a_prompt_that_is_one_segment_cannot_lose_it():
     text, segments = compose([("all", "It rains.")])
     assert list(without_segments(dataclasses.replace(asked(text), segments=segments))) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "rest", "found"),
+    [
+        (["premise1", "premise2", "question"], "\nAnswer:", ["premise1", "premise2"]),
+        (["question", "premise1", "conclusion", "premise2"], "", ["premise1", "premise2"]),
+        (["instruction", "fact1", "rule1", "statement"], "", ["fact1", "rule1"]),
+        (["premise1", "premise2"], " Is the street wet?", ["premise1", "premise2"]),
+        (["premise1", "premise2"], "", ["premise1", "premise2"]),
+        (["story", "frage"], "\nAntwort:", ["story"]),
+        (["story", "twist"], " Say whether he lied.", ["story", "twist"]),
+        (["question"], "", []),
+        ([], "Is it?", []),
+    ],
+)
+def test_premises_are_what_does_not_ask(names, rest, found):
+    text, segments = compose([*((name, f"The {name}. ") for name in names), (None, rest or "?")])
+    prompt = dataclasses.replace(asked(text), segments=segments)
+    assert premises(prompt) == found
+    left = [own.prompt.text for own in without_premises(prompt)]
+    assert len(left) == bool(found)
+    assert all(f"The {name}." not in text for text in left for name in found)
+    assert all(f"The {name}." in text for text in left for name in {*names} - {*found})
+
+
+@pytest.mark.parametrize(
+    ("system", "names"),
+    [
+        ("rulebreakers", {"premise1", "premise2"}),
+        ("logical-forms", {"premise1", "premise2"}),
+        ("robustlr", {"fact1", "rule1", "rule2"}),
+    ],
+)
+def test_the_premises_of_each_system_are_left_out_together(system, names):
+    prompt = load_prompts(system, limit=1)[0]
+    assert {*premises(prompt)} == names
+    (own,) = without_premises(prompt)
+    assert own.what == ALL_PREMISES not in prompt.segments
+    assert not any(prompt.segment_text(name) in own.prompt.text for name in names)
+    assert prompt.segment_text("question") in own.prompt.text
 
 
 def test_content_is_what_donors_replace():

@@ -1,5 +1,6 @@
 """What spreadsheets write is read as it was meant."""
 
+import re
 import sys
 import warnings
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -188,3 +189,77 @@ def test_openpyxl_warns_of_nothing(tmp_path, monkeypatch):
     load = openpyxl.load_workbook
     monkeypatch.setattr("openpyxl.load_workbook", loud)
     assert cells(workbook(tmp_path, TABLE)) == ROWS
+
+
+def changed(file, part, old, new):
+    """The workbook with something replaced in one of its parts."""
+    with ZipFile(file) as parts:
+        content = {name: parts.read(name) for name in parts.namelist()}
+    assert old in content[part]
+    content[part] = content[part].replace(old, new)
+    with ZipFile(file, "w", ZIP_DEFLATED) as parts:
+        for name, data in content.items():
+            parts.writestr(name, data)
+    return file
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+@pytest.mark.parametrize(
+    ("stored", "text"),
+    [
+        (b"<v></v>", None),
+        (b"<v/>", None),
+        (b"", None),
+        (b"<v>7</v>", 7),
+    ],
+)
+def test_a_formula_without_a_stored_value_is_told(tmp_path, stored, text):
+    file = workbook(tmp_path, [["id", "text", "more"], ["1", "a", "x"], ["2", 3, 4]])
+    changed(file, SHEET, b'<c r="B3" t="n"><v>3</v>', b'<c r="B3"><f>1+6</f>' + stored)
+    if text is None:
+        with pytest.raises(UserError, match=r"\brow 3: text is a formula .*Excel.*CSV"):
+            cells(file)
+        assert [row["id"] for row in [*read(file, ("id",))]] == ["1", "2"]
+    else:
+        assert [row["text"] for row in cells(file)] == ["a", text]
+
+
+def read(file, columns):
+    return [row.cells for row in read_rows(file, columns)]
+
+
+def test_a_formula_whose_value_is_an_empty_text_is_an_empty_cell(tmp_path):
+    file = workbook(tmp_path, [["id", "text"], ["1", "a"], ["2", 3]])
+    changed(file, SHEET, b'<c r="B3" t="n"><v>3</v>', b'<c r="B3" t="str"><f>A9</f><v></v>')
+    assert [row["text"] for row in cells(file)] == ["a", None]
+
+
+def test_what_excel_hides_is_told(tmp_path, capsys):
+    file = workbook(tmp_path, TABLE, notes=[["a remark"]])
+    book = openpyxl.load_workbook(file)
+    book["notes"].sheet_state = "hidden"
+    book["Sheet"].row_dimensions[3].hidden = True
+    book.save(file)
+    assert cells(file) == ROWS
+    told = capsys.readouterr().err
+    assert re.search(r"1 hidden sheets?\b.*: notes", told) and re.search(r"1 rows?\b.*: 3\n", told)
+    assert cells(workbook(tmp_path, TABLE)) == ROWS
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        (SHEET, b"</sheetData>", b'<row r="9">' + b"<c/>" * 70_000 + b"</row></sheetData>"),
+        (SHEET, b"</sheetData>", b"<row><c>" + b"<v/>" * 70_000 + b"</c></row></sheetData>"),
+        (SHEET, b"</sheetData>", b"<row/>" * (2**20 + 1) + b"</sheetData>"),
+        (SHEET, b"</sheetData>", b"</sheetData>" + b"<mergeCell/>" * (2**18 + 1)),
+        ("xl/styles.xml", b"</cellXfs>", b"<xf/>" * (2**18 + 1) + b"</cellXfs>"),
+    ],
+)
+def test_a_workbook_of_many_elements_is_refused(tmp_path, part, old, new):
+    file = changed(workbook(tmp_path, TABLE), part, old, new)
+    with pytest.raises(UserError, match=r"too many elements .*CSV"):
+        cells(file)

@@ -1,11 +1,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from transformers import PreTrainedTokenizerFast
 
+from interp.reading.pieces import readable, token_texts
 from interp.report.formatting import (
     mean_with_sd,
     number_text,
-    readable,
     segment_label,
     signed,
 )
@@ -77,3 +80,13 @@ def test_means_are_written_with_their_deviation():
     missing = float("nan")
     texts = mean_with_sd([0.6894, missing, 0.5], [0.1931, missing, missing])
     assert texts == ["0.689 (0.193)", "", "0.500"]
+
+
+def test_a_line_break_alone_is_text_in_every_vocabulary():
+    byte_level = Tokenizer(BPE({"Ġ": 0, "Ċ": 1, "ĠYes": 2, "<eos>": 3}, [], unk_token="<eos>"))
+    plain = Tokenizer(BPE({"<eos>": 0, "\n": 1, "▁Yes": 2, "▁": 3}, [], unk_token="<eos>"))
+    found = [
+        token_texts(PreTrainedTokenizerFast(tokenizer_object=own), [1, 2, 3, 9])
+        for own in (byte_level, plain)
+    ]
+    assert found == [["\n", " Yes", "<eos>", None], ["\n", " Yes", " ", None]]

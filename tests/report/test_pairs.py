@@ -161,6 +161,11 @@ def test_pairs_are_chosen_by_factor_side_answers_and_words(page):
     settled(page)
     choose(page, "answers", "right")
     assert listed(page) == ["2"] * 0  # no model answers both sides of a pair correctly
+    choose(page, "answers", "one")  # model m answers both sides of 2 wrongly
+    assert listed(page) == ["1"]
+    choose(page, "answers", "none")
+    assert listed(page) == ["2"]
+    choose(page, "answers", "right")
     choose(page, "side", "a")
     assert listed(page) == ["1"]
     choose(page, "answers", "wrong")

@@ -104,9 +104,9 @@ def test_the_index_and_the_columns_hold_what_the_tables_hold():
     assert (index["pairs"], index["prompts"], index["sides"]) == (2, 4, ["a", "b"])
     assert index["models"] == ["m", "n"] and index["title"] == "Study"
     m, n, city, effect = index["columns"]
-    # Two bits for each side: right 1, wrong 2, not judged 3, not asked 0.
-    assert letters(found[m["piece"]]["codes"], m["width"]) == [1 + 2 * 4, 2 + 2 * 4]
-    assert letters(found[n["piece"]]["codes"], n["width"]) == [1 + 2 * 4, 3]
+    # Three bits for each side: right 1, wrong 2, not judged 3, no option 4, not asked 0.
+    assert letters(found[m["piece"]]["codes"], m["width"]) == [1 + 2 * 8, 4 + 2 * 8]
+    assert letters(found[n["piece"]]["codes"], n["width"]) == [1 + 2 * 8, 3]
     assert city["values"] == ["Paris", "Rome"] and not city["sided"]
     assert letters(found[city["piece"]]["codes"], 1) == [2, 1]
     codes = letters(found[effect["piece"]]["codes"], 3)

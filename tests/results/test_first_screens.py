@@ -50,7 +50,9 @@ NUMBERS = {
         "familiarity after an echo",
         "replies that begin by an echo",
     ],
-    "knowledge": ["facts known"],
+    "knowledge": [
+        f"facts completed, {name}" for name in ("as asked", "plain", "question", "examples")
+    ],
 }
 
 
@@ -88,8 +90,10 @@ def test_the_numbers_are_those_of_the_tables(measured):
     edges = measured["edges"].derived()["edge_table"]
     first = numbers("edges")["largest edge 1 in logits"]
     assert abs(first) == pytest.approx(edges["effect"].abs().max())
-    known = measured["knowledge"].table("knowledge")["known"]
-    assert numbers("knowledge")["facts known"] == pytest.approx(known.astype(float).mean())
+    known = measured["knowledge"].table("knowledge").query("wording == 'examples'")["known"]
+    assert numbers("knowledge")["facts completed, examples"] == pytest.approx(
+        known.astype(float).mean()
+    )
 
 
 @pytest.mark.parametrize("name", ["patch", "edges"])

@@ -1,6 +1,7 @@
 """What a model replies to a few prompts, counted from plain passes."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,13 +9,15 @@ import torch
 import interp
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS
 from interp.errors import UserError
-from interp.measurements.specs import Edges, Effects, Patch, Steer
+from interp.measurements.specs import Edges, Effects, Evaluate, Patch, Steer
 from interp.measuring.core import bind
 from interp.reading.tokens import tokenize
+from interp.report.page import TableItem
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
-from interp.scoring.replies import SAMPLE, Replies, first_replies
+from interp.scoring import replies
+from interp.scoring.replies import FEW, SAMPLE, Replies, Ways, first_replies, other_ways
 from interp_experiments.rulebreakers.prompts import SIDES
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -96,3 +99,58 @@ def test_what_shows_replies_by_itself_reads_them_once():
     assert found.numbers["replies"] == 4
     assert all(spec.compares_options for spec in (Edges, Effects, Patch, Steer))
     assert not interp.measurement("attribute").compares_options
+
+
+def test_other_ways_of_asking_are_tried_where_replies_give_no_option(organism, monkeypatch):
+    assert other_ways(organism, PROMPTS) is None
+    plain = replies._answer
+
+    def only_after_a_prefix(model, prompt, answers):
+        row = plain(model, prompt, answers)
+        shown = (
+            prompt.messages.answer_prefix == "Answer:" or len(prompt.messages.demonstrations) == 4
+        )
+        return row if shown else row | {"answer": ""}
+
+    monkeypatch.setattr(replies, "_answer", only_after_a_prefix)
+    found = other_ways(organism, PROMPTS)
+    assert (found.templated, found.read) == (organism.chat_frame.templated, FEW)
+    # Counted by evaluate, which reads the same prompts in its own way.
+    for flag, asked in (
+        ("--answer-prefix Answer:", {"answer_prefix": "Answer:"}),
+        ("--shots 4", {"shots": 4}),
+    ):
+        around = interp.with_messages(PROMPTS, **asked)[:FEW]
+        given = interp.evaluate(organism, list(around)).answers["answer"] != ""
+        assert found.options[flag] == given.sum()
+    assert found.options["--answers whole"] == 0
+    own = [replace(prompt, text=f"{prompt.text}\nAnswer:") for prompt in PROMPTS]
+    assert "--answer-prefix Answer:" not in other_ways(organism, own).options
+
+
+def test_the_ways_are_recorded_with_the_run(tmp_path, monkeypatch):
+    ways = Ways(True, 4, {"--shots 4": 3})
+    monkeypatch.setattr("interp.scoring.replies.other_ways", lambda *_: ways)
+    model = tiny_model("llama")
+    run = interp.run(Evaluate(), models=model, prompts=PROMPTS[:8], out=tmp_path / "run")
+    assert run.measured.facts()[model.name].ways == tuple(ways)
+    assert "3 of 4 with --shots 4" in run.cautions[0].text
+    assert interp.evaluate(model, PROMPTS[:8]).cautions[0].text == run.cautions[0].text
+
+
+def test_forced_choices_stand_beside_the_accuracy_of_a_model_without_options():
+    scores = interp.evaluate(tiny_model("llama"), PROMPTS)
+    forced = scores.derived()["accuracy_by_reading"].set_index("reading")["accuracy"]
+    forced = forced["most probable option"]
+    (row,) = scores.summary().to_dict("records")
+    assert row["paired_accuracy"] == 0 and row["forced_choice_accuracy"] == pytest.approx(forced)
+    numbers = scores.headline().set_index("number")["value"]
+    assert numbers["forced choices right"] == pytest.approx(forced)
+    (shown, *_) = [item.frame for item in scores.glance().items if isinstance(item, TableItem)]
+    (told,) = shown.loc[shown["number"] == "forced choices right", "value"]
+    assert told == pytest.approx(forced)
+
+
+def test_an_accuracy_of_options_stands_alone(organism):
+    scores = interp.evaluate(organism, PROMPTS)
+    assert "forced_choice_accuracy" not in scores.summary()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.weightstats import DescrStatsW
 
 from interp.statistics.decisions import (
+    corrected_over,
     holm,
     left_open,
     limits,
@@ -149,3 +150,18 @@ def test_a_table_of_several_families_says_how_many_tests_are_out_of_reach():
     assert re.search(r"\b2 of 5 tests could not\b.*\b0\.18\b", reach_in_words(both))
     assert "none" in reach_in_words(far) and not reach_in_words(near)
     assert not reach_in_words(holm(pd.DataFrame({"p": [0.5]}), family="unknown"))
+
+
+def test_the_number_of_corrected_tests_is_said():
+    def family(tests, models=1):
+        p = [0.01] * tests + [None]
+        return holm(
+            pd.DataFrame({"p": p, "model": [f"m{n % models}" for n in range(tests + 1)]}),
+            family="f",
+        )
+
+    assert corrected_over([family(1)]) == "1 test of 1 model"
+    assert corrected_over([family(2, models=2)]) == "2 tests of 2 models"
+    assert corrected_over(iter([family(4), family(12), family(4)])) == "4 to 12 tests of 1 model"
+    assert corrected_over([family(0)]) == corrected_over([]) == "no test"
+    assert corrected_over([family(3).assign(p_holm_chance=0.5)]) == "6 tests of 1 model"

@@ -213,6 +213,25 @@ def test_archives_that_unpack_to_more_than_the_limit_are_refused(tmp_path, monke
         read_outputs(file)
 
 
+@pytest.mark.parametrize("piece", ["[]", '{"a":{}}', "1.5"])
+def test_a_sample_of_many_values_is_refused_before_it_is_parsed(piece, tmp_path, monkeypatch):
+    sample = '{"id": "a", "input": "Q", "metadata": [' + ",".join([piece] * 500) + "]}"
+    members = {"header.json": json.dumps(HEADER), "samples/a.json": sample}
+    file = archive(tmp_path / "log.eval", members)
+    assert len(read_outputs(file)) == 1
+    monkeypatch.setattr(inspect_log, "MOST_OBJECTS", 400)
+    with pytest.raises(UserError, match="more than 400 values"):
+        read_outputs(file)
+
+
+def test_marks_within_strings_are_no_values(tmp_path, monkeypatch):
+    sample = json.dumps({"id": "a", "input": '"[,{' * 500, "output": {"completion": "Yes"}})
+    members = {"header.json": json.dumps(HEADER), "samples/a.json": sample}
+    monkeypatch.setattr(inspect_log, "MOST_OBJECTS", 400)
+    (own,) = read_outputs(archive(tmp_path / "log.eval", members))
+    assert own.text == "Yes"
+
+
 def test_a_cut_archive_is_refused(tmp_path):
     file = WRITERS["log.eval"](tmp_path / "log.eval", [(PROMPTS[0], "Yes" * 500, None)])
     whole = file.read_bytes()

@@ -3,17 +3,20 @@
 import math
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import interp
 from interp.choices import SITES
+from interp.models.sites import layers_with
 from tests.zoo.build import Built, tokenizer
 from tests.zoo.edges import edge_errors
 from tests.zoo.material import (
@@ -51,10 +54,16 @@ METHODS = (
     "frozen_norms",
     "value_weighted_norm",
 )
-MEASUREMENTS = ("evaluate", "generate", "effects", *METHODS, *SITES, "edges")
+MEASUREMENTS = ("evaluate", "generate", "effects", *METHODS, *SITES, "sums", "edges")
 """The columns of marks."""
 
 HEADS = ("z", "q", "k", "v", "pattern")
+
+ADDED = ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
+"""The sites of the sums that docs/patching.md promises of what is stored."""
+
+APART = 2e-6
+"""Largest relative error of a sum of stored vectors, which are in float32."""
 
 NEW = 3
 """Generated tokens."""
@@ -86,6 +95,7 @@ class Check:
             "effects": self.effects,
             **{name: partial(self.attribute, name) for name in METHODS},
             **{name: partial(self.patch, name) for name in SITES},
+            "sums": self.sums,
             "edges": self.edges,
         }
         for name, call in calls.items():
@@ -337,6 +347,42 @@ class Check:
                     for place in places:
                         yield pair, layer, place, head
 
+    def sums(self) -> Verdict:
+        """What layers add to the stream, as it is stored, and the streams before and after it."""
+        stored, off, given = self._stored(), list[str](), 0
+        for layer, own in enumerate(self._model.layers):
+            before, after = (stored[site, layer] for site in ("resid_pre", "resid_post"))
+            middle = stored.get(("resid_mid", layer))
+            if not np.array_equal(after, stored.get(("resid_pre", layer + 1), after)):
+                return Verdict(WRONG, f"layer {layer} does not end where the next one begins")
+            to_middle = before + _added(stored, "attn_out", layer, before)
+            whole = to_middle + _added(stored, "mlp_out", layer, before)
+            sums = {"resid_mid": (to_middle, middle, own.kept == 1.0)} if middle is not None else {}
+            sums["resid_post"] = (whole, after, own.adds_up)
+            for site, (got, expected, promised) in sums.items():
+                error = float(np.abs(got - expected).max() / np.abs(expected).max())
+                if error <= APART:
+                    given += 1
+                elif promised:
+                    return Verdict(WRONG, f"{site} of layer {layer} off by {error:.2g}")
+                else:
+                    off.append(f"{site} of layer {layer}")
+        told = f"norms, factors or other parts on the stream before {', '.join(off)}" if off else ""
+        return Verdict((PART if given else ABSENT) if off else YES, told)
+
+    def _stored(self) -> dict[tuple[str, int], NDArray[np.float64]]:
+        """The vectors of all tokens at each of the sites of sums that some layer has."""
+        sites = [site for site in ADDED if layers_with(self._model, site)]
+        found = interp.activations(
+            self._model, self._prompts, sites=sites, roles=("all",), tokens="all"
+        )
+        refused(found.table("answers"))
+        rows = found.table("activation_vectors")
+        return {
+            (str(site), int(layer)): np.stack(own["vector"].tolist()).astype(np.float64)
+            for (site, layer), own in rows.groupby(["site", "layer"], sort=False)
+        }
+
     def edges(self) -> Verdict:
         """Effects of edges: estimates are derivatives, exact ones are those of two passes."""
         found = interp.edges(
@@ -381,6 +427,25 @@ class Check:
         if worst <= allowed[0] + allowed[1] * size:
             return Verdict(YES)
         return Verdict(WRONG, f"off by {worst:.2g} of {size:.2g}")
+
+
+def _added(
+    stored: Mapping[tuple[str, int], NDArray[np.float64]],
+    site: str,
+    layer: int,
+    stream: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """What a site adds to the stream: nothing if it is absent, and all parts that it has in turn.
+
+    NaN where the stream is several.
+    """
+    found = stored.get((site, layer))
+    if found is None:
+        return np.zeros_like(stream)
+    if found.shape[1] % stream.shape[1]:
+        return np.full_like(stream, np.nan)
+    added: NDArray[np.float64] = found.reshape(len(found), -1, stream.shape[1]).sum(1)
+    return added
 
 
 def refused(table: pd.DataFrame) -> None:

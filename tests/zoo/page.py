@@ -42,7 +42,9 @@ the row of a model's type. Types of a newer transformers were not tried.
 | ✗ | refused in one sentence |
 
 Layers of types without a list of names in `interp/models/families` are found by measuring what
-they add to the residual stream ([own models](own_model.md)). `gim` needs the names of an MLP's
+they add to the residual stream ([own models](own_model.md)). `sums` says whether what `interp
+activations` stores adds up: `resid_pre` + `attn_out` + `mlp_out` = `resid_post`, and likewise
+`resid_mid`; norms or factors on the stream itself prevent it. `gim` needs the names of an MLP's
 gates, and sites of heads need the names of the projections.
 """
 

@@ -71,6 +71,10 @@ _FIXED = {
 }
 """Other values of fields with these names."""
 
+_FACTORS = re.compile(r"(?!block|depthwise)\w+_multipliers?|\w+_(alpha|beta)_factor|logits_scaling")
+_FACTOR = 0.6
+"""Factors of 1, the default, would hide that one is left out, so they get another value."""
+
 _LAYERS = re.compile(
     r"(num_|n_|encoder_|decoder_|num_encoder_|num_decoder_|conf_num_|num_global_)?"
     r"(hidden_)?(layers|layer|blocks)|depth|resampler_depth|num_layers_per_stack"
@@ -135,8 +139,8 @@ def _small(name: str, value: Any, values: Mapping[str, Any], count: int) -> Any:
     """The small value of a field; None for what stays as it is."""
     if name in _KINDS and isinstance(value, list | tuple) and value:
         return _spread(kinds_in(value), count)
-    if name in _FIXED:
-        return _FIXED[name]
+    if name in _FIXED or _FACTORS.fullmatch(name):
+        return _FIXED.get(name, _factor(value))
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     if _LAYERS.fullmatch(name):
@@ -145,6 +149,13 @@ def _small(name: str, value: Any, values: Mapping[str, Any], count: int) -> Any:
         return HEADS if value == values.get("num_attention_heads") else min(value, HEADS // 2)
     size = size_of(name)
     return None if size is None or value <= 2 else min(size, value)
+
+
+def _factor(value: Any) -> Any:
+    """Another value of a factor, or of a list of them, that is 1; None for one that is not."""
+    if isinstance(value, list):
+        return [_FACTOR] * len(value)
+    return _FACTOR if value == 1 else None
 
 
 def _small_part(

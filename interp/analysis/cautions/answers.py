@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from interp.analysis.cautions.caution import (
     Caution,
     percent,
     quoted,
+    reply_text,
 )
 from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
 from interp.analysis.readings import SAME
@@ -33,6 +35,10 @@ rather than what the model concludes."""
 FORCED = "forced_choice"
 """Column of answers that are forced choices."""
 
+Ways = tuple[bool, int, Mapping[str, int]]
+"""Whether a model has a chat template, how many of its first prompts were asked in other ways, and
+how many replies then gave an option, by the flag that asks so."""
+
 LONGEST_BEGINNING = 200
 """Number of characters of a generated text in which its first words are looked for."""
 
@@ -46,6 +52,7 @@ def answer_cautions(
     options: pd.DataFrame | None = None,
     *,
     replied: Collection[str] = (),
+    ways: Mapping[str, Ways | None] = MappingProxyType({}),
 ) -> Iterator[Caution]:
     """Cautions about replies outside the options, and about answers that hardly vary.
 
@@ -58,12 +65,13 @@ def answer_cautions(
         prompts: the prompts table.
         options: rows of the option_probabilities table, if there are any.
         replied: models of which it is known otherwise whether they reply with an option.
+        ways: what was tried with models whose replies give no option (`ModelFacts.ways`).
     """
     chosen = _with_options(answers, prompts, options)
     for model, rows in chosen.groupby("model", sort=False):
         silent = rows["answer"] == ""
         if silent.mean() >= OUTSIDE:
-            yield _outside(str(model), rows, silent)
+            yield _outside(str(model), rows, silent, remedy(ways.get(str(model))))
         heard = rows[~silent]
         if silent.mean() >= MOST_OUTSIDE:
             continue
@@ -108,7 +116,18 @@ def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     return {pair: own if prompts_with[own] >= ALIKE else () for pair, own in golds.items()}
 
 
-def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
+def remedy(ways: Ways | None) -> str:
+    """What helps a model to reply with an option, and how far it does."""
+    if ways is None:
+        return " --answer-prefix Answer:, --shots 4 or --answers whole may help; doctor tries them."
+    templated, read, options = ways
+    base = "" if templated else " It has no chat template (a base model): it continues the text."
+    tried = ", ".join(f"{given} of {read} with {flag}" for flag, given in options.items())
+    said = f" Of its first {read} replies, an option is given by {tried}." if tried else ""
+    return f"{base}{said}"
+
+
+def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Caution:
     """The share of replies outside the options, and the accuracy of the most probable option."""
     share = float(silent.mean())
     first_tokens = "predicted_token" in rows
@@ -123,7 +142,7 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
         begun = rows.loc[silent, "predicted_token"].mode().tolist()
     if begun:  # a decoder can predict a number that is no token of its tokenizer
         first = str(begun[0])
-        text += f"; most often they begin with “{one_line(first, SHOWN_CHARACTERS)}”"
+        text += f"; most often they begin with “{reply_text(first)}”"
         numbers["token"] = first
     if "completion" in rows:
         texts = rows.loc[silent, "completion"].fillna("").astype(str)
@@ -131,6 +150,7 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
         begin = f"they begin with “{one_line(words, SHOWN_CHARACTERS)}”"
         text += f"; most often {begin if words else 'they are empty'}"
         numbers["words"] = words
+        mend = " --shots 4 shows a model how to answer, and --max-new-tokens gives it room."
     text += "."
     if rows["forced"].map(len).all():
         # Equally probable options share the point, as in the table of readings.
@@ -151,6 +171,7 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series) -> Caution:
             text += f"{_usual(constant)}, which alone scores {constant.alone['accuracy']:.2f}"
             numbers["forced"] = _json(constant)
         text += "."
+    text += mend
     return Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
 
 
@@ -172,6 +193,7 @@ def _constant(model: str, found: Constant, *, chosen: bool, unknown: bool) -> Ca
     alone, own = _scores(found.alone), _scores(found.model)
     text += f" Always answering so scores {alone}"
     text += ", as the model does." if alone == own else f"; the model scores {own}."
+    text += " --shots 4 shows it what else to say."
     if chosen and unknown:
         text += " Whether it replies with an option at all is not known here; evaluate shows it."
     return Caution(CONSTANT, model, text, voids=True, numbers=_json(found))

@@ -17,29 +17,19 @@ WEIGHTS, LEFT_OUT, UNTESTED = "unequal weights", "left out", "not tested"
 PATHS, GAP = "paths that a method leaves out", "scores that do not add up"
 SHARED = "shared prompts"
 EMBEDDED, COPIED = "read from the embedding alone", "read where it may be copied"
-FEW_FAILURES = "too few failures"
+FEW_FAILURES, LEADING = "too few failures", "one token leads"
 WHOLE = "answers read whole"
-PLACEBOS, NOTHING = "no more than random directions", "nothing that differs from zero"
+PLACEBOS = "not shown to do more than random directions"
+NOTHING = "nothing that was shown to differ from zero"
 SPREAD = "within the donors' spread"
 REACH = "tests that nothing can make significant"
+PART_ALONE = "told apart without the premises"
 TEXTS, FOREIGN = "texts that do not fit", "thoughts of another model"
 
 KINDS = (
-    *(FOREIGN, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD, EMBEDDED),
-    *(
-        COPIED,
-        REACH,
-        PLACEBOS,
-        NOTHING,
-        PATHS,
-        GAP,
-        SYSTEM_PROMPT,
-        ROUNDING,
-        SHARED,
-        WEIGHTS,
-        WHOLE,
-    ),
-    UNTESTED,
+    *(FOREIGN, PART_ALONE, TEXTS, OUTSIDE_OPTIONS, CONSTANT, FEW_FAILURES, LEFT_OUT, SPREAD),
+    *(EMBEDDED, COPIED, LEADING, REACH, PLACEBOS, NOTHING, PATHS, GAP, SYSTEM_PROMPT, ROUNDING),
+    *(SHARED, WEIGHTS, WHOLE, UNTESTED),
 )
 """Kinds of cautions, the most severe first."""
 
@@ -71,11 +61,13 @@ class Caution:
 def ordered(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
     """The cautions by severity; those of one kind in the given order.
 
-    That thoughts are not the model's own comes first: it concerns all that is read after them.
+    That thoughts are not the model's own comes first, since it concerns all that is read after
+    them, and then that premises may not be read, which no other number shows.
     """
 
     def severity(own: Caution) -> tuple[bool, bool, int]:
-        return own.kind != FOREIGN, not own.voids, KINDS.index(own.kind)
+        first = own.kind in (FOREIGN, PART_ALONE)
+        return not first, not (first or own.voids), KINDS.index(own.kind)
 
     return tuple(sorted(cautions, key=severity))
 
@@ -104,6 +96,13 @@ def quoted(text: str) -> str:
     """A name from the data or the model within a sentence; in quotation marks if not one word."""
     shown = one_line(text, SHOWN_CHARACTERS)
     return shown if re.fullmatch(r"[\w-]+", shown) else f"“{shown}”"
+
+
+def reply_text(token: str) -> str:
+    """The beginning of a reply as text; white space, which nobody sees, as in source code."""
+    if token.strip():
+        return one_line(token, SHOWN_CHARACTERS)
+    return token.replace(" ", "␣").encode("unicode_escape").decode().replace("\\u2423", "␣")
 
 
 def percent(share: float) -> str:

@@ -45,8 +45,11 @@ def cautions_on(
     if differences is None:
         differences = {} if options is None else side_differences(options, prompts)
     replied = [model for model, own in facts.items() if own.replies is not None]
+    ways = {model: own.ways for model, own in facts.items()}
     about_answers = (
-        () if answers is None else answer_cautions(answers, prompts, options, replied=replied)
+        ()
+        if answers is None
+        else answer_cautions(answers, prompts, options, replied=replied, ways=ways)
     )
     return ordered(
         [

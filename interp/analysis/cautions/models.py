@@ -8,18 +8,18 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from interp.analysis.cautions.answers import MOST_OUTSIDE, OUTSIDE
+from interp.analysis.cautions.answers import MOST_OUTSIDE, OUTSIDE, Ways, remedy
 from interp.analysis.cautions.caution import (
     FOREIGN,
     GAP,
     OUTSIDE_OPTIONS,
     PATHS,
     ROUNDING,
-    SHOWN_CHARACTERS,
     SYSTEM_PROMPT,
     TEXTS,
     Caution,
     percent,
+    reply_text,
 )
 from interp.attribution.registry import ATTRIBUTION, find_method, method_names
 from interp.errors import UserError, one_line
@@ -68,6 +68,8 @@ class ModelFacts(NamedTuple):
     replies: tuple[int, int, str] | None = None
     """If only options are compared: how many replies were read, how many of them give none of the
     options, and the token with which most of these begin. None if they were not read."""
+    ways: Ways | None = None
+    """What helps the model to reply with an option, if most replies give none."""
 
 
 def model_cautions(
@@ -84,10 +86,10 @@ def model_cautions(
         if own.surprise is not None:
             yield from _foreign(model, own.texts, *own.surprise)
         if own.unfitting:
-            text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}. These do not count."
+            text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}."
             yield Caution(TEXTS, model, text, numbers={"problems": list(own.unfitting)})
         if own.replies is not None:
-            yield from _replies(model, *own.replies)
+            yield from _replies(model, *own.replies, ways=own.ways)
         if own.system_prompt:
             text = (
                 f"its chat template writes a system prompt of its own, "
@@ -110,14 +112,21 @@ def _foreign(model: str, file: str, mean: float, se: float) -> Iterator[Caution]
         yield Caution(FOREIGN, model, text, numbers={"mean": mean, "se": se})
 
 
-def _replies(model: str, read: int, outside: int, token: str) -> Iterator[Caution]:
+def _replies(
+    model: str,
+    read: int,
+    outside: int,
+    token: str,
+    ways: tuple[bool, int, Mapping[str, int]] | None,
+) -> Iterator[Caution]:
     """That a model of which only preferences between options are shown would reply with none."""
     share = outside / read
     if share >= OUTSIDE:
         text = (
             f"{percent(share)} of the replies that were tried ({outside:,} of {read:,}) give none "
-            f"of the options; most often they begin with “{one_line(token, SHOWN_CHARACTERS)}”. "
+            f"of the options; most often they begin with “{reply_text(token)}”. "
             "What is measured here is which of two options it prefers, whatever it replies."
+            f"{remedy(ways)}"
         )
         numbers = {"share": share, "replies": read, "token": token}
         yield Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)
@@ -136,14 +145,16 @@ def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> It
         if gradients and own.reads_tokens_again:
             text = (
                 "its later layers read the tokens too (per-layer embeddings), which gradients with "
-                f"respect to the input embeddings leave out ({', '.join(gradients)})."
+                f"respect to the input embeddings leave out ({', '.join(gradients)}); effects, "
+                "which change the prompt, do not."
             )
             yield Caution(PATHS, model, text, numbers={"methods": gradients})
         if own.attention_layers and "attention" in methods:
             layers = ", ".join(map(str, own.attention_layers))
             text = (
                 f"only its layers {layers} have attention, of which the score of attention is the "
-                "mean; what the other layers move between tokens is left out."
+                "mean; what the other layers move between tokens is left out. Effects leave out "
+                "nothing."
             )
             yield Caution(PATHS, model, text, numbers={"layers": list(own.attention_layers)})
 

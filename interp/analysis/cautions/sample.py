@@ -56,7 +56,7 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
         cluster: the factor whose values group dependent prompts, if any.
     """
     column = cluster if cluster is not None and cluster in prompts else "pair_id"
-    name = "fact" if prompts["side"].eq(FACT_SIDE).all() else column.removesuffix("_id")
+    name = "fact" if prompts["side"].eq(FACT_SIDE).any() else column.removesuffix("_id")
     weights = prompts.groupby(column)["weight"].sum().sort_values(ascending=False)
     units, effective = len(weights), effective_number(weights.to_numpy(dtype=float))
     if "text" in prompts:
@@ -65,21 +65,23 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
         if shared:
             text = (
                 f"{_units(shared, name)} of {units:,} have a prompt with the same text as a prompt "
-                "of another; intervals and tests count them as independent."
+                "of another; intervals and tests count them as independent. In a table of your "
+                "own pairs, a column cluster joins them."
             )
             yield Caution(SHARED, "", text, numbers={"units": units, "shared": shared})
     if effective < HALF * units:
         half = int(np.searchsorted(weights.cumsum(), weights.sum() / 2) + 1)
         text = (
             f"Weights differ: {_units(half, name)} of {units:,} hold half of the weight, so means "
-            f"are about as precise as those of {effective:.1f} equally weighted ones."
+            f"are about as precise as those of {effective:.1f} equally weighted ones. "
+            "--limit all needs no weights."
         )
         numbers = {"units": units, "half": half, "effective": effective}
         yield Caution(WEIGHTS, "", text, numbers=numbers)
     if units < FEWEST:
         text = (
             f"Most tests and intervals need at least {_units(FEWEST, name)} and are left out: "
-            f"there {'is' if units == 1 else 'are'} {units}."
+            f"there {'is' if units == 1 else 'are'} {units}. Measure more (--limit, or more pairs)."
         )
         yield Caution(UNTESTED, "", text, numbers={"units": units, "least": FEWEST})
 

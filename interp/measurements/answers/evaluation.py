@@ -11,7 +11,13 @@ from interp.measurements.specs import Evaluate, SoftScore
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
 from interp.models.unembedding import final_states
-from interp.prompts.changes import Change, content_free, swapped_options, without_segments
+from interp.prompts.changes import (
+    Change,
+    content_free,
+    swapped_options,
+    without_premises,
+    without_segments,
+)
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
@@ -38,10 +44,15 @@ class AnswerMeasurement(Measurement):
 def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers: probabilities of the options, prediction, correctness.
 
+    A model that thinks is not measured without premises (`Evaluate.fitted`), which nobody asked
+    for if it is for the sake of demonstrations: its thoughts would be about the whole prompts.
+
     Raises:
-        ModelError: prompts are to be changed, but the model thinks before it answers, so its
-            thoughts would still be about the unchanged prompts.
+        ModelError: other changed prompts are asked for, but the model thinks before it answers, so
+            its thoughts would still be about the unchanged prompts.
     """
+    if model.chat.thinks:
+        spec = spec.model_copy(update={"without_premises": False})
     if spec.changes_prompts and model.chat.thinks:
         raise ModelError(
             f"{model.name} thinks before it answers, so its thoughts would still be about the "
@@ -105,6 +116,8 @@ def _changes(prompt: Prompt, spec: Evaluate) -> Iterator[Change]:
         yield from content_free(prompt)
     if spec.without_segments:
         yield from without_segments(prompt)
+    if spec.reads_no_premises:
+        yield from without_premises(prompt)
     if spec.swap_options:
         yield from swapped_options(prompt)
 

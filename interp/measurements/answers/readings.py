@@ -18,14 +18,13 @@ from interp.analysis.reading_tables import (
     in_words,
     reading_table,
     readings_of,
-    side_row,
 )
 from interp.analysis.readings import CONTENT_FREE, FORCED, FREE, MEDIAN
+from interp.analysis.told_apart import part_rows, side_row
 from interp.report.glance import with_interval
 from interp.report.page import TableItem, Titled, apart
-
-CHANGED = "changed_options"
-"""Name of the table of changed prompts."""
+from interp.results.given import by_model
+from interp.statistics.decisions import corrected_over
 
 OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]
 """The columns of option_probabilities that the tables are made of."""
@@ -61,13 +60,8 @@ def reading_items(
     sample = Sample(prompts, options, cluster)
     if sample.prompts.empty:
         return
-    of_model = {str(model): own for model, own in options.groupby("model", sort=False)}
-    of_answers = {str(model): own for model, own in answers.groupby("model", sort=False)}
-    after_change = (
-        {}
-        if changed is None
-        else {str(model): own for model, own in changed.groupby("model", sort=False)}
-    )
+    of_model, of_answers = by_model(options), by_model(answers)
+    after_change = {} if changed is None else by_model(changed)
     readings = {
         model: readings_of(sample, of_answers[model], own, after_change.get(model))
         for model, own in of_model.items()
@@ -76,6 +70,8 @@ def reading_items(
     if any(map(_changes, readings.values())):
         yield _change_item(sample, readings)
     yield _apart_item(sample, of_model)
+    if any(name.startswith(WITHOUT) for own in readings.values() for name in own):
+        yield _parts_item(sample, of_model, after_change)
     for factor in by:
         samples = {
             str(value): Sample(rows, options, cluster)
@@ -90,7 +86,7 @@ def _reading_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFra
     )
     shown = _with_intervals(table, sample)
     title, note = "Accuracy by reading of the answer, and of baselines", _note(table, sample)
-    narrow = list(_narrow(shown, sample, title))
+    narrow = list(_narrow(shown, sample, f"{title} (p_holm: {corrected_over([table])})"))
     return TableItem("accuracy_by_reading", title, table, note, narrow=narrow, display=shown)
 
 
@@ -117,7 +113,27 @@ def _change_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFram
 def _apart_item(sample: Sample, of_model: Mapping[str, pd.DataFrame]) -> TableItem:
     rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
     title = "Prompts with different correct answers, told apart by the options' probabilities"
-    return _shown("told_apart", title, corrected(rows), _APART, _APART_CELLS)
+    return _shown("told_apart", title, corrected(rows), f"{_APART} {_P}", _APART_CELLS)
+
+
+def _parts_item(
+    sample: Sample, of_model: Mapping[str, pd.DataFrame], changed: Mapping[str, pd.DataFrame]
+) -> TableItem:
+    """How well prompts are told apart without parts of them."""
+    rows = [
+        {"model": model, **row}
+        for model, own in changed.items()
+        for row in part_rows(sample, of_model[model], own)
+    ]
+    table = corrected(rows)
+    ends = ("difference", "difference_low", "difference_high")
+    last = ["p_half", "pairs", "clusters", "note"]
+    columns = [name for name in table if name not in (*ends, *last)]
+    place = columns.index("p")
+    table = table[[*columns[:place], *ends, *columns[place:], *last]]
+    cells = {**_APART_CELLS, "difference": ends}
+    title = "Prompts told apart without parts of them"
+    return _shown("told_apart_without", title, table, f"{_PARTS} {_APART}", cells)
 
 
 def _apart_by_item(
@@ -131,7 +147,7 @@ def _apart_by_item(
         if len(sample.prompts)
     ]
     title = f"Prompts with different correct answers, told apart, by {factor.replace('_', ' ')}"
-    note = f"{_APART_BY} {_APART}"
+    note = f"{_APART_BY} {_APART} {_P}"
     return _shown(f"told_apart_by_{factor}", title, corrected(rows), note, _APART_CELLS)
 
 
@@ -143,11 +159,12 @@ def _shown(
     first = list(table)[: min(list(table).index(columns[0]) for columns in cells.values())]
     named = table[first].assign(**{name: _cells(table, *own) for name, own in cells.items()})
     rest = [column for column in table if column not in inside and column not in first]
-    few = named.join(table["p_holm"])
     models = table["model"].unique()
-    narrow = [(title, few)]
+    over = corrected_over([table])
+    about, few = title, named.join(table["p_holm"])
     if len(models) == 1 and len(first) > 1:
-        narrow = [(f"{title}: {models[0]}", few.drop(columns="model"))]
+        about, few = f"{title}: {models[0]}", few.drop(columns="model")
+    note, narrow = f"{note} p_holm: corrected over {over}.", [(f"{about} (p_holm: {over})", few)]
     return TableItem(name, title, table, note, narrow=narrow, display=named.join(table[rest]))
 
 
@@ -156,17 +173,24 @@ _FEW_MODELS = 3
 
 _CHANGED = (
     "difference: mean accuracy of forced choices after changed prompts, minus that after the "
-    "prompts as they are; changed choices: share of prompts with another choice. p_holm: corrected "
-    "over the table. swapped options: the list of the options in the text in reverse order. A "
-    "prompt that a change leaves as it is, or empty, is not counted."
+    "prompts as they are; changed choices: share of prompts with another choice. swapped "
+    "options: the list of the options in the text in reverse order. A prompt that a change leaves "
+    "as it is, or empty, is not counted."
 )
 
 _APART = (
     "Only prompts of one phrasing are compared; a bias to one option changes nothing, and 0.5 is "
     "chance. auroc: probability that the log-odds of an option are higher where it is correct, "
     "mean over phrasings and options. concordance: share of pairs in which the log-odds of the two "
-    "correct answers differ in the right direction; p: of a concordance of 0.5, p_holm: corrected "
-    "over the table."
+    "correct answers differ in the right direction."
+)
+
+_P = "p: of a concordance of 0.5."
+
+_PARTS = (
+    "difference: concordance without the part, minus that of the same pairs as they are (p: "
+    "of no difference; p_half: of a concordance of 0.5). If prompts are told apart as well "
+    "without all premises, nothing shows that premises are read."
 )
 
 _APART_BY = (
@@ -253,7 +277,7 @@ def _hold_baselines(table: pd.DataFrame, baselines: pd.Series) -> bool:
 
 def _note(table: pd.DataFrame, sample: Sample) -> str:
     """Which readings differ from chance and the better baseline, and how to read the table."""
-    parts = [in_words(table), "p_holm: corrected over all tests of the table."]
+    parts = [in_words(table), f"p_holm: corrected over {corrected_over([table])}."]
     if sample.better != CHANCE:
         parts.append(
             "A constant answer is better than chance here, so a free or forced choice that is "

@@ -14,16 +14,18 @@ from interp.analysis.accuracy import (
     outcome_table,
     thought_table,
 )
-from interp.analysis.cautions.caution import said_outside
+from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, said_outside
 from interp.analysis.cautions.sample import HALF
+from interp.analysis.readings import FORCED
 from interp.console import echo
 from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.measurements.answers.panels import option_panels, text_panels
-from interp.measurements.answers.readings import CHANGED, OPTION_COLUMNS, reading_items
+from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
 from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Panel
+from interp.results.given import CHANGED
 from interp.results.result import Result, chosen, errors_by_model, summarize
 from interp.statistics.summaries import effective_number
 
@@ -188,6 +190,10 @@ def _accuracy_name(measure: str) -> str:
     return f"{measure.replace('_', '-')} accuracy"
 
 
+_CHOSEN = "forced choices right"
+"""A headline number beside accuracies, which say nothing of a model that replies with no option."""
+
+
 class Scores(Answered):
     """Models' answers to prompts, from the probabilities of the next token."""
 
@@ -198,8 +204,29 @@ class Scores(Answered):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy, one row per model; if prompts offer a choice, each reading of the answers."""
-        yield self._accuracy_item()
+        plain = self._accuracy_item()
+        if forced := self._forced:
+            choices = plain.frame["model"].map(forced)
+            plain.frame.insert(len(plain.frame.columns) - 1, "forced_choice_accuracy", choices)
+        yield plain
         yield from self._reading_items()
+
+    @cached_property
+    def _forced(self) -> Mapping[str, object]:
+        """The accuracy of forced choices of the models most of whose replies are no option."""
+        outside = (own for own in self.cautions if own.kind == OUTSIDE_OPTIONS and own.voids)
+        forced = {own.model: own.numbers.get("forced_accuracy") for own in outside}
+        return {model: accuracy for model, accuracy in forced.items() if accuracy is not None}
+
+    def headline(self) -> pd.DataFrame:
+        """Accuracies; beside those of models that reply with no option, that of forced choices."""
+        plain = super().headline()
+        if not self._forced:
+            return plain
+        read = self.derived()["accuracy_by_reading"]
+        rows = read[read["reading"] == FORCED]
+        own = headline(rows, _CHOSEN, value="accuracy", n="prompts", unit="prompts")
+        return pd.concat([plain, own])
 
     def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         """The probabilities of the options."""

@@ -177,7 +177,7 @@ def _row(own: ModelTexts, prompt: Prompt) -> Row:
     return {
         **key,
         "completion": found[0].answer,
-        "finished": found[0].finished,
+        "finished": found[0].finished or "stop",
         "outcome": judgement.outcome,
         "answer": judgement.answer,
         "correct": judgement.correct,

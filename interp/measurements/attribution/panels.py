@@ -8,7 +8,8 @@ import pandas as pd
 from interp.choices import TEMPLATE
 from interp.measurements.attribution.ratios import column_name
 from interp.measurements.attribution.segments import token_shares
-from interp.report.formatting import ratio_title, readable, segment_label
+from interp.reading.pieces import readable
+from interp.report.formatting import ratio_title, segment_label
 from interp.report.pairs import (
     Bars,
     Number,

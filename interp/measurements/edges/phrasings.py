@@ -165,7 +165,12 @@ def _components(
         left, whole = map(_remaining, (_parts(some, design, without), parts[-1][None]))
         spread = (clusters - 1) / clusters * ((left - left.mean(0)) ** 2).sum(0)
         half = float(stdtrit(clusters - 1, UPPER)) * np.sqrt(spread)
-        intervals.append(1 - np.exp(np.stack([whole[0] + half, whole[0] - half])))
+        ends = 1 - np.exp(np.clip(np.stack([whole[0] + half, whole[0] - half]), -50, 50))
+        # The shares themselves are between 0 and 1; an estimate may lie outside.
+        share = 1 - np.exp(whole[0])
+        intervals.append(
+            np.stack([np.maximum(ends[0], np.minimum(share, 0)), np.minimum(ends[1], 1)])
+        )
     low, high = np.concatenate(intervals, axis=2)
     return np.concatenate(parts, axis=1), low, high
 

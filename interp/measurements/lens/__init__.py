@@ -1,1 +1,1 @@
-"""Readings of lenses: which words each layer disposes a model to say, at chosen tokens."""
+"""Readings of lenses: which words each layer makes a model likely to say, at chosen tokens."""

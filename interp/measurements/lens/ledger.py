@@ -1,8 +1,9 @@
-"""The ledger of a fact: is it known, retrieved in the prompt, and used for the answer?
+"""The ledger of a fact: is it completed, retrieved in the prompt, and used for the answer?
 
 Three measurements of the same model are joined, prompt by prompt.
 
-1. known: the greedy completion of the fact, outside the prompt, names its answer (knowledge probe).
+1. known: the greedy completion of the fact, outside the prompt, names its answer (knowledge probe),
+   in the wording that `known_by_wording` chooses.
 2. retrieved: the right word is read at the chosen tokens of the prompt (`retrieval`).
 3. used: exchanging the word there moves the answer more than a random direction of the same norm
    does. A prompt's strength is the effect, averaged over its roles and layers, minus that of its
@@ -19,8 +20,8 @@ from interp.statistics.proportions import proportions
 from interp.statistics.summaries import LEVEL, grouped
 
 NOT_KNOWN, NOT_RETRIEVED, NOT_USED, USED = ENTRIES = (
-    "not known",
-    "known, not retrieved",
+    "not completed in this wording",
+    "completed, not retrieved",
     "retrieved, not used",
     "used",
 )
@@ -91,15 +92,15 @@ def ledger(
     """One row per model and prompt of which all three are measured, with its entry.
 
     Args:
-        known: rows of the knowledge table: model, prompt_id (the fact's), known.
+        known: rows of the knowledge table, as for `known_by_wording`.
         retrieved: `LensReadings.retrieved` of a single group of tokens and method: model,
             prompt_id, cluster, fact, retrieved, error.
         effects: rows of steering_effects, as for `used`.
         answers: rows of the answers table: model, prompt_id, correct.
 
-    Returns: model, prompt_id, cluster, fact, correct, known, retrieved, used, retrieved_error,
-        used_error and entry, one of `ENTRIES`: the first step that is missing; later steps do not
-        count. A prompt whose entry depends on a verdict that is missing has none.
+    Returns: model, prompt_id, cluster, fact, correct, wording, known, retrieved, used,
+        retrieved_error, used_error and entry, one of `ENTRIES`: the first step that is missing;
+        later steps do not count. A prompt whose entry depends on a missing verdict has none.
 
     Raises:
         UserError: there are several groups of tokens, methods, directions, changes or doses, or no
@@ -110,7 +111,7 @@ def ledger(
             "the readings are those of several groups of tokens or methods; expected one of each"
         )
     clusters = retrieved.drop_duplicates("prompt_id").set_index("prompt_id")["cluster"]
-    facts = known.rename(columns={"prompt_id": "fact"})[["model", "fact", "known"]]
+    facts = known_by_wording(known, retrieved.drop_duplicates("fact").set_index("fact")["cluster"])
     verdicts = used(effects[effects["prompt_id"].isin(clusters.index)], clusters)
     keys = ["model", "prompt_id"]
     found = (
@@ -130,8 +131,36 @@ def ledger(
     )
     missing = [steps[name].isna() & np.isin(entry, ENTRIES[n:]) for n, name in enumerate(steps)]
     found = found.assign(**steps, entry=pd.Series(entry, found.index).mask(np.any(missing, axis=0)))
-    columns = ["cluster", "fact", "correct", *steps, "retrieved_error", "used_error", "entry"]
-    return found[[*keys, *columns]]
+    columns = ["cluster", "fact", "correct", "wording", *steps]
+    return found[[*keys, *columns, "retrieved_error", "used_error", "entry"]]
+
+
+def known_by_wording(known: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
+    """Whether a model completes each fact in the wording chosen for it: one row per model and fact.
+
+    Choosing the best of several wordings on the facts that are then judged by it would flatter the
+    model. So the clusters are halved, in turn, and the facts of each half are judged by the wording
+    in which the model completes the largest share of the other facts: those of the other half and
+    those that no prompt is about. Of equal ones, and without other facts, the first counts; a fact
+    that was not asked in a wording is judged by the next best.
+
+    Args:
+        known: rows of the knowledge table: model, fact, wording, known; without the columns fact
+            and wording, every fact (prompt_id) has one wording.
+        clusters: the cluster of each fact that a prompt is about, by the fact's id.
+
+    Returns: model, fact, wording, known.
+    """
+    if "wording" not in known:
+        known = known.assign(fact=known["prompt_id"], wording="as asked")
+    half = known["fact"].map(pd.Series(pd.factorize(clusters)[0] % 2, clusters.index))
+    chosen, by = [], ["model", "wording"]
+    for number in (0, 1):
+        shares = known[half != number].groupby(by)["known"].mean().rename("others")
+        rows = known[half == number].join(shares, on=by)
+        best_first = rows.sort_values("others", ascending=False, kind="stable")
+        chosen.append(best_first.drop_duplicates(["model", "fact"]))
+    return pd.concat(chosen)[["model", "fact", "wording", "known"]]
 
 
 def ledger_table(found: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from interp.measurements.lens.tables import leading
-from interp.report.formatting import readable
+from interp.reading.pieces import readable
 from interp.report.pairs import Grid, Number, Panel, mean_by_pair, with_sides
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
@@ -19,7 +19,7 @@ the log-odds of the right word{right} against the others."""
 
 
 def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-    """The word that each layer disposes the model to say, by token, for each side and lens."""
+    """The word that each layer makes the model likely to say, by token, for each side and lens."""
     columns = [*_KEY, "prompt_id", "position", "token", "words", "scores", "right", "log_odds"]
     rows = measured.table("lens_readings", columns, prompts=prompts["prompt_id"])
     first = [

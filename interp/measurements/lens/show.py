@@ -53,7 +53,7 @@ _SHOWN_VERDICTS = ["group", "method", "answered", "prompts", "retrieved", "embed
 class LensReadings(Result):
     """What lenses read at chosen tokens, by layer."""
 
-    question = "What do the layers dispose the model to say?"
+    question = "What do the layers make the model likely to say?"
 
     def summary(self) -> pd.DataFrame:
         """One row per model, group of tokens, method and layer (`tables.reading_table`).
@@ -218,7 +218,7 @@ class LensReadings(Result):
         return rows[["model", "group", "prompt_id", "seen"]].drop_duplicates(ignore_index=True)
 
     def _embedded(self) -> Iterator[Caution]:
-        """Readings in middle layers that are no better than those of the embedding alone."""
+        """Readings in middle layers that are not shown to exceed those of the embedding alone."""
         if self._has_own_words:
             return
         found = self._in_middle
@@ -231,9 +231,10 @@ class LensReadings(Result):
                     named[f"{method} at {group} ({own:.2f} against {alone:.2f})"] = difference
             if named:
                 text = (
-                    "in the middle layers, the right word comes first no more often than in what "
-                    f"the lens reads from the token's embedding alone: {', '.join(named)}. Such "
-                    "readings do not show that the model retrieves the word there."
+                    "in the middle layers, the right word was not shown to come first more often "
+                    "than in what the lens reads from the token's embedding alone: "
+                    f"{', '.join(named)}. Such readings do not show that the model retrieves the "
+                    "word there."
                 )
                 yield Caution(EMBEDDED, str(model), text, numbers=named)
 

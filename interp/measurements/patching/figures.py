@@ -11,6 +11,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from interp.measurements.patching.tables import grid_of
+from interp.reading.pieces import readable
 from interp.report.figures.style import (
     DIVERGING,
     PALE,
@@ -22,7 +23,6 @@ from interp.report.figures.style import (
     n_of,
     new_axes,
 )
-from interp.report.formatting import readable
 
 _FEW_CELLS = 150
 """Largest number of cells for which each cell shows its number."""

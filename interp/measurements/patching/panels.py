@@ -7,7 +7,7 @@ import pandas as pd
 
 from interp.choices import COUNTERPART
 from interp.measurements.patching.tables import CELL
-from interp.report.formatting import readable
+from interp.reading.pieces import readable
 from interp.report.pairs import Grid, Number, Panel, Table
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped

@@ -58,6 +58,9 @@ prompt, and 1 is that of its counterpart."""
 _PANEL = ("model", "method", "source", "site", "head")
 """The columns of `patches` that have a single value in each heat map."""
 
+_LARGEST = 5
+"""Number of largest effects shown for each model on the terminal."""
+
 _TERMINAL = 79
 _NUMBER = 8
 """Width in characters of a line, and of a column of numbers such as "-10.123"."""
@@ -143,13 +146,25 @@ class Patches(PairResult):
         """Heat maps, effects by role, checks on estimates, and sets of cells."""
         yield from self._heat_maps()
         effects, *differences = self.declared_items()
-        yield replace(effects, narrow=list(_by_layer(self._effects)), display=None)
+        narrow = [*_by_layer(self._effects), *self._largest()]
+        yield replace(effects, narrow=narrow, display=None)
         yield from differences
         absent = self.pairs.dropna(subset="absent")[["model", "absent"]].drop_duplicates()
         if len(absent):
             yield TableItem("absent_table", "Sites that some layers lack", absent)
         yield from self._estimates()
         yield from self._sets()
+
+    def _largest(self) -> Iterator[Titled]:
+        """The largest effects of the counterpart over all pairs, with intervals and p."""
+        table = self._effects
+        every = table[(table["recognized"] == "all") & (table["source"] == COUNTERPART)]
+        shared = ["model", "direction", "method", "source", "recognized"]
+        for of, rows in grouped(every.dropna(subset="effect"), shared):
+            order = rows["effect"].abs().sort_values(ascending=False, kind="stable").index
+            shown = self.estimated[0].narrow(rows.loc[order[:_LARGEST]], shared)
+            shown = shown.drop(columns=["recovered", "flipped"], errors="ignore")
+            yield f"Largest effects in logits: {of['model']}, {of['direction']}", shown
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -410,7 +425,8 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
         where = ", ".join(map(str, cell.values()))
         every = rows[rows["recognized"] == "all"]
         recognized = rows[rows["recognized"] == SHARED]
-        none = " (the model recognizes none)" if (recognized["pairs"] == 0).all() else ""
+        none = " (the model gets both sides right in none)"
+        none *= bool((recognized["pairs"] == 0).all())
         yield from _titled(f"Effect in logits, mean over pairs{none}: {where}", every, "effect")
         if recognized["recovered"].notna().any():
             title = f"Recovered share, recognized pairs: {where}"

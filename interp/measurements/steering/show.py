@@ -134,7 +134,7 @@ def _curve(name: str, title: str, rows: pd.DataFrame, x: str) -> FigureItem:
 
 
 def _no_better(table: pd.DataFrame) -> Iterator[Caution]:
-    """A caution about each model whose effects are no larger than those of random directions."""
+    """A caution about each model whose effects are not shown to exceed random directions'."""
     tested = table[table["p_holm"].notna() & ~out_of_reach(table)]
     for of, rows in grouped(tested, ["model", "direction", "change"]):
         if (rows["p_holm"] > 0.05).all():

@@ -8,14 +8,11 @@ from interp.choices import OWN_PAIRS
 from interp.errors import UserError, shortened
 from interp.prompts.answers import Completion, longer_names
 from interp.prompts.files import Row, parse_each
-from interp.prompts.own.layout import FORMS, TEXT, check_names, factors_of
+from interp.prompts.own.layout import FACTS, FORMS, TEXT, check_names, factors_of
 from interp.prompts.own.table import Source, described, table_of, text_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import FACT_SIDE, load_facts, system_names
-
-FACTS = ("fact", TEXT, "answer")
-"""The columns of a table of facts: an id, the sentence to complete, and its completion."""
 
 
 def read_facts(source: Source) -> PromptSet:
@@ -27,8 +24,8 @@ def read_facts(source: Source) -> PromptSet:
         answer: the completion; other names follow after "/", as in "Sweden/Kingdom of Sweden", or
             after "//" if a name contains a slash, as in "AC/DC//Acca Dacca".
 
-    Other columns are factors. A name does not count within a longer name of another fact, as Guinea
-    in Equatorial Guinea.
+    Other columns are factors; text_NAME holds the fact in another wording, such as text_question. A
+    name does not count within a longer name of another fact, as Guinea in Equatorial Guinea.
 
     Raises:
         UserError: the table cannot be read, lacks a column, has an empty cell or repeats an id.
@@ -127,4 +124,4 @@ def facts_about(prompts: Sequence[Prompt], facts: PromptSet) -> PromptSet:
     subjects = Subjects(facts)
     number = {fact.id: own for own, fact in zip(facts.numbers, facts, strict=True)}
     about = dict.fromkeys(subjects.about(prompt).id for prompt in prompts)
-    return replace(facts, numbers=[number[fact] for fact in about])
+    return replace(facts, numbers=[number[fact] for fact in about], drawn_from=facts.numbers)

@@ -26,6 +26,8 @@ the cluster, or else the group."""
 
 REQUIRED = (PAIR, "side", "gold")
 OPTIONS, CONTRAST, TEXT = "options", "contrast", "text"
+FACTS = ("fact", TEXT, "answer")
+"""The columns of a table of facts: an id, the sentence to complete, and its completion."""
 CLUSTER = "cluster"
 """The column with a name that dependent pairs share, which are then one unit of tests."""
 

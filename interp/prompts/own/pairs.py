@@ -4,11 +4,12 @@ All faults are reported, with their lines, before anything is measured.
 """
 
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
@@ -17,9 +18,10 @@ from interp.console import counted
 from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
 from interp.lookalikes import as_printed, is_blank, lookalike
-from interp.prompts.files import SHOWN, read_rows
-from interp.prompts.own.facts import FACTS, read_facts
+from interp.prompts.files import SHOWN
+from interp.prompts.own.facts import read_facts
 from interp.prompts.own.layout import (
+    FACTS,
     PAIR,
     PHRASING,
     REQUIRED,
@@ -34,6 +36,14 @@ from interp.prompts.systems import System
 
 Fault = tuple[str, str]
 """A fault's location and description."""
+
+LISTED = 5
+"""Largest number of faults with a line each that differ only in what they quote from a row."""
+
+_QUOTED = re.compile(
+    r"""^pair .*? (?=has |lacks )|, first in .*$|'[^']*'|"[^"]*"|\([^)]*\)|\bonly \d+"""
+)
+"""What a description quotes from a row."""
 
 PREMISES = ("premise2", "premise1")
 """Segments whose scores are compared as a ratio, first over second, if a table has both."""
@@ -60,7 +70,13 @@ EXAMPLE = pd.DataFrame(
 """An example table."""
 
 
-def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
+def read_pairs(
+    source: Source,
+    *,
+    templates: Sequence[str] = (),
+    limit: int | Literal["all"] | None = None,
+    seed: int = 0,
+) -> PromptSet:
     r"""Pairs, or larger groups of variants, from a table with one row per prompt.
 
     Columns:
@@ -90,6 +106,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         templates: phrasings that compose the segments, instead of one segment per line, such as
             ``"{premise1} {premise2}\n{question}"``; each template makes separate prompts, with its
             own value of the factor `phrasing`, and columns that no template uses are factors.
+        limit: number of pairs to draw (`PromptSet.spread`); None and "all" mean all.
+        seed: seed of that draw.
 
     Raises:
         UserError: the table cannot be read, or has faults; the message quotes the first few.
@@ -99,7 +117,8 @@ def read_pairs(source: Source, *, templates: Sequence[str] = ()) -> PromptSet:
         raise UserError("\n  ".join([f"{len(found):,} faults, the first:", *found[:SHOWN]]))
     if found:
         raise UserError(found[0])
-    return _as_set(_copies_as_one(prompts, phrasings), source)
+    pairs = _as_set(_copies_as_one(prompts, phrasings), source)
+    return pairs if limit is None or limit == "all" else pairs.spread(limit, seed)
 
 
 def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
@@ -109,18 +128,6 @@ def faults(source: Source, *, templates: Sequence[str] = ()) -> list[str]:
         UserError: the table cannot be read at all, or its columns are invalid.
     """
     return _read(source, templates)[1]
-
-
-def holds_pairs(source: str) -> bool:
-    """Whether the columns of a local file identify it as a user's own table, not published data."""
-    try:
-        if not Path(source).is_file():
-            return False
-        columns = set(read_rows(source, (), optional=(*REQUIRED, *FACTS))[0].cells)
-    except (UserError, OSError, ValueError):
-        return False
-    # A table that lacks one of the columns still counts, so that an error names the column.
-    return len(columns & set(REQUIRED)) >= 2 or columns >= set(FACTS)
 
 
 @dataclass(frozen=True)
@@ -181,13 +188,19 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
 
 
 def _listed(found: Sequence[Fault]) -> Iterator[str]:
-    """A line about each fault, with the first place at which it occurs and the number of others."""
-    places: defaultdict[str, list[str]] = defaultdict(list)
+    """A line about each fault, with the first place at which it occurs and the number of others.
+
+    More than `LISTED` faults that differ only in what they quote have one cause, and one line.
+    """
+    causes: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
     for where, fault in found:
-        places[fault].append(where)
-    for fault, (where, *others) in places.items():
-        more = f" and {counted(len(others), 'other row')}" if others else ""
-        yield f"{where}{more}: {fault}"
+        causes[_QUOTED.sub("", fault)].setdefault(fault, []).append(where)
+    for alike in causes.values():
+        first = f"{next(iter(alike))} (the others likewise)"
+        joined = {first: list(chain.from_iterable(alike.values()))}
+        for fault, (where, *others) in (joined if len(alike) > LISTED else alike).items():
+            more = f" and {counted(len(others), 'other row')}" if others else ""
+            yield f"{where}{more}: {fault}"
 
 
 def _unmarked(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
@@ -233,6 +246,9 @@ def _group_faults(
         near = nearest(side, sides)
         if not near or any({near, side} <= {p.side for _, p in own} for own in groups.values()):
             sides.append(side)
+    if made and not sides:
+        yield from _unlike_sides(made)
+        return
     for pair_id, members in groups.items():
         name = shortened(pair_id, 60)
         own: dict[str, str] = {}
@@ -243,11 +259,10 @@ def _group_faults(
             if prompt.side in own:
                 yield where, f"pair {name} has the side {side} twice, first in {own[prompt.side]}"
             elif prompt.side not in sides:
-                usual = f"one of {', '.join(sides)}" if sides else "the same sides in every pair"
                 yield (
                     where,
                     f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
-                    f"{counted(len(groups), 'pair')}; expected {usual}",
+                    f"{counted(len(groups), 'pair')}; expected one of {', '.join(sides)}",
                 )
             elif read in texts:
                 yield where, f"pair {name} has the same text twice, first in {texts[read]}"
@@ -265,6 +280,18 @@ def _group_faults(
             yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
     if made and len(counts) < 2 and not faulty:
         yield made[0][0], f"the only side is {min(counts)}; expected two or more"
+
+
+def _unlike_sides(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
+    """The same fault at each row, if pairs share no sides."""
+    names = dict.fromkeys(prompt.side for _, prompt in made)
+    for where, _ in made:
+        yield (
+            where,
+            f"the pairs have different sides, {len(names):,} in all "
+            f"({shortened(', '.join(names), 100)}); expected the same sides in every pair: a side "
+            "names the role of a prompt, such as follows and does_not, whatever its topic",
+        )
 
 
 def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:

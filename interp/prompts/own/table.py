@@ -17,6 +17,7 @@ from interp.errors import UserError, kind_of, shortened
 from interp.lookalikes import UNREADABLE, is_blank
 from interp.prompts.columns import check_unique
 from interp.prompts.files import Row, as_written, check_cell, read_rows
+from interp.prompts.own.layout import FACTS, REQUIRED
 
 Source = str | Path | pd.DataFrame
 """A file, a folder or hub name (`interp.prompts.files`), or a data frame."""
@@ -98,6 +99,18 @@ def table_of(source: Source, required: Sequence[str]) -> Table:
     for name in columns:
         _check_readable("the name of a column", name)
     return Table(columns, rows, isinstance(source, pd.DataFrame))
+
+
+def holds_pairs(source: str) -> bool:
+    """Whether the columns of a local file identify it as a user's own table, not published data."""
+    try:
+        if not Path(source).is_file():
+            return False
+        columns = set(read_rows(source, (), optional=(*REQUIRED, *FACTS))[0].cells)
+    except (UserError, OSError, ValueError):
+        return False
+    # A table that lacks one of the columns still counts, so that an error names the column.
+    return len(columns & set(REQUIRED)) >= 2 or columns >= set(FACTS)
 
 
 def _rows_of(frame: pd.DataFrame) -> list[Row]:

@@ -7,7 +7,7 @@ const A_PAGE = 20;
 const MOST_SORTED = 10000;
 const CODES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !#$%'()*+,-./:;=?@[]^_`{|}~";
 const CODE = new Map([...CODES].map((letter, place) => [letter, place]));
-const RIGHT = 1, WRONG = 2;
+const RIGHT = 1, WRONG = 2, SILENT = 4;
 const LONGEST = 40, CONTINUED = 45, MOST_PIECES = 2;
 
 const waiting = new Map();
@@ -92,9 +92,9 @@ function markNumbers(marks, code) {
   }
 }
 
-// A pair's outcome on each side: not asked, right, wrong or not judged.
+// A pair's outcome on each side: not asked, right, wrong, not judged, or none of the options.
 function outcomesOf(codes, width, pair, sides) {
-  return sides.map((_, side) => Math.floor(CODE.get(codes[pair * width + Math.floor(side / 3)]) / 4 ** (side % 3)) % 4);
+  return sides.map((_, side) => Math.floor(CODE.get(codes[pair * width + Math.floor(side / 2)]) / 8 ** (side % 2)) % 8);
 }
 
 // A control with several values, such as the two that a test compares, holds them with this between.
@@ -174,7 +174,7 @@ async function browse(root) {
 
   if (index.models.length) {
     select("model", "model", [["", "any model"], ...index.models.map((name) => [name, name])]);
-    select("answers", "answers", [["", "all"], ["right", "right"], ["wrong", "wrong"]]);
+    select("answers", "answers", [["", "all"], ["right", "right"], ["wrong", "wrong"], ["one", "one side right"], ["none", "no option"]]);
   }
   if (index.sides.length > 1) select("side", "side", [["", "all sides"], ...index.sides.map((name) => [name, readable(name)])]);
   for (const column of factors) {
@@ -238,7 +238,10 @@ async function browse(root) {
       const judged = (column, data, pair) => {
         const all = outcomesOf(data.codes, column.width, pair, index.sides);
         const own = side >= 0 ? [all[side]] : all.filter((outcome) => outcome);
-        return answers === "wrong" ? own.includes(WRONG) : own.length > 0 && own.every((outcome) => outcome === RIGHT);
+        const every = own.length > 0 && own.every((outcome) => outcome === RIGHT);
+        if (answers === "none") return own.includes(SILENT);
+        if (answers === "one") return own.includes(RIGHT) && !every;
+        return answers === "wrong" ? own.includes(WRONG) || own.includes(SILENT) : every;
       };
       fits = fits.filter((pair) => columns.some(([column, data]) => judged(column, data, pair)));
     }
@@ -331,7 +334,7 @@ async function browse(root) {
       list.replaceChildren(...page.map((own, number) => {
         const [name, excerpt] = rows[number];
         const said = [element("b", "", name), " ", excerpt];
-        if (marks) said.push(element("span", "pair-marks", outcomesOf(marks, outcome.width, own, index.sides).map((own) => ["", "✓", "✗", "·"][own]).join("")));
+        if (marks) said.push(element("span", "pair-marks", outcomesOf(marks, outcome.width, own, index.sides).map((own) => ["", "✓", "✗", "·", "✗"][own]).join("")));
         if (value(own) !== null) said.push(element("span", "pair-number", numberText(value(own))));
         const made = link(own === pair ? "current" : `row ${number}`, said, to(own, rows[number], asked));
         if (own === pair) made.setAttribute("aria-current", "true");

@@ -310,3 +310,21 @@ def test_a_prompt_with_an_error_has_no_vectors():
     tables = collect(bind(Activations(), model), [first, broken, second])
     assert tables["answers"]["error"].tolist() == ["", "non-finite", ""]
     assert set(tables["activation_vectors"]["prompt_id"]) == {first.id, second.id}
+
+
+@pytest.mark.parametrize("kind", ["granite", "minicpm3", "gemma3_text", "cohere"])
+def test_what_is_stored_adds_up_to_the_stored_stream(kind, prompts):
+    model = other_model(kind)
+    added = ["attn_out", "mlp_out"]
+    sites = ["resid_pre", "resid_post", *added] + ["resid_mid"] * (kind != "cohere")
+    tables = read(model, prompts[:2], sites=sites, roles=("all",), tokens="all")
+    for layer in (0, 1):
+        vectors = {
+            site: vectors_of(tables, prompts[0], site=site, layer=layer).astype(float)
+            for site in sites
+        }
+        before, attention, mlp = (vectors[site] for site in ("resid_pre", *added))
+        close = {"rtol": 0, "atol": 1e-6 * np.abs(vectors["resid_post"]).max()}
+        np.testing.assert_allclose(before + attention + mlp, vectors["resid_post"], **close)
+        if kind != "cohere":  # attention and MLP in parallel
+            np.testing.assert_allclose(before + attention, vectors["resid_mid"], **close)

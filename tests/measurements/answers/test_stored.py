@@ -233,3 +233,41 @@ def test_neither_torch_nor_transformers_is_loaded(prompts, tmp_path):
         "sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_cut_thought_counts_as_wrong_and_is_told(prompts, tmp_path, capsys):
+    texts = [(p, f"Hm. </think>\n\n{p.answer.gold}", None) for p in prompts[1:]]
+    texts += [(prompts[0], f"{prompts[0].answer.gold}, at first sight. But", None)]
+    file = WRITERS["samples.jsonl"](tmp_path / "a.jsonl", texts)
+    folder = tmp_path / "out"
+    assert main(["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]) == 0
+    assert "1 of 12 texts end within their thought" in capsys.readouterr().err
+    assert judged(folder)["correct"].to_dict() == {p.id: p.id != prompts[0].id for p in prompts}
+
+
+def test_log_likelihoods_of_options_are_judged(prompts, tmp_path):
+    records = []
+    for prompt, text in texts_of(prompts):
+        names = [option.forms[0] for option in prompt.answer.options]
+        asked = {
+            f"gen_args_{n}": {"arg_0": prompt.text, "arg_1": f" {name}"}
+            for n, name in enumerate(names)
+        }
+        resps = [[[str(-1.0 - (name != text)), "False"]] for name in names]
+        records.append({"doc": {"prompt_id": prompt.id}, "arguments": asked, "resps": resps})
+    file, folder = lines(tmp_path / "samples.jsonl", records), tmp_path / "out"
+    assert main(["evaluate", *OPTIONS, "--answers-from", str(file), "--out", str(folder)]) == 0
+    assert judged(folder)["answer"].to_dict() == {p.id: text for p, text in texts_of(prompts)}
+
+
+def test_prompts_that_only_generated_text_answers_are_refused_before_a_model_loads(
+    tmp_path, capsys, monkeypatch
+):
+    def loaded(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr("interp.runs.plan.load_found", loaded)
+    folder = tmp_path / "out"
+    assert main(["evaluate", "--system", "rulebench", "--limit", "2", "--out", str(folder)]) == 2
+    assert "generated text; use generate" in capsys.readouterr().err
+    assert not folder.exists()

@@ -7,7 +7,14 @@ import pytest
 import interp
 from benchmarks.controls.ledger import planted_entries, simulated_ledger
 from interp.errors import UserError
-from interp.measurements.lens.ledger import ENTRIES, TABLE, ledger, ledger_table, used
+from interp.measurements.lens.ledger import (
+    ENTRIES,
+    TABLE,
+    known_by_wording,
+    ledger,
+    ledger_table,
+    used,
+)
 from interp_probes.api import probe_knowledge
 from tests.support.prompts import some_prompts
 
@@ -94,6 +101,50 @@ def test_an_entry_is_the_first_step_that_is_missing():
         ENTRIES[2],
         ENTRIES[3],
     ]
+
+
+def test_a_fact_is_judged_by_the_wording_that_is_best_on_other_facts():
+    """Clusters 1 and 2 judge each other; the fact "extra" is in no prompt and helps to choose."""
+    completed = {"a": "01-", "b": "011", "c": "110", "d": "001", "extra": "100"}
+    known = pd.DataFrame(
+        [
+            ("m", fact, wording, mark == "1")
+            for fact, marks in completed.items()
+            for wording, mark in zip(("as asked", "x", "y"), marks, strict=True)
+            if mark != "-"
+        ],
+        columns=["model", "fact", "wording", "known"],
+    )
+    chosen = known_by_wording(known, pd.Series({"a": 1, "b": 2, "c": 1, "d": 2}))
+    # For a and c: b, d and extra complete 1 of 3, 1 of 3 and 2 of 3; a was not asked in the last.
+    # For b and d: a, c and extra complete 2 of 3, 2 of 3 and 0 of 2; the first of equals counts.
+    found = {row.fact: (row.wording, row.known) for row in chosen.itertuples()}
+    assert found == {
+        "a": ("as asked", False),
+        "c": ("y", False),
+        "b": ("as asked", False),
+        "d": ("as asked", False),
+    }
+
+
+def test_without_other_facts_the_wording_of_the_data_counts():
+    known = pd.DataFrame({"model": "m", "fact": "a", "wording": ["as asked", "x"]})
+    chosen = known_by_wording(known.assign(known=[False, True]), pd.Series({"a": 1}))
+    assert chosen[["wording", "known"]].to_numpy().tolist() == [["as asked", False]]
+
+
+def test_the_choice_of_a_wording_does_not_flatter_a_model():
+    """Of facts that are completed at random, the best of eight wordings has more."""
+    chance = np.random.default_rng(5)
+    places = pd.MultiIndex.from_product([range(400), range(24), range(8)])
+    known = places.to_frame(index=False, name=["model", "fact", "wording"])
+    known = known.assign(known=chance.random(len(known)) < 0.4)
+    best = known.groupby(["model", "wording"])["known"].mean().groupby("model").max()
+    chosen = known_by_wording(known, pd.Series(range(24)))
+    assert best.mean() > 0.5
+    # 9,600 facts: three standard errors are 0.015.
+    assert chosen["known"].mean() == pytest.approx(0.4, abs=0.015)
+    assert chosen.groupby(["model", "fact"]).size().eq(1).all()
 
 
 def test_a_missing_verdict_matters_only_if_the_entry_depends_on_it():

@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -7,14 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
+from interp.analysis.cautions.caution import LEADING
 from interp.errors import UserError
 from interp.measuring.core import bind, collect
 from interp.models.organisms import organism_card
-from interp.prompts.systems import load_facts, load_prompts
+from interp.prompts.systems import FACT_SIDE, load_facts, load_prompts
 from interp.reading.tokens import tokenize
 from interp.results.measured import InMemory
 from interp_probes.facts.measure import _begins
-from interp_probes.facts.show import FactFamiliarity, excluded, flag_shared
+from interp_probes.facts.show import (
+    FactFamiliarity,
+    KnownFacts,
+    as_asked,
+    excluded,
+    flag_shared,
+    leading,
+)
+from interp_probes.facts.wordings import ASKED, EXAMPLES, worded, wording
 from interp_probes.specs import Familiarity, Knowledge
 from tests.reading.test_finite import SECOND, damaged
 from tests.support.facts import some_facts
@@ -41,7 +51,10 @@ def test_it_is_the_probability_of_the_names_first_token(organism):
 def test_prompts_that_are_no_facts_are_refused(spec):
     with pytest.raises(UserError, match=r"'RULEBREAKER_0012630_rb/infer-tf'.*interp\.load_facts"):
         spec.arranged(load_prompts(limit=1))
-    assert spec.arranged(some_facts()) == some_facts()
+    asked = [fact for fact in spec.arranged(some_facts()) if fact.side == FACT_SIDE]
+    assert [(fact.id, fact.text) for fact in asked] == [
+        (fact.id, fact.text) for fact in some_facts()
+    ]
 
 
 def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
@@ -114,6 +127,67 @@ def test_familiarity_after_an_echo_is_read_behind_the_repeated_sentence(organism
             likely = int(organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1].argmax())
         assert row.after_echo == pytest.approx(float(after[whole[len(read)]]), rel=1e-4)
         assert row.echoes == (likely == read[len(tokenized)] and likely not in list(row.token_ids))
+
+
+def test_the_rank_is_the_place_of_the_answer_among_all_tokens(organism):
+    facts = worded(some_facts())
+    table = collect(bind(Familiarity(), organism), facts)["familiarity"]
+    assert table["wording"].tolist() == [wording(fact) for fact in facts]
+    assert table["fact"].tolist() == [fact.pair_id for fact in facts]
+    for prompt, row in zip(facts, table.itertuples(), strict=True):
+        (tokenized,) = tokenize(organism, [prompt])
+        with torch.no_grad():
+            logits = organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+        order = logits.argsort(descending=True).tolist()
+        assert row.rank == 1 + min(order.index(token) for token in row.token_ids)
+        assert row.leading == organism.tokenizer.decode([order[0]])
+    assert table["rank"].max() > 1
+
+
+def test_a_token_that_leads_whatever_the_fact_is_told():
+    rows = pd.DataFrame({"model": "m", "wording": [ASKED] * 5 + ["plain"] * 4})
+    rows["leading"] = [" the"] * 3 + [" Peru", " a", " the", " the", " a", " Peru"]
+    rows["rank"] = [9, 9, 9, 1, 5, 9, 9, 9, 1]
+    (caution,) = leading(rows)
+    assert (caution.kind, caution.model) == (LEADING, "m")
+    assert caution.numbers == {"wording": ASKED, "token": " the", "facts": 3, "of": 5}
+    # A token that begins the answer to most facts leads rightly.
+    assert not [*leading(rows.assign(rank=1))]
+    facts = pd.DataFrame({"prompt_id": list("abcdefghi"), "gold": "Peru", "text": "x", "side": "y"})
+    facts = facts.assign(pair_id=facts["prompt_id"], weight=1.0)
+    rows = rows.assign(prompt_id=facts["prompt_id"], familiarity=0.1, whole_name=0.1)
+    rows = rows.assign(fact=rows["prompt_id"], token_ids=[[1]] * 9, after_echo=0.1, echoes=False)
+    held = InMemory(Familiarity(), [], {"prompts": facts, "familiarity": rows})
+    assert LEADING in [own.kind for own in FactFamiliarity(held).cautions]
+
+
+def test_behind_examples_only_the_first_line_is_judged(organism, monkeypatch):
+    facts = [fact for fact in worded(some_facts()) if fact.pair_id == "cities/Tunis"]
+    said = [SimpleNamespace(text="Libya.\nIt is in Tunisia.", finite=True)] * len(facts)
+    monkeypatch.setattr("interp_probes.facts.measure.generate", lambda *_: said)
+    table = collect(bind(Knowledge(), organism), facts)["knowledge"].set_index("wording")
+    assert table["known"].to_dict() == {
+        ASKED: True,
+        "plain": True,
+        "question": True,
+        EXAMPLES: False,
+    }
+    assert (table["completion"] == said[0].text).all()
+
+
+def test_numbers_are_given_for_each_wording(organism):
+    facts = worded(some_facts())
+    knowledge = collect(bind(Knowledge(), organism), facts)["knowledge"]
+    tables = {"prompts": facts.to_frame(), "knowledge": knowledge}
+    held = KnownFacts(InMemory(Knowledge(), facts, tables))
+    table = held.by_wording.set_index("wording")
+    assert table.index.tolist() == [ASKED, "plain", "question", EXAMPLES]
+    shares = knowledge["known"].astype(float).groupby(knowledge["wording"]).mean()
+    assert table["completed"].to_dict() == pytest.approx(shares.to_dict())
+    assert (table["facts"] == 8).all()
+    values = held.headline().set_index("number")["value"]
+    assert values.tolist() == pytest.approx(table["completed"].tolist())
+    assert as_asked(knowledge)["prompt_id"].tolist() == [fact.id for fact in some_facts()]
 
 
 def test_a_reply_is_an_echo_unless_it_may_be_the_answer():
@@ -209,12 +283,13 @@ def test_facts_without_a_row_are_counted_and_told(capsys):
 def test_a_table_of_a_version_without_echoes_is_summarized(organism):
     facts = some_facts()
     table = collect(bind(Familiarity(), organism), facts)["familiarity"]
-    older = table.drop(columns=["after_echo", "echoes"])
+    older = table.drop(columns=["after_echo", "echoes", "fact", "wording", "rank", "leading"])
     result = FactFamiliarity(InMemory(Familiarity(), facts, {"familiarity": older}))
     now = FactFamiliarity(InMemory(Familiarity(), facts, {"familiarity": table}))
     summary = result.summary()
-    assert summary[["after_echo", "echoes"]].isna().all(axis=None)
-    same = summary.columns.difference(["after_echo", "echoes"])
+    lacking = ["after_echo", "echoes", "median_rank"]
+    assert summary[lacking].isna().all(axis=None)
+    same = summary.columns.difference(lacking)
     pd.testing.assert_frame_equal(summary[same], now.summary()[same])
     values = result.headline().set_index("number")["value"]
     assert values.loc["familiarity"] == pytest.approx(table["familiarity"].mean())

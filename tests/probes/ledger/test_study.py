@@ -13,7 +13,7 @@ from interp.measurements.lens.ledger import USED
 from interp.measurements.specs import Lens, Steer
 from interp.measuring.spec import Spec
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import load_facts
+from interp.prompts.systems import FACT_SIDE, load_facts
 from interp.report.page import FigureItem
 from interp.runs import run as run_module
 from interp_experiments.organisms.facts import city_prompts, plant_facts, planted_class
@@ -231,9 +231,9 @@ def test_the_command_stopped_after_every_shard_ends_with_the_same_tables(
         written.append(shard.id)
 
     monkeypatch.setattr(run_module, "write", interrupted)
-    for stops in range(1, 6):
+    for stops in range(1, 7):
         ended = main([*command, "--out", str(stopped)])
-        assert ended == (0 if stops == 5 else 130)
+        assert ended == (0 if stops == 6 else 130)
         assert len(written) == stops  # no shard is measured twice
     files = {
         file.relative_to(whole) for file in whole.rglob("*") if file.suffix in (".csv", ".parquet")
@@ -249,9 +249,11 @@ def test_what_is_asked_for_is_measured():
     assert [stage.name for stage in stages] == list(STAGES)
     about = {prompt.factors["entity_b"] for prompt in readings.prompts}
     assert len(about) == 12
-    assert [fact.factors["entity_b"] for fact in knowledge.prompts] == list(
+    asked = [fact for fact in knowledge.prompts if fact.side == FACT_SIDE]
+    assert [fact.factors["entity_b"] for fact in asked] == list(
         dict.fromkeys(prompt.factors["entity_b"] for prompt in readings.prompts)
     )
+    assert len(knowledge.prompts) == 4 * len(asked)  # in four wordings
     assert {prompt.side for prompt in readings.prompts} == {"rulebreaker", "non_rulebreaker"}
     assert exchanges.spec.side == "rulebreaker"
     assert Ledger().organisms_for(PromptSource()) == ("rulebreakers",)

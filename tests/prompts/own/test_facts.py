@@ -79,7 +79,8 @@ def test_a_model_is_asked_for_them(organism):
     facts = read_facts(FACTS)
     table = probe_familiarity(organism, facts).derived()["familiarity"].set_index("prompt_id")
     assert table.loc["tunis", "familiarity"] > 100 * table.loc["nowhere", "familiarity"]
-    known = probe_knowledge(organism, facts).derived()["knowledge"].set_index("prompt_id")["known"]
+    known = probe_knowledge(organism, facts).derived()["knowledge"]
+    known = known[known["wording"] == "as asked"].set_index("fact")["known"]
     assert known.to_dict() == {"stockholm": True, "tunis": True, "nowhere": False}
 
 

@@ -409,10 +409,14 @@ def test_every_fault_is_listed_once(tmp_path):
     (fault,) = faults(file)
     assert re.match(rf"{file}, line 2 and 23 .*: gold .*'Perhaps'; .*\bYes, No$", fault)
     rows.assign(gold=[f"Perhaps {place}" for place in range(24)]).to_csv(file, index=False)
+    (fault,) = faults(file)
+    assert " and 23 other rows: gold is 'Perhaps 0'; " in fault
+    golds = [*(f"Perhaps {place}" for place in range(5)), *EXAMPLE["gold"][5:]]
+    EXAMPLE.assign(gold=golds).to_csv(file, index=False)
     found = faults(file)
-    assert len(found) == 24
-    assert re.match(rf"{file}, line 25: gold .*'Perhaps 23'", found[-1])
-    with pytest.raises(UserError, match=r"^24\b.*\n.*line 2\b"):
+    assert len(found) == 5
+    assert re.match(rf"{file}, line 6: gold .*'Perhaps 4'", found[-1])
+    with pytest.raises(UserError, match=r"^5\b.*\n.*line 2\b"):
         read_pairs(file)
 
 
@@ -588,3 +592,66 @@ def test_levels_of_few_bits_are_those_that_were_written(kind):
     levels = pd.Series([1.1, 2.0] * (len(EXAMPLE) // 2)).sort_values(ignore_index=True)
     prompts = read_pairs(EXAMPLE.assign(factor_level=FEW_BITS[kind](levels)))
     assert {prompt.factors["level"] for prompt in prompts} == {"1.1", "2"}
+
+
+@pytest.mark.parametrize(("limit", "pairs"), [(2, 2), (99, 4), ("all", 4), (None, 4)])
+def test_a_limit_draws_pairs_as_the_command_does(limit, pairs):
+    drawn = read_pairs(EXAMPLE, limit=limit, seed=1)
+    assert len({prompt.pair_id for prompt in drawn}) == pairs == len(drawn) / 2
+    if limit == 2:
+        expected = read_pairs(EXAMPLE).spread(2, seed=1)
+        assert [own.id for own in drawn] == [own.id for own in expected]
+
+
+@pytest.mark.parametrize("limit", [0, -1, "few", 1.5])
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_limit_that_is_none_is_refused(limit):
+    with pytest.raises(UserError, match=re.escape(repr(limit))):
+        read_pairs(EXAMPLE, limit=limit)
+
+
+CITIES = [
+    (f"p {k}", side, gold, f"It is {side} in {k}.")
+    for k in range(12)
+    for side, gold in ((f"city{k}", "Yes"), (f"town{k}", "No"))
+]
+
+
+def _changed(change):
+    frame = pd.DataFrame(CITIES, columns=["pair", "side", "gold", "question"])
+    roles = frame.assign(side=["a", "b"] * 12)
+    return {
+        "sides by topic": frame,
+        "half of the sides by topic": frame.assign(side=[*["a", "b"] * 6, *frame["side"][12:]]),
+        "two conventions": frame.assign(side=[*["a", "b"] * 6, *["c", "d"] * 6]),
+        "gold": roles.assign(gold=[f"answer {k}" for k in range(24)]),
+        "options": roles.assign(options=[f"Yes, {k}" for k in range(24)]),
+        "repeated": roles.assign(side="a"),
+    }[change]
+
+
+@pytest.mark.parametrize(
+    ("change", "lines", "others"),
+    [
+        ("sides by topic", 1, 23),
+        ("half of the sides by topic", 1, 11),
+        ("two conventions", 2, 5),
+        ("gold", 1, 23),
+        ("options", 1, 23),
+        ("repeated", 2, 11),
+    ],
+)
+def test_one_cause_of_many_faults_is_said_once_with_its_count(change, lines, others):
+    found = faults(_changed(change))
+    assert len(found) == lines
+    assert f" and {others} other rows: " in found[0]
+
+
+def test_few_faults_of_a_kind_keep_their_rows():
+    table = _changed("two conventions").assign(side=["a", "b"] * 12)
+    table.loc[[2, 5, 9], "gold"] = ["Perhaps", "Never", "Often"]
+    found = faults(table)
+    assert [line.partition(":")[0] for line in found] == ["row 3", "row 6", "row 10"]
+    table["premise1"], table["premise2"] = "It rains.", "It snows."
+    table.loc[[0, 2, 4, 6, 8], "premise1"] = table.loc[[1, 3, 5, 7, 9], "premise2"] = ""
+    assert sum("is empty" in line for line in faults(table)) == 2  # columns are causes of their own

@@ -1,15 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import interp
-from interp.scan import marked, scanned
+from interp.prompts.own.braces import marked
 
 PROMPT = "{If it rains, it is wet.} {premise: It rains.} Is it wet? Answer Yes or No."
-
-WORDS = st.text(alphabet="abc ,.?", min_size=1).filter(str.strip)
 
 
 @pytest.fixture(scope="module")
@@ -17,43 +13,8 @@ def model():
     return interp.load_model("organism/llama-shallow", device="cpu")
 
 
-def test_braces_mark_segments():
-    text, segments = marked(PROMPT)
-    assert text == "If it rains, it is wet. It rains. Is it wet? Answer Yes or No."
-    found = {name: text[slice(*span)] for name, span in segments.items()}
-    assert found == {"part1": "If it rains, it is wet.", "premise": "It rains."}
-
-
-def test_marks_of_files_work_too():
-    assert marked("<rule>It rains.</rule> Is it wet?")[1] == {"rule": (0, 9)}
-
-
-@given(st.lists(WORDS, min_size=1, max_size=4), WORDS)
-def test_segments_are_what_stood_in_the_braces(parts, between):
-    text, segments = marked(between.join("{" + part + "}" for part in parts))
-    assert [text[slice(*span)] for span in segments.values()] == [part.strip() for part in parts]
-
-
-@pytest.mark.parametrize(
-    ("text", "fact"),
-    [
-        ("Is it wet?", "Is it wet"),
-        (" ", "empty"),
-        ("{It {rains}.} Is it wet?", r"'{' in '{It {rains}.} Is it wet\?'"),
-        ("{It rains.} Is it} wet? {Yes.}", "'}' in '{It rains.} Is it} wet"),
-        ("{It rains. Is it wet?", "'{'"),
-        ("{} Is it wet?", "part1"),
-        ("{a: It rains.} {a: It snows.}", r"\ba\b"),
-        ("{template: It rains.} Is it wet?", "template"),
-    ],
-)
-def test_a_text_that_is_not_marked_correctly(text, fact):
-    with pytest.raises(interp.UserError, match=fact):
-        marked(text)
-
-
 def test_effects_are_those_of_plain_passes(model):
-    report = scanned(model, PROMPT, ["Yes", "No"])
+    report = interp.scan(model, PROMPT, ["Yes", "No"])
     (effects,) = (item.frame for item in report.sections[-1].items)
     text, segments = marked(PROMPT)
 
@@ -75,7 +36,7 @@ def test_effects_are_those_of_plain_passes(model):
 
 
 def test_the_last_layer_reads_the_answer(model):
-    report = scanned(model, PROMPT, ["Yes", "No"])
+    report = interp.scan(model, PROMPT, ["Yes", "No"])
     (table,) = (item.frame for item in report.items if item.name == "lens")
     (effects,) = (item.frame for item in report.sections[-1].items)
     last = table[(table["group"] == "last") & (table["layer"] == table["layer"].max())]
@@ -84,16 +45,27 @@ def test_the_last_layer_reads_the_answer(model):
 
 
 def test_the_page_says_first_that_nothing_is_tested(model):
-    glance = scanned(model, PROMPT, ["Yes", "No"]).glance
+    glance = interp.scan(model, PROMPT, ["Yes", "No"]).glance
     assert [caution.kind for caution in glance.cautions] == ["not tested"]
 
 
-def test_options_that_the_model_does_not_say(model):
-    glance = scanned(model, PROMPT, ["in", "not"]).glance
+def test_options_that_the_model_does_not_say(model, capsys):
+    glance = interp.scan(model, PROMPT, ["in", "not"]).glance
     kinds = [caution.kind for caution in glance.cautions]
     assert kinds == ["replies outside the options", "not tested"]
+    # Nobody said which option is correct, so nothing is told about right, wrong or accuracy.
+    told = capsys.readouterr().err
+    assert "1/1" in told
+    assert not any(word in told for word in ("wrong", "accuracy"))
+
+
+def test_options_with_bars_and_yes_or_no_by_default(model):
+    shown = [interp.scan(model, PROMPT), interp.scan(model, PROMPT, "Yes|No")]
+    first, second = (report.items[0].frame for report in shown)
+    assert first["option"].tolist() == ["Yes", "No"]
+    assert first.equals(second)
 
 
 def test_one_option_is_too_few(model):
     with pytest.raises(interp.UserError, match="Yes"):
-        scanned(model, PROMPT, ["Yes"])
+        interp.scan(model, PROMPT, ["Yes"])

@@ -4,10 +4,8 @@ A scan is where a question begins. It has no pair, no donors and no intervals, s
 first that it shows one prompt and tests nothing.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +13,16 @@ import pandas as pd
 
 from interp.analysis.cautions.answers import MOST_OUTSIDE
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, UNTESTED, Caution
-from interp.api import attribute, evaluate, lens
-from interp.errors import UserError, shortened
+from interp.api import measured_in_memory
+from interp.measurements.answers.show import Scores
 from interp.measurements.attribution.segments import token_shares
+from interp.measurements.attribution.show import Attributions
+from interp.measurements.lens.show import LensReadings
+from interp.measurements.specs import Attribute, Evaluate, Lens
 from interp.models.model import Model
 from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.own.layout import unmarked
+from interp.prompts.changes import ALL_PREMISES
+from interp.prompts.own.braces import marked, options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.report.formatting import number_text, segment_label
@@ -29,8 +31,6 @@ from interp.report.page import FigureItem, Glance, PictureItem, Report, Section,
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from interp.measurements.attribution.show import Attributions
 
 METHODS = ("input_gradient", "attention")
 """Attribution methods whose scores shade the prompt; the first is on the first screen."""
@@ -49,78 +49,36 @@ _OUTSIDE = """The options {options} together have a probability of {total:.3f}: 
 probably begins its reply with {token!r}, so the log-odds between them describe words that it hardly
 says."""
 
-_HOW = 'put the parts whose effects matter in braces, such as "{It rains.} Is the street wet?"'
 
-_BRACED = re.compile(r"\{(?:(?P<name>[a-z_][a-z0-9_]*):\s*)?(?P<text>[^{}]*)\}", re.IGNORECASE)
-
-
-def marked(text: str) -> tuple[str, dict[str, tuple[int, int]]]:
-    """A text with segments in braces, without the braces, and its segments.
-
-    `{It rains.}` is a segment, and `{rule: If it rains, it is wet.}` is one with a name; others are
-    named part1, part2 ... `<rule>...</rule>` marks a segment as in files of pairs.
-
-    Raises:
-        UserError: the text is empty; braces are nested or not closed, or a segment is empty, is
-            named twice, or has a reserved name; or there is no segment.
-    """
-    if not text.strip():
-        raise UserError(f"the prompt is empty; {_HOW}")
-    numbers = count(1)
-
-    def as_marks(match: re.Match[str]) -> str:
-        name = match["name"] or f"part{next(numbers)}"
-        return f"<{name}>{match['text'].strip()}</{name}>"
-
-    outside = _BRACED.sub(lambda match: " " * len(match[0]), text)
-    if stray := re.search(r"[{}]", outside):
-        around = text[max(0, stray.start() - 25) : stray.start() + 25]
-        raise UserError(
-            f"the prompt has a stray {stray[0]!r} in {around!r}; mark each segment with one pair "
-            "of braces, without nesting"
-        )
-    plain, segments = unmarked(_BRACED.sub(as_marks, text))
-    if not segments:
-        raise UserError(f"the prompt {shortened(text, 60)!r} marks no segment; {_HOW}")
-    return plain, segments
-
-
-def two_of(options: Sequence[str]) -> tuple[str, str]:
-    """The two options that are compared.
-
-    Raises:
-        UserError: there are fewer than two.
-    """
-    if len(options) < 2:
-        given = shortened(", ".join(options), 60) or "none"
-        raise UserError(f"got the options {given}; expected at least two answers to compare")
-    return options[0], options[1]
-
-
-def scanned(model: Model, text: str, options: Sequence[str]) -> Report:
-    """The page about one prompt.
+def scan(model: Model, text: str, options: str | Sequence[str] = ("Yes", "No")) -> Report:
+    """The page about one prompt, which `interp.write_page` writes.
 
     Args:
         model: a causal language model.
         text: the prompt, with its segments in braces (`marked`).
-        options: two or more answers; the first two are compared.
+        options: two or more answers, also as "Paris|Rome"; the first two are compared.
 
     Raises:
         UserError: the prompt is not marked correctly, fewer than two options are given, or the
             model cannot be measured.
     """
     plain, segments = marked(text)
-    first, second = two_of(options)
-    answer = Choice(tuple(AnswerOption(name, (name,)) for name in options), first, (first, second))
+    names = options_of(options)
+    first, second = names[:2]
+    answer = Choice(tuple(AnswerOption(name, (name,)) for name in names), first, (first, second))
     prompts = PromptSet.of([Prompt("scan", plain, segments, answer, "scan", "prompt", {})])
-    read = evaluate(model, prompts, without_segments=True)
-    explained = attribute(model, prompts, methods=METHODS, target="contrast", keep_tokens=True)
+    # Nobody said which option is correct, so the lines about accuracies would be wrong.
+    measured = partial(measured_in_memory, model=model, prompts=prompts, noted=False)
+    read = measured(Scores, Evaluate(without_segments=True))
+    attribution = Attribute(methods=METHODS, target="contrast", keep_tokens=True)
+    explained = measured(Attributions, attribution)
     probabilities = read.table("option_probabilities")[["option", "probability"]]
     token = str(read.answers["predicted_token"].iloc[0])
     compared = f"log-odds of {first} against {second}"
     effects = _effects(probabilities, read.table("changed_options"), (first, second))
     shaded, *others = [_shaded(explained, method) for method in METHODS]
-    read_by_layer = lens(model, prompts, roles=("last", *segments), methods=("own", "logit"))
+    reading = Lens(roles=("last", *segments), methods=("own", "logit"))
+    read_by_layer = measured(LensReadings, reading)
     note = f"The {compared} after the prompt, minus those after the prompt without the segment."
     return Report(
         "One prompt",
@@ -130,7 +88,7 @@ def scanned(model: Model, text: str, options: Sequence[str]) -> Report:
             _layers(read_by_layer.table("lens_readings"), (first, second)),
             Section("Numbers", items=(TableItem("effects", "Effects of segments", effects, note),)),
         ),
-        {"model": dict(model.source), "prompt": text, "options": list(options)},
+        {"model": dict(model.source), "prompt": text, "options": list(names)},
         glance=Glance(
             f"What does {model.name} answer to this prompt, and which part of it decides?",
             tuple(_told(model.name, effects, token, compared)),
@@ -156,13 +114,14 @@ def _effects(
             return float(np.log(own[first]) - np.log(own[second]))
 
     whole = log_odds(probabilities)
-    without = {name: log_odds(rows) for name, rows in changed.groupby("what", sort=False)}
+    one = changed[changed["what"] != ALL_PREMISES]
+    without = {name: log_odds(rows) for name, rows in one.groupby("what", sort=False)}
     found = pd.DataFrame({"segment": list(without), "log_odds_without": list(without.values())})
     return found.assign(log_odds=whole, effect=whole - found["log_odds_without"])
 
 
 def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
-    """What each layer disposes the model to say, at the last token of each segment."""
+    """What each layer makes the model likely to say, at the last token of each segment."""
     first, second = compared
     words = readings["words"].iloc[0]
     at = [list(words).index(name) for name in compared if name in words]
@@ -183,10 +142,10 @@ def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:
     ]
     note = "Layer -1 is the stream before the first layer, the embeddings."
     whole = TableItem("lens", "Readings", table.drop(columns="prompts"), note, [], folded=True)
-    return Section("What layers dispose the model to say", items=(*figures, whole))
+    return Section("What layers make the model likely to say", items=(*figures, whole))
 
 
-def _shaded(explained: "Attributions", method: str) -> PictureItem:
+def _shaded(explained: Attributions, method: str) -> PictureItem:
     """The prompt, with each token shaded by its share of a method's score."""
     shares = token_shares(explained.table("token_scores"), explained.table("tokens"))
     unjudged = explained.prompts.assign(gold="")  # nobody said which option is correct

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
+from benchmarks.mib import read_importances, write_importances
 from interp.circuits.graph import graph_of
-from interp.circuits.mib import read_importances, write_importances
 from interp.errors import UserError
 from interp.models.model import Model
 from tests.circuits.test_edges import Pair

@@ -1,0 +1,194 @@
+"""Whether probabilities tell prompts with different correct answers apart, and without which parts.
+
+A model that only reads the question may tell the sides of its pairs apart too, if their questions
+differ: then it has not been shown to read the premises.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from interp.analysis.cautions.caution import PART_ALONE, Caution
+from interp.analysis.reading_tables import (
+    WITHOUT,
+    Sample,
+    by_unit,
+    flipped,
+    joined,
+    mean_over,
+    share_of,
+)
+from interp.analysis.readings import logs, scored_options
+from interp.prompts.changes import ALL_PREMISES
+from interp.statistics.decisions import SIGNIFICANT
+from interp.statistics.discrimination import area_difference, auroc, concordance
+
+AS_THEY_ARE = "as they are"
+"""What tables name in place of a change of the prompts."""
+
+
+def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
+    """How well one model's probabilities tell apart prompts with different correct answers.
+
+    Only prompts with the same phrasing are compared. A bias to one option changes nothing.
+
+    Args:
+        sample: the prompts.
+        options: the model's rows of the option_probabilities table.
+
+    Returns:
+        auroc, auroc_low, auroc_high: the probability that an option's log-odds are higher on a
+        prompt to which it is the correct answer than on one to which it is not, as a mean over
+        phrasings and options (with two options, both have the same). concordance, low, high: the
+        share of pairs of which the log-odds of the two correct answers differ in the right
+        direction between the prompts; in a group, the mean over all pairs of members with different
+        correct answers. p, of a concordance of one half; pairs, clusters and note. Intervals and p
+        are clustered (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`,
+        random signs of clusters).
+    """
+    scored = scored_options(options, sample.prompts, unit=sample.unit)
+    area = auroc(scored, **_AREA)
+    order = pair_order(scored)
+    over = order.assign(over=order["order"] - 0.5)
+    found = mean_over(over)
+    credited = order.rename(columns={"order": "credit"})
+    share: Mapping[str, float] = dict(share_of(credited, "unit")) if len(order) else {}
+    return {
+        "auroc": area.area,
+        "auroc_low": area.low,
+        "auroc_high": area.high,
+        "concordance": share.get("share", np.nan),
+        "low": share.get("low", np.nan),
+        "high": share.get("high", np.nan),
+        # Without knowledge, either order of a pair is as likely, so signs alone are exact.
+        "p": found.p if np.isnan(found.p) else flipped(by_unit(over)),
+        "pairs": found.trials,
+        "clusters": found.clusters,
+        "note": joined(area.note, share.get("note", ""), found.note),
+    }
+
+
+def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
+    """For each pair or group, whether its probabilities are in the right order: 1, 0, or between.
+
+    Two members with the same phrasing and different correct answers, a and b, are in order if the
+    log-odds of a against b are higher where a is correct (`concordance`).
+
+    Args:
+        scored: the rows of `scored_options`.
+
+    Returns:
+        One row per group with such members: pair_id, unit, weight and order (the mean over them).
+    """
+    columns = ["pair_id", "phrasing", "prompt_id", "gold", "unit", "weight"]
+    members = scored.drop_duplicates("prompt_id")[columns].reset_index(drop=True)
+    members["place"] = members.index
+    two = members.merge(members, on=["pair_id", "phrasing"], suffixes=("", "_other"))
+    two = two[(two["place"] < two["place_other"]) & (two["gold"] != two["gold_other"])]
+    share = scored.set_index(["prompt_id", "option"])["relative_probability"].astype(float)
+    log_share = logs(share)
+
+    def odds(prompt: str) -> pd.Series:
+        """The log-odds of the first correct answer against the other, on one of two prompts."""
+        first, second = (
+            log_share.reindex(pd.MultiIndex.from_frame(two[[prompt, gold]])).to_numpy()
+            for gold in ("gold", "gold_other")
+        )
+        return pd.Series(first - second, two.index)
+
+    two = two.assign(order=concordance(odds("prompt_id"), odds("prompt_id_other")))
+    by_group = two.dropna(subset="order").groupby("pair_id", sort=False)
+    return by_group.agg(
+        unit=("unit", "first"), weight=("weight", "first"), order=("order", "mean")
+    ).reset_index()
+
+
+_AREA: Mapping[str, Any] = {
+    "score": "log_odds",
+    "positive": "right",
+    "cluster": "unit",
+    "weight": "weight",
+    "within": ["phrasing", "option"],
+}
+
+
+def part_rows(
+    sample: Sample, options: pd.DataFrame, changed: pd.DataFrame
+) -> Iterator[dict[str, Any]]:
+    """How well one model tells prompts apart as they are, and without parts of them.
+
+    Args:
+        sample: the prompts.
+        options: the model's rows of the option_probabilities table.
+        changed: its rows of the changed_options table.
+
+    Yields:
+        change and what `side_row` gives for the changed prompts. p is that of a difference of 0;
+        p_half that of a concordance of one half. difference, difference_low, difference_high: the
+        concordance of the changed prompts minus that of the same pairs as they are, with the
+        interval of a share over clusters (`interp.statistics.proportions`) of (1 + difference) / 2;
+        auroc_difference with its ends: the same of the areas (`area_difference`).
+    """
+    whole = side_row(sample, options)
+    yield {"change": AS_THEY_ARE, **whole, "p": np.nan, "p_half": whole["p"]}
+    for what, rows in changed[changed["change"] == "without"].groupby("what", sort=False):
+        own = side_row(sample, rows)
+        same = options[options["prompt_id"].isin(rows["prompt_id"])]
+        differences = _differences(*(_scored(sample, each) for each in (rows, same)))
+        yield {"change": f"{WITHOUT}{what}", **own, "p_half": own["p"], **differences}
+
+
+def _scored(sample: Sample, options: pd.DataFrame) -> pd.DataFrame:
+    return scored_options(options, sample.prompts, unit=sample.unit)
+
+
+def _differences(changed: pd.DataFrame, whole: pd.DataFrame) -> dict[str, object]:
+    """What a change makes of the area and of the concordance, from the scored options of both."""
+    area = area_difference(changed, whole, **_AREA)
+    pairs = pair_order(changed).merge(
+        pair_order(whole)[["pair_id", "order"]], on="pair_id", suffixes=("", "_whole")
+    )
+    found: dict[str, object] = {
+        "auroc_difference": area.area,
+        "auroc_difference_low": area.low,
+        "auroc_difference_high": area.high,
+    }
+    if pairs.empty:
+        return {**found, "p": np.nan}
+    over = pairs["order"] - pairs["order_whole"]
+    # A share of the range from -1 to 1, so equal orders of few clusters leave room for others.
+    share = share_of(pairs.assign(credit=(1 + over) / 2), "unit")
+    ends = {f"difference_{end}": 2 * share[end] - 1 for end in ("low", "high")}
+    mean = mean_over(pairs.assign(over=over))
+    return {**found, "difference": mean.mean, **ends, "p": mean.p}
+
+
+def alone_cautions(
+    sample: Sample, options: Mapping[str, pd.DataFrame], changed: Mapping[str, pd.DataFrame]
+) -> Iterator[Caution]:
+    """A caution about each model that tells the sides apart as well without any premise.
+
+    That is: without them, its concordance is above one half, and no loss is shown (both at 5%).
+
+    Args:
+        sample: the prompts.
+        options: rows of the option_probabilities table, by model.
+        changed: rows of the changed_options table, by model.
+    """
+    for model, rows in changed.items():
+        without = rows[rows["what"] == ALL_PREMISES]
+        if without.empty or model not in options:
+            continue
+        whole, own = part_rows(sample, options[model], without)
+        apart = own["p_half"] < SIGNIFICANT and own["concordance"] > 1 / 2
+        if apart and not (own["p"] < SIGNIFICANT and own["difference"] < 0):
+            ends = "[{difference_low:.2f}, {difference_high:.2f}]".format_map(own)
+            text = (
+                "without any premise it tells the sides of a pair apart as well (concordance "
+                f"{own['concordance']:.2f}, with them {whole['concordance']:.2f}; difference "
+                f"{own['difference']:.2f} {ends}), so nothing here shows that it reads the "
+                "premises rather than a part of the prompt that differs between the sides anyway."
+            )
+            yield Caution(PART_ALONE, model, text, numbers={**own, "whole": whole["concordance"]})

@@ -1,0 +1,363 @@
+"""The tokenizer of a GGUF file, built so that every token has its own id.
+
+transformers' own builder cuts some special tokens, splits text by GPT-2's rule where it does not
+know another one, and ignores settings that are left to the kind of tokenizer. Rules and defaults
+are those of llama.cpp (src/llama-vocab.cpp), whose table names the models that have each rule.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Literal
+
+from pydantic import BaseModel, Field, ValidationError
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from interp.errors import one_line
+from interp.models.gguf_header import Header
+
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_SHORT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
+_REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = tuple(rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}{a}{_LOWER}{b}" for a, b in ("*+", "+*"))
+_CASED_REST = r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_HAN = "[一-龥ࠀ-一가-퟿]+"
+_DEEPSEEK3 = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
+
+_RULES = {
+    "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 gigachat a.x-4.0 mellum": (_GPT2,),
+    "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2": (r"\p{N}", _GPT2),
+    "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 dbrx smaug-bpe glm4 "
+    "chatglm-bpe": (rf"{_SHORT}|{_WORD}|\p{{N}}{{1,3}}|{_REST}",),
+    "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2": (
+        rf"{_SHORT}|{_WORD}|\p{{N}}|{_REST}",
+    ),
+    "qwen35": (
+        rf"{_SHORT}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}"
+        r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "gpt-4o llama4 kanana2 talkie minimax-m2": (
+        rf"{_CASED[0]}{_SHORT}?|{_CASED[1]}{_SHORT}?|\p{{N}}{{1,3}}|{_CASED_REST}",
+    ),
+    "tekken": (rf"{_CASED[0]}|{_CASED[1]}|\p{{N}}|{_CASED_REST}",),
+    "seed-coder": (
+        rf"{_SHORT}|{_WORD}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "bailingmoe bailingmoe2 llada-moe": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*"
+        r"|\s*[\r\n]|\s+(?!\S)|\s+",
+    ),
+    "deepseek-v3 hunyuan-dense joyai-llm": (r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", _DEEPSEEK3),
+    "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _HAN, r"\p{N}"),
+    "bloom poro-chat gpt3-finnish": (_BLOOM,),
+    "viking": (_BLOOM, r"\p{N}"),
+}
+SPLITS = {name: rules for names, rules in _RULES.items() for name in names.split()}
+"""By the values of tokenizer.ggml.pre, the expressions that cut text before tokens are merged: each
+cuts the pieces that the one before it has left.
+"""
+
+_WHOLE = frozenset(
+    ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2")
+) | {"tekken"}
+"""Values of tokenizer.ggml.pre with which a piece that is a token is not merged from parts, and
+with which the first token of a text is bos unless the file says otherwise.
+"""
+
+_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
+"""Types of tokens that are found in a text before it is cut; only the last kind is not special."""
+
+_DEFAULT_IDS = {
+    "llama": {"bos": 1, "eos": 2, "unknown": 0},
+    "t5": {"eos": 1, "unknown": 2, "padding": 0},
+}
+"""Tokens of a kind of tokenizer whose file does not name them."""
+
+_MERGES_PER_TOKEN = 4
+"""Largest number of merges per token; tokenizers of Llama 3 and 4 have more than two."""
+
+_NOT_STRIPPED = ("<unk>", "<s>", "<|endoftext|>")
+"""The special tokens of Phi-3 that do not take the white space behind them."""
+
+
+class _Settings(BaseModel, strict=True):
+    """What a file says about its tokenizer, by the ends of keys."""
+
+    kind: Literal["gpt2", "llama", "t5", "gemma4"] = Field(alias="model")
+    pre: str | None = None
+    tokens: list[str]
+    scores: list[float] | list[int] | None = None
+    token_type: list[int] | None = None
+    merges: list[str] | None = None
+    bos_token_id: int | None = None
+    eos_token_id: int | None = None
+    unknown_token_id: int | None = None
+    padding_token_id: int | None = None
+    eot_token_id: int | None = None
+    eom_token_id: int | None = None
+    add_bos_token: bool | None = None
+    add_eos_token: bool | None = None
+    add_space_prefix: bool | None = None
+    precompiled_charsmap: list[int] | None = None
+    chat_template: str | None = None
+
+    def index(self, name: str) -> int | None:
+        """The id of a special token."""
+        own: int | None = getattr(self, f"{name}_token_id")
+        return _DEFAULT_IDS.get(self.kind, {}).get(name) if own is None else own
+
+    def token(self, name: str) -> str | None:
+        """A special token."""
+        index = self.index(name)
+        return None if index is None else self.tokens[index]
+
+    def adds(self, name: str, default: bool) -> bool:
+        """Whether bos or eos is added to each text."""
+        own: bool | None = getattr(self, f"add_{name}_token")
+        if own and self.index(name) is None:
+            raise ValueError(f"it sets add_{name}_token, but names no {name}_token_id")
+        return (default if own is None else own) and self.index(name) is not None
+
+
+def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
+    """The tokenizer that a file describes.
+
+    Raises:
+        ValueError: its parts do not fit together, or it cuts text by an unknown rule.
+    """
+    settings = _read(header)
+    _check(settings)
+    gemma = settings.kind == "gemma4" or header.architecture.startswith("gemma")
+    # Gemma's files write runs of spaces, which its merges spell otherwise.
+    tokens = [_spelled(token) for token in settings.tokens] if gemma else settings.tokens
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    if len(vocabulary) < len(tokens):
+        twice = next(token for index, token in enumerate(tokens) if vocabulary[token] != index)
+        raise ValueError(f"its vocabulary holds the token {one_line(twice, 40)!r} twice")
+    if settings.kind == "gpt2":
+        backend = _byte_level(settings, vocabulary)
+    elif settings.kind == "t5":
+        backend = _unigram(settings)
+    else:
+        backend = _sentencepiece(settings, vocabulary, header.architecture, gemma=gemma)
+    phi3 = re.search("phi-?3", str(header.settings.get("general.name")).lower()) is not None
+    _add_special(backend, settings, vocabulary, strips=phi3)
+    tokenizer = _wrapped(backend, settings)
+    _check_ids(tokenizer, settings, vocabulary)
+    return tokenizer
+
+
+def end_tokens(header: Header) -> list[int]:
+    """The tokens with which a model ends its answer or its turn, as a file names them."""
+    settings = _read(header)
+    ends = {settings.index("eos"), settings.eot_token_id, settings.eom_token_id}
+    return sorted(end for end in ends if end is not None)
+
+
+def _read(header: Header) -> _Settings:
+    parts = ("tokenizer.ggml.", "tokenizer.")
+    own = {
+        key.removeprefix(parts[0]).removeprefix(parts[1]): value
+        for key, value in header.settings.items()
+        if key.startswith(parts)
+    }
+    try:
+        return _Settings.model_validate(own)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"the setting tokenizer.ggml.{first['loc'][0]}: {first['msg']}") from error
+
+
+def _check(settings: _Settings) -> None:
+    """Check lengths, ids and merges, and that the rule by which text is cut is known."""
+    count = len(settings.tokens)
+    for name in ("scores", "token_type"):
+        own = getattr(settings, name)
+        if own is not None and len(own) != count:
+            raise ValueError(
+                f"tokenizer.ggml.{name} has {len(own):,} elements, but the vocabulary {count:,}"
+            )
+    for name in ("bos", "eos", "unknown", "padding", "eot", "eom"):
+        index = settings.index(name)
+        if index is not None and not 0 <= index < count:
+            raise ValueError(
+                f"tokenizer.ggml.{name}_token_id is {index:,}, but the vocabulary has {count:,} "
+                "tokens"
+            )
+    if len(settings.merges or ()) > _MERGES_PER_TOKEN * count:
+        raise ValueError(
+            f"it has {len(settings.merges or ()):,} merges for {count:,} tokens; expected at most "
+            f"{_MERGES_PER_TOKEN} for each"
+        )
+    if settings.kind == "gpt2" and settings.pre not in SPLITS:
+        raise ValueError(
+            f"tokenizer.ggml.pre is {one_line(str(settings.pre), 40)}, and by which rule such a "
+            "tokenizer cuts text is not known; pass the model's original folder"
+        )
+
+
+def _spelled(token: str) -> str:
+    """A run of spaces as Gemma's merges spell it."""
+    return "▁" * len(token) if len(token) > 1 and not token.strip(" ") else token
+
+
+def _merges(settings: _Settings, vocabulary: Mapping[str, int]) -> list[tuple[str, str]]:
+    """The merges of a file, each of which makes a token of two."""
+    found = []
+    for merge in settings.merges or ():
+        head, _, right = merge[1:].partition(" ")
+        left = merge[:1] + head  # which may be a space
+        if not {left, right, left + right} <= vocabulary.keys():
+            raise ValueError(f"its merge {one_line(merge, 40)!r} makes no token of two tokens")
+        found.append((left, right))
+    return found
+
+
+def _recovered(
+    vocabulary: Mapping[str, int], scores: Sequence[float] | None
+) -> list[tuple[str, str]]:
+    """The merges that a vocabulary implies, best first: by score or, without scores, by id."""
+    found = []
+    for token, index in vocabulary.items():
+        rank = -index if scores is None else scores[index]
+        for cut in range(1, len(token)):
+            left, right = token[:cut], token[cut:]
+            if left in vocabulary and right in vocabulary:
+                found.append((rank, len(left), len(right), left, right))
+    found.sort(key=itemgetter(0, 1, 2), reverse=True)
+    return [(left, right) for *_, left, right in found]
+
+
+def _byte_level(settings: _Settings, vocabulary: dict[str, int]) -> Tokenizer:
+    """A tokenizer of bytes, each of which is written as one character."""
+    if settings.add_space_prefix:
+        raise ValueError("it sets add_space_prefix, which is not known for a tokenizer of bytes")
+    assert settings.pre is not None
+    whole = settings.pre in _WHOLE
+    backend = Tokenizer(models.BPE(vocabulary, _merges(settings, vocabulary), ignore_merges=whole))
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            *(pre_tokenizers.Split(Regex(rule), "isolated") for rule in SPLITS[settings.pre]),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def _sentencepiece(
+    settings: _Settings, vocabulary: dict[str, int], architecture: str, *, gemma: bool
+) -> Tokenizer:
+    """A tokenizer that merges characters and, where it lacks one, falls back to bytes.
+
+    Gemma's scores do not follow the order of its merges, but its ids do.
+    """
+    merges = _merges(settings, vocabulary) if settings.merges else None
+    if merges is None and settings.scores is None:
+        raise ValueError("its vocabulary has neither merges nor scores")
+    backend = Tokenizer(
+        models.BPE(
+            vocabulary,
+            _recovered(vocabulary, None if gemma else settings.scores)
+            if merges is None
+            else merges,
+            unk_token=settings.token("unknown"),
+            fuse_unk=True,
+            byte_fallback=True,
+        )
+    )
+    prefix = not gemma if settings.add_space_prefix is None else settings.add_space_prefix
+    if prefix and architecture != "phi3":
+        backend.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first", split=False)
+    else:
+        spelled = [normalizers.Prepend("▁")] * prefix + [normalizers.Replace(" ", "▁")]
+        backend.normalizer = normalizers.Sequence(spelled)
+    backend.decoder = decoders.Sequence(
+        [
+            *(decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()),
+            *[decoders.Strip(" ", left=1)] * prefix,
+        ]
+    )
+    return backend
+
+
+def _unigram(settings: _Settings) -> Tokenizer:
+    """The tokenizer of T5, which chooses the most probable pieces of each word."""
+    scored = list(zip(settings.tokens, map(float, settings.scores or ()), strict=True))
+    backend = Tokenizer(models.Unigram(scored, unk_id=settings.index("unknown")))
+    if settings.precompiled_charsmap is not None:
+        changes = bytes(byte % 256 for byte in settings.precompiled_charsmap)
+        backend.normalizer = normalizers.Precompiled(changes)
+    words = pre_tokenizers.Metaspace("▁", prepend_scheme="always", split=True)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), words])
+    backend.decoder = decoders.Metaspace("▁", prepend_scheme="always", split=True)
+    return backend
+
+
+def _add_special(
+    backend: Tokenizer, settings: _Settings, vocabulary: Mapping[str, int], *, strips: bool
+) -> None:
+    """Let the tokens that are found in a text before it is cut be found."""
+    for kinds, add in (
+        ((_UNKNOWN, _CONTROL), backend.add_special_tokens),
+        ((_USER_DEFINED,), backend.add_tokens),
+    ):
+        add(
+            [
+                AddedToken(token, normalized=False, rstrip=strips and token not in _NOT_STRIPPED)
+                for token, kind in zip(settings.tokens, settings.token_type or (), strict=False)
+                if kind in kinds and token and token in vocabulary
+            ]
+        )
+
+
+class _Once:
+    """A tokenizer that transformers would copy, by writing and reading all of it."""
+
+    def __init__(self, backend: Tokenizer) -> None:
+        self._backend = backend
+
+    def __deepcopy__(self, memo: object) -> Tokenizer:
+        return self._backend
+
+
+def _wrapped(backend: Tokenizer, settings: _Settings) -> PreTrainedTokenizerFast:
+    return PreTrainedTokenizerFast(
+        tokenizer_object=_Once(backend),
+        bos_token=settings.token("bos"),
+        eos_token=settings.token("eos"),
+        unk_token=settings.token("unknown"),
+        pad_token=settings.token("padding"),
+        # transformers: Gemma 4's chat template writes bos itself.
+        add_bos_token=settings.kind != "gemma4"
+        and settings.adds("bos", settings.kind == "llama" or settings.pre in _WHOLE),
+        add_eos_token=settings.adds("eos", settings.kind == "t5"),
+        chat_template=settings.chat_template,
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def _check_ids(
+    tokenizer: PreTrainedTokenizerFast, settings: _Settings, vocabulary: Mapping[str, int]
+) -> None:
+    """Check that every token has its own id, and that there are no others."""
+    built = tokenizer.get_vocab()
+    wrong = next((token for token, index in vocabulary.items() if built.get(token) != index), None)
+    if wrong is None and len(built) > len(vocabulary):
+        wrong = next(iter(built.keys() - vocabulary.keys()))
+    for name in ("bos", "eos"):
+        if wrong is None and getattr(tokenizer, f"{name}_token_id") != settings.index(name):
+            wrong = settings.token(name)
+    if wrong is not None:
+        raise ValueError(
+            f"no tokenizer can be built in which {one_line(wrong, 40)!r} has the id that it has "
+            "in the file; pass the model's original folder"
+        )

@@ -1,0 +1,99 @@
+"""Facts in several wordings, since a model may complete a fact in one and not in another.
+
+As asked; in the other wordings that its data give; and as asked, after other facts as examples:
+messages with the completed sentence as reply. This reply begins with the sentence, too.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from interp.errors import UserError
+from interp.prompts.prompt import Demonstration, Prompt
+from interp.prompts.prompt_set import PromptSet
+from interp.prompts.systems import FACT_SIDE
+
+ASKED, EXAMPLES = "as asked", "examples"
+
+OF_DATA = "text_"
+"""A factor whose name begins so holds the fact in another wording, which has the rest as name."""
+
+SHOWN = 3
+"""Largest number of examples."""
+
+
+def worded(facts: Sequence[Prompt]) -> PromptSet:
+    """Each fact in all wordings: one pair for each fact, with a side for each wording.
+
+    The prompt that is asked as the data say stays as it is; the ids of the others name the wording.
+    Facts that have been worded are returned as they are.
+
+    Raises:
+        UserError: two prompts would have the same id, or a wording a name that has a meaning.
+    """
+    found = PromptSet.of(facts)
+    if any(fact.id == _id(fact.pair_id, fact.side) for fact in found):
+        return found
+    whole = [found.build(number) for number in found.drawn_from or found.numbers]
+    prompts = [prompt for fact in found for prompt in _wordings(fact, whole)]
+    several = replace(
+        found,
+        sides=tuple(dict.fromkeys(prompt.side for prompt in prompts)),
+        build=prompts.__getitem__,
+        numbers=range(len(prompts)),
+        drawn_from=(),
+        whole_groups=False,
+    )
+    several.check()
+    return several
+
+
+def wording(prompt: Prompt) -> str:
+    """The name of the wording of a fact's prompt."""
+    return ASKED if prompt.side == FACT_SIDE else prompt.side
+
+
+def sentence(fact: Prompt) -> str:
+    """What a completion begins with: the text after any instruction that ends in a colon."""
+    return fact.text.rpartition(": ")[2].strip()
+
+
+def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:
+    yield replace(fact, pair_id=fact.id, side=FACT_SIDE)
+    for name, text in fact.factors.items():
+        if name.startswith(OF_DATA):
+            own = name.removeprefix(OF_DATA)
+            if own in ("", FACT_SIDE, ASKED, EXAMPLES):
+                raise UserError(
+                    f"the column {name} names no wording of its own; expected another name, such "
+                    f"as {OF_DATA}question"
+                )
+            yield _named(replace(fact, text=text, segments={}), fact, own)
+    shown = tuple(
+        Demonstration(one.text, f"{sentence(one)} {one.answer.gold}.".strip(), one.id)
+        for one in _examples(fact, whole)
+    )
+    if shown and not (fact.messages.demonstrations or fact.messages.answer_prefix):
+        begun = sentence(fact)
+        messages = replace(fact.messages, demonstrations=shown, answer_prefix=begun)
+        yield _named(replace(fact, messages=messages), fact, EXAMPLES)
+
+
+def _named(prompt: Prompt, fact: Prompt, name: str) -> Prompt:
+    return replace(prompt, id=_id(fact.id, name), pair_id=fact.id, side=name)
+
+
+def _id(fact: str, name: str) -> str:
+    return f"{fact} ({name})"
+
+
+def _examples(fact: Prompt, whole: Sequence[Prompt]) -> list[Prompt]:
+    """The first facts of the same group that say neither this one's answer nor each other's."""
+    chosen = [fact]
+    for other in whole:
+        said = f"{other.text} {other.answer.gold}"
+        alike = other.factors.get("entity_group") == fact.factors.get("entity_group")
+        if alike and not any(one.id == other.id or one.answer.judge(said).answer for one in chosen):
+            chosen.append(other)
+        if len(chosen) > SHOWN:
+            break
+    return chosen[1:]
