@@ -6,8 +6,8 @@ from textwrap import fill
 
 import pyarrow as pa
 
-from interp.measuring.spec import spec_named
-from interp.plugins import MEASUREMENTS, plugins
+from interp.measuring.spec import Spec, spec_named
+from interp.plugins import MEASUREMENTS, named, plugins
 from interp.runs.records import column_types
 from interp.tables import ACTIVATIONS, PROMPTS, note
 
@@ -21,13 +21,15 @@ _INTRODUCTION = (
     "description of the table, and `description`, `unit` and `sign` for each column. "
     "`python -m interp tables` prints this page, and `python -m interp tables NAME` prints one of "
     "its tables.",
+    "Small tables (CSV), which are derived from these, are described here too if it is said that "
+    "they are. Their intervals, p-values and notes follow one rule (docs/statistics.md).",
     "Join tables on `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN if "
     "the description of a table says so. Measurements are named as in `run.json`.",
 )
 
 
 def known_tables() -> dict[str, pa.Schema]:
-    """The prompts table, then all tables that registered measurements contribute to, by name."""
+    """The prompts table, then all that registered measurements fill or derive, by name."""
     measured = {name: schema for tables in _by_measurement().values() for name, schema in tables}
     return {"prompts": PROMPTS, **dict(sorted({**measured, "activations": ACTIVATIONS}.items()))}
 
@@ -52,14 +54,24 @@ def sections(tables: Mapping[str, pa.Schema]) -> str:
 
 
 def _by_measurement() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
-    return {name: [*spec_named(name).tables().items()] for name in plugins(MEASUREMENTS)}
+    return {name: [*_of(spec_named(name))] for name in plugins(MEASUREMENTS)}
+
+
+def _of(spec: type[Spec]) -> Iterator[tuple[str, pa.Schema]]:
+    """The tables that a measurement fills, and the small ones that it declares."""
+    filled = spec.tables()
+    yield from filled.items()
+    for declared in map(named, spec.derives):
+        yield declared.name, declared.schema(filled[declared.measured])
 
 
 def _section(name: str, schema: pa.Schema, filled_by: Sequence[str]) -> Iterator[str]:
     yield f"## {name}"
     yield _wrapped(note(schema, "description"))
     if filled_by:
-        yield _wrapped(f"Filled by {', '.join(filled_by)}.")
+        derived = note(schema, "derived")
+        how = f"A small table (CSV), derived from `{derived}` by" if derived else "Filled by"
+        yield _wrapped(f"{how} {', '.join(filled_by)}.")
     yield "\n".join(_columns(schema))
     signs: defaultdict[str, list[str]] = defaultdict(list)
     for field in schema:

@@ -21,7 +21,7 @@ from interp.statistics.clusters import FEWEST, LEAST_ERROR, RESAMPLES
 from interp.statistics.means import studentized_ends
 from interp.statistics.resampling import bootstrap_counts
 from interp.statistics.summaries import grouped
-from interp.tables import NO_GAP
+from interp.tables import BOOLEAN, NO_GAP, TEXT, column
 
 BOUNDS = (0.05, 0.1, 0.2)
 """Bounds on the distance from the whole model; the smallest circuit within each bound is found."""
@@ -47,6 +47,8 @@ _ROUNDING = 1e-5
 """An f closer to 0 than this differs from the empty circuit's f only by rounding in float32."""
 
 
+_OTHERS = "the circuits of two models have different edges"
+
 CIRCUITS = Table(
     name="circuit_table",
     title="Circuits by size",
@@ -59,6 +61,7 @@ CIRCUITS = Table(
             "f",
             "share of the difference between the two prompts that the circuit keeps",
             "share",
+            "positive: towards the whole model",
             of="kept",
             over="gap",
         )
@@ -66,6 +69,7 @@ CIRCUITS = Table(
     trials="pairs",
     key="pair_id",
     split=["model", *_RANKING],
+    alone=_OTHERS,
 )
 
 
@@ -197,15 +201,22 @@ def _between(name: str) -> list[str]:
     return [f"{name}_low", f"{name}_high"]
 
 
-_AWAY = Table(
+SPLIT = Table(
     name="split_table",
     title="Circuits by value",
-    text="",
+    text="How far a circuit is from the whole model, for each value of the split factor: in the "
+    "mean metric over the value's pairs, in units of the mean difference between the two prompts "
+    "over all pairs.",
     by=["model", *_RANKING, "share", "value", "chosen", "edges"],
     measured="circuits",
     numbers=[Mean("distance", "how far the circuit is from the whole model", "share", of="away")],
     trials="pairs",
     key="pair_id",
+    alone=_OTHERS,
+    more=[
+        column("value", TEXT, "the value of the split factor"),
+        column("chosen", BOOLEAN, "whether circuits were chosen by the effects for this value"),
+    ],
 )
 
 
@@ -245,7 +256,7 @@ def split_table(
     ).sort_values("value", kind="stable")
     models = pd.factorize(rows["model"], sort=False)[1]
     place = trials["model"].map(models.get_loc)
-    return _folded(estimate(_AWAY, trials.loc[place.sort_values(kind="stable").index]))
+    return _folded(estimate(SPLIT, trials.loc[place.sort_values(kind="stable").index]))
 
 
 def _folded(table: pd.DataFrame) -> pd.DataFrame:
