@@ -179,8 +179,7 @@ class Table:
         if self.tested is not None:
             p = f"two-sided p for `{self.tested.name}` of {self.tested_value:g}"
             yield column("p", NUMBER, p, "probability")
-            shared = ", ".join(f"`{name}`" for name in self.family)
-            text = f"p corrected over the rows with the same {shared}"
+            text = f"p, corrected within each {', '.join(self.family)}"
             yield column("p_holm", NUMBER, text, "probability")
         for number in self.numbers:
             if not number.interval:

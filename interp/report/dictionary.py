@@ -21,10 +21,10 @@ _INTRODUCTION = (
     "description of the table, and `description`, `unit` and `sign` for each column. "
     "`python -m interp tables` prints this page, and `python -m interp tables NAME` prints one of "
     "its tables.",
-    "Small tables (CSV), which are derived from these, are described here too if it is said that "
-    "they are. Their intervals, p-values and notes follow one rule (docs/statistics.md).",
     "Join tables on `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN if "
     "the description of a table says so. Measurements are named as in `run.json`.",
+    "Small tables that say so are derived from these and written as CSV files, in which undefined "
+    "values are empty; `note` says why.",
 )
 
 
@@ -87,7 +87,7 @@ def _columns(schema: pa.Schema) -> Iterator[str]:
     rows = [("column", "type", "unit", "what it holds")]
     for field in schema:
         unit, text = note(field, "unit"), note(field, "description")
-        rows.append((f"`{field.name}`", types[field.name], unit, text))
+        rows.append((f"`{field.name}`", types[field.name], unit, text.replace("|", "\\|")))
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     heading, *others = (_line(row, widths) for row in rows)
     yield heading

@@ -47,8 +47,7 @@ NODE_SETS = Table(
         column(
             "left_out",
             INTEGER,
-            "pairs whose two metrics differ by less than 0.1 logits, or in which the metric of a "
-            "set is not finite",
+            "pairs whose two metrics differ by less than 0.1 logits, or a set's is not finite",
             "pairs",
         ),
     ],

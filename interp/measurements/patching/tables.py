@@ -59,10 +59,9 @@ EFFECTS = Table(
         Mean("effect", "the mean effect", "logits", "depends on the pair", tested=0.0),
         Mean(
             "recovered",
-            "mean effect over the mean difference between the two prompts, in recognized pairs; 1 "
-            "is the metric of the counterpart",
+            "mean effect over the mean difference of the two prompts, if recognized",
             "share",
-            "positive: towards the counterpart",
+            "positive: towards the counterpart, whose metric is 1",
             of="of_gap",
             over="gap",
         ),
