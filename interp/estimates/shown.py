@@ -8,7 +8,7 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import NOTHING, Caution
 from interp.analysis.cautions.sample import reach_cautions
-from interp.estimates.compute import CLUSTER, estimate, values
+from interp.estimates.compute import CLUSTER, WHY, estimate, values
 from interp.estimates.declared import Largest, Mean, Table
 from interp.report.glance import Difference, headline, with_interval
 from interp.report.page import TableItem
@@ -131,12 +131,12 @@ class Estimated:
         columns = list(dict.fromkeys(number.column for number in numbers))
         there = self.trials[self.trials[CLUSTER].notna()]
         one, other = (there[there["model"] == model] for model in models)
+        one = one.drop(columns=WHY, errors="ignore")
         trials = one.merge(other[[*keys, *columns]], on=keys, suffixes=("", " of the other"))
         if trials.empty:
             return None
         for name in columns:
-            apart = trials[name].astype(float) - trials[f"{name} of the other"].astype(float)
-            trials[name] = apart
+            trials[name] = trials[name].astype(float) - trials[f"{name} of the other"].astype(float)
         main = table.main
         differences = Table(
             name=f"{table.name}_differences",

@@ -65,7 +65,7 @@ def test_headlines_are_the_largest_rows_and_nothing_where_nothing_was_measured()
     assert numbers["number"].tolist() == ["largest effect 1", "largest effect 2"]
     assert numbers["value"].tolist() == pytest.approx([-3.0, 2.0])
     assert made({0: 1.0}).headline()["number"].tolist() == ["largest effect 1"]
-    assert made({0: np.nan}).headline() is None
+    assert made({0: np.nan}).headline().empty
     assert Estimated(TESTED, found.trials[:0]).headline() is None
 
 

@@ -47,6 +47,7 @@ _ROUNDING = 1e-5
 """An f closer to 0 than this differs from the empty circuit's f only by rounding in float32."""
 
 
+_SMALL = f"undefined: the two prompts differ by less than {NO_GAP:g} logits on average"
 _OTHERS = "the circuits of two models have different edges"
 
 CIRCUITS = Table(
@@ -77,7 +78,7 @@ def circuit_trials(circuits: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """One row per model, method, choice, share and pair, for `CIRCUITS`.
 
     Columns: edges; kept: the metric above that of the empty circuit (mean over draws); gap: that of
-    the whole model above it. Both are NaN where gaps are below `NO_GAP` on average.
+    the whole model above it; why: kept is NaN, where gaps are below `NO_GAP` on average.
 
     Args:
         circuits: rows of the circuits table.
@@ -92,6 +93,7 @@ def circuit_trials(circuits: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     trials["kept"] = trials["metric"] - trials["empty"]
     small = trials["kept"].abs() < _ROUNDING * trials["gap"].abs()
     trials["kept"] = trials["kept"].mask(small, 0.0).mask(few)
+    trials["why"] = few.map({True: _SMALL, False: ""})
     place = trials.groupby([*by[:-1]], sort=False).ngroup()
     order = np.lexsort((trials["share"], place))
     return trials.iloc[order].reset_index(drop=True)
@@ -229,12 +231,9 @@ def split_table(
 ) -> pd.DataFrame:
     """Each circuit's distance from the whole model, for each value of the split factor.
 
-    One row per model, method, choice, share and value. chosen: whether the value's effects were
-    used to choose the circuits; edges; distance, distance_low, distance_high: |mean m(C) - mean
-    m(full)| over the value's pairs, as a share of |mean m(full) - mean m(empty)| over all pairs,
-    with an interval over the clusters of the value; pairs; clusters; note. The denominator is taken
-    over all pairs, so that a distance is defined even for a value whose pairs do not change the
-    metric m. Random circuits are omitted.
+    As `SPLIT`, with distance: |mean m(C) - mean m(full)| over the value's pairs, as a share of
+    |mean m(full) - mean m(empty)| over all pairs, so that it is defined even for a value whose
+    pairs do not change the metric m. Random circuits are omitted.
 
     Args:
         circuits: rows of the circuits table.

@@ -78,9 +78,8 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs: `NODE_SETS`, and left_out.
 
-    recognized: "yes" for the pairs that the model recognizes, or "all". In unrecognized pairs,
-        the metrics of the two prompts hardly differ, so shares of their difference may be very
-        large.
+    In unrecognized pairs, the metrics of the two prompts hardly differ, so shares of their
+    difference may be very large.
 
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)]; it is 0 for no cells. cpr: the
     trapezoidal area under NS over the share of the cells in the set; cmd: the area under |1 - NS|
