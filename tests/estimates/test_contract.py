@@ -38,6 +38,13 @@ NEVER_NEGATIVE = {"cmd", "distance"}
 """Numbers without a sign that are no shares of trials."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_resamples():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(means, "FINE", 1999)
+        yield
+
+
 def holds(table: Table, trials: pd.DataFrame, frame: pd.DataFrame) -> None:
     """Check each number, interval, p and note of a frame against its trials."""
     by = [*table.by]
@@ -238,7 +245,7 @@ LATTICE = st.sampled_from([-2.0, -1.0, 0.0, 0.0, 0.5, 1.0, 1.0, 3.0, float("nan"
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if TABLES[name].tested is not None])
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_random_trials_give_numbers_intervals_and_tests_that_agree(name, data):
     table = replace(TABLES[name], resamples=199)
@@ -251,9 +258,7 @@ def test_random_trials_give_numbers_intervals_and_tests_that_agree(name, data):
     trials["cluster"] = data.draw(chosen)
     weights = st.lists(st.sampled_from([1.0, 1.0, 2.0, 7.0]), min_size=size, max_size=size)
     trials["weight"] = data.draw(weights)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(means, "FINE", 1999)
-        holds(table, trials, estimate(table, trials))
+    holds(table, trials, estimate(table, trials))
 
 
 @pytest.fixture(
