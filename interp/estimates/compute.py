@@ -109,12 +109,14 @@ class _Sample:
         above, below = self.above_and_below(number)
         order = np.lexsort((below, above, self.row))
         order = order[~np.isnan(above[order])]
-        totals = [
+        total, divisor = (
             np.bincount(self.row[order], (part * self.weight)[order], self.rows)
             for part in (above, below)
-        ]
-        value = np.divide(*totals, out=np.full(self.rows, np.nan), where=totals[1] != 0)
-        return np.exp(value) if isinstance(number, Mean) and number.logs else value
+        )
+        value = np.full(self.rows, np.nan)
+        np.divide(total, divisor, out=value, where=divisor != 0)
+        logs = isinstance(number, Mean) and number.logs
+        return np.asarray(np.exp(value)) if logs else value
 
     def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""
@@ -188,7 +190,7 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
             "share": sample.values(number.column),
         }
     )
-    trials = trials.sort_values(list(trials))
+    trials = trials.sort_values(["row", CLUSTER, WEIGHT, "share"])
     shares = proportions(trials, values=["share"], by=["row"], cluster=CLUSTER, weight=WEIGHT)
     shares = shares.set_index("row").reindex(range(sample.rows))
     low, high = number.interval or ("", "")
