@@ -5,24 +5,22 @@
 3. Corrected p within each family, and notes on what is missing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from interp.estimates.declared import Mean, Number, Share, Table
-from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.decisions import LEAST, holm
-from interp.statistics.means import NO_SPREAD, estimates
+from interp.statistics.means import NO_DIVISOR, NO_TRIALS, Estimates, estimates, reasons
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
 CLUSTER, WEIGHT, WHY = "cluster", "weight", "why"
 """Columns of trials: the cluster; the weight, 1 where it is missing; and a reason why numbers of
 the row are undefined, which its note repeats."""
-
-NO_TRIALS = "undefined: no trials"
 
 _AT_ONCE = 4_000_000
 """Number of sums by row and cluster that are held in memory at a time."""
@@ -34,7 +32,7 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     Columns are those of `by`; numbers with intervals, each with its ends; p and p_holm (corrected
     within a family); numbers without intervals; p_holm_least and p_least (the smallest that so many
     tests and clusters allow); the number of trials, clusters, and note, which says what has no
-    interval and why.
+    interval, or is undefined, and why. A number that no row has was not measured, and is not noted.
 
     Args:
         table: the declaration.
@@ -58,11 +56,25 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     if LEAST in columns:
         bare[LEAST] = columns.pop(LEAST)
     trial_count = np.bincount(sample.row, minlength=len(first))
-    bare |= {table.trials: trial_count, "clusters": sample.clusters(table.main.column)}
+    bare |= {table.trials: trial_count, "clusters": sample.clusters(table.main)}
     bare["note"] = _notes(table, notes, trials.get(WHY), first)
     frame = pd.DataFrame({**columns, **bare})
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
     return _ranked(table, _corrected(table, frame))
+
+
+def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The columns `by`, and the number, without an interval: a row per combination, as they appear.
+
+    Args:
+        number: what is computed, as in `estimate`; NaN where it is undefined.
+        trials: one row per trial.
+        by: the columns whose combinations have a row.
+    """
+    groups = trials.groupby(list(by), sort=False, dropna=False, observed=True).ngroup()
+    first = trials.loc[~groups.duplicated(), list(by)].reset_index(drop=True)
+    sample = _Sample(trials, groups.to_numpy(dtype=int), len(first))
+    return first.assign(**{number.name: sample.ratios(number)})
 
 
 class _Sample:
@@ -73,15 +85,42 @@ class _Sample:
         codes, self.names = pd.factorize(trials[CLUSTER], sort=True)
         self.cluster = np.asarray(codes, dtype=int)
         weights = trials[WEIGHT] if WEIGHT in trials else pd.Series(1.0, trials.index)
-        self.weight = weights.to_numpy(dtype=float)
+        self.weight = weights.fillna(1.0).to_numpy(dtype=float)
 
     def values(self, column: str) -> Float[np.ndarray, " trials"]:
         """The trials' values in a column."""
         return self.trials[column].to_numpy(dtype=float, na_value=np.nan)
 
-    def clusters(self, column: str) -> Int[np.ndarray, " rows"]:
+    def above_and_below(
+        self, number: Number
+    ) -> tuple[Float[np.ndarray, " trials"], Float[np.ndarray, " trials"]]:
+        """What a number divides by what; of a trial without a value, both are NaN."""
+        above, over = self.values(number.column), number.over if isinstance(number, Mean) else ""
+        if isinstance(number, Mean) and number.logs:
+            assert not (above < 0).any(), f"{number.name}: a geometric mean of negative values"
+            with np.errstate(divide="ignore"):
+                above = np.log(above)
+        below = self.values(over) if over else np.ones(len(above))
+        known = ~np.isnan(above) & ~np.isnan(below)
+        return np.where(known, above, np.nan), np.where(known, below, np.nan)
+
+    def ratios(self, number: Number) -> Float[np.ndarray, " rows"]:
+        """The number of each row; NaN without trials, or divided by 0."""
+        above, below = self.above_and_below(number)
+        order = np.lexsort((below, above, self.row))
+        order = order[~np.isnan(above[order])]
+        total, divisor = (
+            np.bincount(self.row[order], (part * self.weight)[order], self.rows)
+            for part in (above, below)
+        )
+        value = np.full(self.rows, np.nan)
+        np.divide(total, divisor, out=value, where=divisor != 0)
+        logs = isinstance(number, Mean) and number.logs
+        return np.asarray(np.exp(value)) if logs else value
+
+    def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""
-        known = ~np.isnan(self.values(column))
+        known = ~np.isnan(self.above_and_below(number)[0])
         pairs = np.unique(np.column_stack([self.row[known], self.cluster[known]]), axis=0)
         return np.bincount(pairs[:, 0].astype(int), minlength=self.rows)
 
@@ -96,13 +135,14 @@ class _Sample:
         ]
     ]:
         """Rows, the weighted sums of two values by row and cluster, and which there are."""
-        known = ~np.isnan(above) & ~np.isnan(below)
         parts = {"row": self.row, "cluster": self.cluster}
         parts |= {"above": above * self.weight, "below": below * self.weight}
-        each = pd.DataFrame(parts)[known].groupby(["row", "cluster"], sort=True).sum()
+        # Sums of numbers in another order round differently.
+        each = pd.DataFrame(parts)[~np.isnan(above)].sort_values(list(parts))
+        each = each.groupby(["row", "cluster"], sort=True).sum()
         row, cluster = (each.index.get_level_values(n).to_numpy() for n in ("row", "cluster"))
         size = max(1, _AT_ONCE // max(1, len(self.names)))
-        for start in range(0, self.rows, size):
+        for start in range(0, max(self.rows, 1), size):
             stop = min(start + size, self.rows)
             here = slice(*np.searchsorted(row, [start, stop]))
             shape, place = (stop - start, len(self.names)), (row[here] - start, cluster[here])
@@ -118,36 +158,26 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     """The columns of one number, and its notes."""
     if isinstance(number, Share):
         return _share_columns(number, sample)
-    above = sample.values(number.column)
-    below = np.ones(len(above))
     if not isinstance(number, Mean):
-        value = np.full(sample.rows, np.nan)
-        for rows, sums, masses, _ in sample.sums(above, below):
-            with np.errstate(invalid="ignore"):
-                value[rows] = sums.sum(axis=1) / masses.sum(axis=1)
-        return {number.name: value, "note": np.full(sample.rows, "", dtype=object)}
-    if number.logs:
-        with np.errstate(divide="ignore"):
-            above = np.log(above)
-    if number.over:
-        below = sample.values(number.over)
+        value, clusters = sample.ratios(number), sample.clusters(number)
+        without = np.where(clusters == 0, NO_TRIALS, NO_DIVISOR)
+        return {number.name: value, "note": np.where(np.isnan(value), without, "")}
     tested = number.tested if number is table.tested else None
-    signs, resamples = not number.over, table.resamples
+    resamples = table.resamples
     parts = [
-        estimates(*sums, against=tested, signs=signs, resamples=resamples)
-        for _, *sums in sample.sums(above, below)
+        estimates(*sums, against=tested, resamples=resamples)
+        for _, *sums in sample.sums(*sample.above_and_below(number))
     ]
-    names = ("value", "low", "high", "p", "least", "flat")
-    value, low, high, p, least, flat = (
-        np.concatenate([getattr(part, name) for part in parts] or [np.empty(0)]) for name in names
-    )
+    names = [field.name for field in fields(Estimates)]
+    found = Estimates(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    note = reasons(found, sample.clusters(number))
+    ends = (found.value, found.low, found.high)
+    of_mean = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
     if number.logs:
-        value, low, high = np.exp(value), np.exp(low), np.exp(high)
-    ends = number.interval or ("", "")
-    found = {number.name: value, ends[0]: low, ends[1]: high}
+        of_mean = {name: np.exp(logs) for name, logs in of_mean.items()}
     if tested is not None:
-        found |= {"p": p, LEAST: least}
-    return {**found, "note": _why(value, flat.astype(bool), sample.clusters(number.column))}
+        of_mean |= {"p": found.p, LEAST: found.least}
+    return {**of_mean, "note": note}
 
 
 def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
@@ -160,6 +190,7 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
             "share": sample.values(number.column),
         }
     )
+    trials = trials.sort_values(["row", CLUSTER, WEIGHT, "share"])
     shares = proportions(trials, values=["share"], by=["row"], cluster=CLUSTER, weight=WEIGHT)
     shares = shares.set_index("row").reindex(range(sample.rows))
     low, high = number.interval or ("", "")
@@ -168,35 +199,20 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
     return {**columns, "note": shares["note"].fillna(NO_TRIALS).to_numpy()}
 
 
-def _why(
-    value: Float[np.ndarray, " rows"],
-    flat: Bool[np.ndarray, " rows"],
-    clusters: Int[np.ndarray, " rows"],
-) -> np.ndarray:
-    """Why a number has no interval; empty where it has one."""
-    notes = np.where(flat, NO_SPREAD, "").astype(object)
-    for few in np.unique(clusters[clusters < FEWEST]):
-        notes[clusters == few] = too_few(int(few))
-    notes[np.isnan(value)] = NO_TRIALS
-    return notes
-
-
 def _notes(
     table: Table, notes: dict[str, np.ndarray], why: pd.Series | None, first: np.ndarray
 ) -> np.ndarray:
     """What has no interval and why; of numbers other than the main one, only what differs."""
     main = notes[table.main.name]
-    joined = [list(filter(None, [note])) for note in main]
-    for name, others in notes.items():
-        for parts, note, of_main in zip(joined, others, main, strict=True):
-            if note not in ("", of_main, NO_TRIALS):
-                parts.append(f"{name}: {note}")
-    if why is not None:
-        for parts, reason in zip(joined, why.to_numpy()[first], strict=True):
-            if reason and parts[:1] == [NO_TRIALS]:
-                parts.clear()
-            parts.extend(filter(None, [reason]))
-    return np.array(["; ".join(parts) for parts in joined], dtype=object)
+    given = np.full(len(main), "") if why is None else why.to_numpy()[first]
+    others = {name: own for name, own in notes.items() if (own != NO_TRIALS).any()}
+    joined = []
+    for row, (of_main, reason) in enumerate(zip(main, given, strict=True)):
+        said = {"", of_main, NO_TRIALS if reason else ""}
+        parts = [] if reason and of_main == NO_TRIALS else [of_main]
+        parts += [f"{name}: {own[row]}" for name, own in others.items() if own[row] not in said]
+        joined.append("; ".join(filter(None, [*parts, reason])))
+    return np.array(joined, dtype=object)
 
 
 def _corrected(table: Table, frame: pd.DataFrame) -> pd.DataFrame:

@@ -4,9 +4,13 @@ From a declaration follow the data frame (`interp.estimates.compute`), and all t
 it (`interp.estimates.shown`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
+
+from interp.tables import INTEGER, NUMBER, PROMPTS, TEXT, column, table
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,15 @@ class Number:
         """The columns of the ends of its interval; None if it has none."""
         return self.ends or (f"{self.name}_low", f"{self.name}_high")
 
+    def field(self, name: str, text: str) -> pa.Field:
+        """A column in the number's unit, with its sign."""
+        return column(name, NUMBER, text, self.unit, sign=self.sign)
+
+    @property
+    def additive(self) -> bool:
+        """Whether it is the mean of numbers that each trial has alone."""
+        return True
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(Number):
@@ -46,6 +59,11 @@ class Mean(Number):
     """The column of the trials' values whose mean is below the line."""
     logs: bool = False
     """Whether values are positive and their geometric mean is taken (tested values are logs)."""
+
+    @property
+    def additive(self) -> bool:
+        """Not of a ratio of means or a geometric mean."""
+        return not (self.over or self.logs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +114,8 @@ class Table:
     by: Sequence[str]
     """The columns that say what a row is about."""
     measured: str
-    """The measured table whose columns they are (`interp.tables`), where they are described."""
+    """The measured table whose columns they are (`interp.tables`), where they are described, but
+    for those of the prompts table and of `more`."""
     numbers: Sequence[Number]
     trials: str
     """What a trial is, as a plural, which names the column of their counts."""
@@ -115,8 +134,8 @@ class Table:
     headline: Largest | None = None
     alone: str = ""
     """Why two models cannot be compared row by row, if they cannot."""
-    more: Mapping[str, str] = field(default_factory=dict)
-    """Further columns that a function adds, each with its meaning."""
+    more: Sequence[pa.Field] = ()
+    """Columns that are in no measured table: those of `by`, and those that a function adds."""
 
     @property
     def tested(self) -> Mean | None:
@@ -134,3 +153,44 @@ class Table:
     def main(self) -> Number:
         """The number whose clusters are counted: the one that is tested, or the first."""
         return self.tested or self.numbers[0]
+
+    def schema(self, measured: pa.Schema) -> pa.Schema:
+        """The columns with their descriptions, for the data dictionary.
+
+        Args:
+            measured: the measured table.
+        """
+        *others, last = self.by
+        rows = f"One row per {', '.join(others)} and {last}. {' '.join(self.text.split())}"
+        described = table(f"{rows} 95% intervals are over clusters.", *self._fields(measured))
+        return described.with_metadata({**described.metadata, "derived": self.measured})
+
+    def _fields(self, measured: pa.Schema) -> Iterator[pa.Field]:
+        """The columns of its frame (`interp.estimates.compute.estimate`)."""
+        known = {own.name: own for own in (*PROMPTS, *measured, *self.more)}
+        yield from (known[name] for name in self.by)
+        added = [own for own in self.more if own.name not in self.by]
+        yield from (own for own in added if own.name == "rank")
+        for number in self.numbers:
+            if number.interval:
+                yield number.field(number.name, number.text)
+                for name, end in zip(number.interval, ("lower", "upper"), strict=True):
+                    yield number.field(name, f"{end} end of the interval of `{number.name}`")
+        if self.tested is not None:
+            p = f"two-sided p for `{self.tested.name}` of {self.tested_value:g}"
+            yield column("p", NUMBER, p, "probability")
+            text = f"p, corrected within each {', '.join(self.family)}"
+            yield column("p_holm", NUMBER, text, "probability")
+        for number in self.numbers:
+            if not number.interval:
+                yield number.field(number.name, number.text)
+        if self.tested is not None:
+            for name in ("p_holm", "p"):
+                text = f"the smallest `{name}` that so many tests and clusters allow"
+                yield column(f"{name}_least", NUMBER, text, "probability")
+        yield column(self.trials, INTEGER, f"number of {self.trials}", self.trials)
+        yield column(
+            "clusters", INTEGER, f"clusters with a value of `{self.main.name}`", "clusters"
+        )
+        yield from (own for own in added if own.name != "rank")
+        yield column("note", TEXT, "what has no interval, or is undefined, and why; or empty")

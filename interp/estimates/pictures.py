@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from interp.estimates.compute import values
 from interp.estimates.declared import Table
 from interp.estimates.shown import Estimated, text
 from interp.report.pairs import Bars, Grid, Panel
@@ -50,8 +51,8 @@ def grids(
         for number in table.numbers:
             if number.interval is None or members[number.column].isna().all():
                 continue
-            cells = members.groupby([rows, columns], sort=False, dropna=False)[number.column]
-            grid = cells.mean().unstack(columns)
+            cells = values(number, members, [rows, columns])
+            grid = cells.set_index([rows, columns])[number.name].unstack(columns)
             grid = grid.reindex(members[rows].drop_duplicates())
             yield (
                 str(of["pair_id"]),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import NOTHING, Caution
 from interp.analysis.cautions.sample import reach_cautions
-from interp.estimates.compute import CLUSTER, WEIGHT, estimate
+from interp.estimates.compute import CLUSTER, WHY, estimate, values
 from interp.estimates.declared import Largest, Mean, Table
 from interp.report.glance import Difference, headline, with_interval
 from interp.report.page import TableItem
@@ -16,6 +16,7 @@ from interp.report.pairs import Number
 from interp.statistics.decisions import SIGNIFICANT, corrected_over, out_of_reach
 from interp.statistics.means import clusters_for
 from interp.statistics.summaries import grouped
+from interp.tables import note as described
 
 ALL = "all"
 
@@ -57,7 +58,7 @@ class Estimated:
         for number in table.numbers:
             sign = f"; {number.sign}" if number.sign else ""
             told.append(f"{number.name}: {number.text} ({number.unit}{sign}).")
-        told += [f"{name}: {text}." for name, text in table.more.items()]
+        told += [f"{own.name}: {described(own, 'description')}." for own in table.more]
         if any(number.interval for number in table.numbers):
             told.append("Intervals are 95% intervals over clusters.")
         if table.tested is not None:
@@ -109,31 +110,34 @@ class Estimated:
         numbers = [number for number in table.numbers if number.interval]
         if len(self.item.on_page) * len(numbers) > _MOST_LINKS:
             numbers = [table.main]
-        by, columns = [*table.by], list(dict.fromkeys(n.column for n in numbers))
-        rows = self.trials.merge(self.item.on_page[by].drop_duplicates(), on=by)
-        means = rows.groupby([*by, "pair_id"], sort=False, dropna=False)[columns].mean()
-        for of, own in grouped(means.reset_index(), by):
-            labels = {name: text(value) for name, value in of.items() if text(value) != ALL}
-            for number in numbers:
-                known = own.dropna(subset=number.column)
-                values = known[number.column].astype(float)
-                pairs = known["pair_id"].astype(str)
-                if len(known):
-                    yield Number(number.name, labels, dict(zip(pairs, values, strict=True)))
+        by, trials = [*table.by], self.trials[self.trials[CLUSTER].notna()]
+        rows = trials.merge(self.item.on_page[by].drop_duplicates(), on=by)
+        for number in numbers:
+            each = values(number, rows, [*by, "pair_id"]).dropna(subset=number.name)
+            for of, own in grouped(each, by):
+                labels = {name: text(value) for name, value in of.items() if text(value) != ALL}
+                pairs = own["pair_id"].astype(str)
+                yield Number(number.name, labels, dict(zip(pairs, own[number.name], strict=True)))
 
     def compared(self) -> "Estimated | None":
-        """The differences of two models, trial by trial; None if there are more, or only one."""
+        """The differences of two models, trial by trial; None of other models, or without any.
+
+        Ratios of means and geometric means have none, since trials have no part of their own.
+        """
         table, models = self.table, self.trials["model"].unique()
         if len(models) != 2 or table.alone:
             return None
+        numbers = [number for number in table.numbers if number.interval and number.additive]
         keys = [*(name for name in table.by if name != "model"), table.key]
-        one, other = (self.trials[self.trials["model"] == m].set_index(keys) for m in models)
-        both = one.index.intersection(other.index)
-        numbers = [number for number in table.numbers if number.interval]
-        values = list(dict.fromkeys(number.column for number in numbers))
-        apart = one.loc[both, values].astype(float) - other.loc[both, values].astype(float)
-        kept = [name for name in (CLUSTER, WEIGHT, "pair_id") if name in one]
-        trials = one.loc[both, kept].join(apart).reset_index()
+        columns = list(dict.fromkeys(number.column for number in numbers))
+        there = self.trials[self.trials[CLUSTER].notna()]
+        one, other = (there[there["model"] == model] for model in models)
+        one = one.drop(columns=WHY, errors="ignore")
+        trials = one.merge(other[[*keys, *columns]], on=keys, suffixes=("", " of the other"))
+        if trials.empty:
+            return None
+        for name in columns:
+            trials[name] = trials[name].astype(float) - trials[f"{name} of the other"].astype(float)
         main = table.main
         differences = Table(
             name=f"{table.name}_differences",
@@ -143,7 +147,8 @@ class Estimated:
             measured=table.measured,
             numbers=[
                 Mean(
-                    *(number.name, f"difference of {number.text}", number.unit, number.sign),
+                    *(number.name, f"difference of {number.text}", number.unit),
+                    sign=f"positive: larger for {models[0]}",
                     of=number.column,
                     tested=0.0 if number == main else None,
                 )
@@ -177,6 +182,8 @@ class Estimated:
             rows: the rows of the frame that readers are shown first; by default all.
         """
         shown = self.frame if rows is None else rows
+        if self.table.tested is None:
+            return
         families = [own for _, own in grouped(shown, self.table.family)]
         yield from reach_cautions(families, clusters_for)
         for family in families:

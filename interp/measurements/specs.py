@@ -466,6 +466,10 @@ class Patch(ReadsAnswers, OfPairs, Spec):
     measures = "interp.measurements.patching.measure:patching"
     compares_options = True
     fills = ("pairs", "patches", "node_sets")
+    derives = (
+        "interp.measurements.patching.tables:EFFECTS",
+        "interp.measurements.patching.node_sets:NODE_SETS",
+    )
     optional: ClassVar[Mapping[str, str]] = {"node_sets": "sets"}
     shard_prompts = 60
     excluded_from_identity = frozenset({"remote"})
@@ -605,6 +609,7 @@ class Edges(ReadsAnswers, OfPairs, Spec):
     measures = "interp.measurements.edges.measure:edges"
     compares_options = True
     fills = ("pairs", "edges")
+    derives = ("interp.measurements.edges.show:EDGES",)
     shard_prompts = 24
     result = "interp.measurements.edges.show:EdgeEffects"
 
@@ -683,6 +688,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
     measures = "interp.measurements.steering.measure:steering"
     compares_options = True
     fills = ("steered", "steering_effects")
+    derives = ("interp.measurements.steering.show:STEERING",)
     shard_prompts = 24
     result = "interp.measurements.steering.show:Steered"
 
@@ -786,6 +792,10 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
     measures = "interp.measurements.circuits.measure:circuits"
     compares_options = True
     fills = ("pairs", "circuits")
+    derives = (
+        "interp.measurements.circuits.tables:CIRCUITS",
+        "interp.measurements.circuits.tables:SPLIT",
+    )
     shard_prompts = 24
     result = "interp.measurements.circuits.show:CircuitAnswers"
     reads: ClassVar[str] = "interp.runs.edge_effects:EdgesRun"

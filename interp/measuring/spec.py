@@ -62,6 +62,8 @@ class Spec(Options):
     """For each table that is filled only if an option is set: that option, by the table's name."""
     schemas: ClassVar[str] = "interp.tables:SCHEMAS"
     """Location of a mapping from table names to schemas."""
+    derives: ClassVar[tuple[str, ...]] = ()
+    """Locations of the declarations of small tables that follow (`interp.estimates`)."""
     shard_prompts: ClassVar[int] = 240
     """Largest number of prompts in a shard: the unit of work, and the most that is lost if a worker
     is killed. Costlier prompts need smaller shards; so do slow models (`Measurement`)."""

@@ -6,8 +6,8 @@ from textwrap import fill
 
 import pyarrow as pa
 
-from interp.measuring.spec import spec_named
-from interp.plugins import MEASUREMENTS, plugins
+from interp.measuring.spec import Spec, spec_named
+from interp.plugins import MEASUREMENTS, named, plugins
 from interp.runs.records import column_types
 from interp.tables import ACTIVATIONS, PROMPTS, note
 
@@ -23,11 +23,13 @@ _INTRODUCTION = (
     "its tables.",
     "Join tables on `model` and `prompt_id`, or `pair_id`. Undefined values are null, or NaN if "
     "the description of a table says so. Measurements are named as in `run.json`.",
+    "Small tables that say so are derived from these and written as CSV files, in which undefined "
+    "values are empty; `note` says why.",
 )
 
 
 def known_tables() -> dict[str, pa.Schema]:
-    """The prompts table, then all tables that registered measurements contribute to, by name."""
+    """The prompts table, then all that registered measurements fill or derive, by name."""
     measured = {name: schema for tables in _by_measurement().values() for name, schema in tables}
     return {"prompts": PROMPTS, **dict(sorted({**measured, "activations": ACTIVATIONS}.items()))}
 
@@ -52,14 +54,24 @@ def sections(tables: Mapping[str, pa.Schema]) -> str:
 
 
 def _by_measurement() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
-    return {name: [*spec_named(name).tables().items()] for name in plugins(MEASUREMENTS)}
+    return {name: [*_of(spec_named(name))] for name in plugins(MEASUREMENTS)}
+
+
+def _of(spec: type[Spec]) -> Iterator[tuple[str, pa.Schema]]:
+    """The tables that a measurement fills, and the small ones that it declares."""
+    filled = spec.tables()
+    yield from filled.items()
+    for declared in map(named, spec.derives):
+        yield declared.name, declared.schema(filled[declared.measured])
 
 
 def _section(name: str, schema: pa.Schema, filled_by: Sequence[str]) -> Iterator[str]:
     yield f"## {name}"
     yield _wrapped(note(schema, "description"))
     if filled_by:
-        yield _wrapped(f"Filled by {', '.join(filled_by)}.")
+        derived = note(schema, "derived")
+        how = f"A small table (CSV), derived from `{derived}` by" if derived else "Filled by"
+        yield _wrapped(f"{how} {', '.join(filled_by)}.")
     yield "\n".join(_columns(schema))
     signs: defaultdict[str, list[str]] = defaultdict(list)
     for field in schema:
@@ -75,7 +87,7 @@ def _columns(schema: pa.Schema) -> Iterator[str]:
     rows = [("column", "type", "unit", "what it holds")]
     for field in schema:
         unit, text = note(field, "unit"), note(field, "description")
-        rows.append((f"`{field.name}`", types[field.name], unit, text))
+        rows.append((f"`{field.name}`", types[field.name], unit, text.replace("|", "\\|")))
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     heading, *others = (_line(row, widths) for row in rows)
     yield heading

@@ -11,7 +11,8 @@ values and sums of weights ("masses"); the estimate is the ratio of their totals
    others, the bootstrap's p alone is far too small: of 2 clusters in 64 that differ from 0, both
    upward, every other sign is as likely, so p is 0.5.
 3. p is the larger of both, and the interval reaches over both, so that p is at most 0.05 if and
-   only if the interval excludes the tested value.
+   only if the interval excludes the tested value. A ratio of two means of which the one below has
+   clusters of either sign has only the bootstrap.
 
 Cells with the same clusters are computed together, as products of matrices.
 """
@@ -61,7 +62,10 @@ class Estimates:
     random signs."""
 
 
+NO_TRIALS = "undefined: no trials"
+NO_DIVISOR = "undefined: what it is divided by is 0"
 NO_SPREAD = "no interval: no cluster deviates from the others"
+UNBOUNDED = "no interval: a value is infinite, or what it is divided by may be 0"
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,12 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     """
     trials = trials.dropna(subset=[value])
     if trials.empty:
-        return ClusterMean(NAN, note="undefined: no trials")
+        return ClusterMean(NAN, note=NO_TRIALS)
     weights = trials[weight].astype(float)
     parts = pd.DataFrame({"sum": trials[value].astype(float) * weights, "mass": weights})
     sums, masses = parts.groupby(trials[cluster]).sum().to_numpy().T
     mean = estimates(sums[None], masses[None], np.ones((1, len(sums)), dtype=bool))
-    note = too_few(len(sums)) if len(sums) < FEWEST else NO_SPREAD if mean.flat[0] else ""
+    (note,) = reasons(mean, np.array([len(sums)]))
     center, low, high, p = (float(one[0]) for one in (mean.value, mean.low, mean.high, mean.p))
     return ClusterMean(center, low, high, p, trials=len(trials), clusters=len(sums), note=note)
 
@@ -112,39 +116,53 @@ def cluster_mean_table(
     return table_by(trials, ["model"], ClusterMean, mean)
 
 
+def reasons(found: Estimates, clusters: Int[np.ndarray, " cells"]) -> np.ndarray:
+    """Why a cell has no number or no interval, given its number of clusters; empty if it has."""
+    few = np.array([too_few(int(count)) for count in clusters], dtype=object)
+    cases = {
+        NO_TRIALS: clusters == 0,
+        NO_DIVISOR: np.isnan(found.value),
+        "few": clusters < FEWEST,
+        NO_SPREAD: found.flat,
+        UNBOUNDED: np.isnan(found.low),
+    }
+    return np.select([*cases.values()], [few if name == "few" else name for name in cases], "")
+
+
 def estimates(
     sums: Float[np.ndarray, "cells clusters"],
     masses: Float[np.ndarray, "cells clusters"],
     present: Bool[np.ndarray, "cells clusters"],
     *,
     against: float | None = 0.0,
-    signs: bool = True,
     resamples: int | None = None,
 ) -> Estimates:
     """The ratio of the total of the sums to that of the masses, for each cell.
+
+    A ratio has no interval if its masses' total lies on the other side of 0, or at 0, in more than
+    1 - `LEVEL` of the resamples: then no values can be excluded (Fieller, 1954).
 
     Args:
         sums: each cluster's sum of weighted values.
         masses: each cluster's sum of weights or, for a ratio of two means, of the values below.
         present: the clusters that a cell has; of the others, nothing counts.
         against: the tested value; None if nothing is tested.
-        signs: whether random signs count. They need positive masses, so a ratio of two means of
-            which the one below has either sign has only the bootstrap.
         resamples: their number, `RESAMPLES` by default; p of at most `SMALL` uses `FINE`.
     """
     resamples = resamples or RESAMPLES
     sums, masses = np.where(present, sums, 0.0), np.where(present, masses, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = sums.sum(axis=1) / masses.sum(axis=1) + 0.0  # no minus zero
+    value[np.abs(masses.sum(axis=1)) <= ROUNDING * np.abs(masses).sum(axis=1)] = np.nan
     low, high, p, least = (np.full(len(sums), np.nan) for _ in range(4))
     flat = np.zeros(len(sums), dtype=bool)
-    for cells in _alike(masses, present):
-        there = present[cells[0]]
+    for alike in _alike(masses, present):
+        there, cells = present[alike[0]], alike[np.isfinite(value[alike])]
         clusters = int(there.sum())
         if clusters < FEWEST:
             continue
         for part in _parts(cells, resamples):
-            one = _Together(sums[part], masses[part], there, value[part], signs)
+            one = _Together(sums[part], masses[part], there, value[part])
             drawn = one.drawn(resamples)
             low[part], high[part] = one.ends(*drawn)
             flat[part] = one.flat
@@ -152,9 +170,11 @@ def estimates(
                 p[part] = one.p(*drawn, against)
         if against is not None:
             for part in _parts(cells[p[cells] <= SMALL], FINE):
-                one = _Together(sums[part], masses[part], there, value[part], signs)
+                one = _Together(sums[part], masses[part], there, value[part])
                 p[part] = one.p(*one.drawn(FINE), against)
-            least[cells] = np.where(flat[cells], least_sign_p(clusters, FINE), least_p(clusters))
+            positive = (masses[cells[:1]][:, there] > 0).all()
+            by_signs = least_sign_p(clusters, FINE) if positive else 0.0
+            least[cells] = np.where(flat[cells], by_signs, max(2 / (1 + FINE), by_signs))
     return Estimates(value, low, high, p, least, flat)
 
 
@@ -202,16 +222,18 @@ class _Together:
         masses: Float[np.ndarray, "cells every"],
         there: Bool[np.ndarray, " every"],
         value: Numbers,
-        signs: bool,
     ) -> None:
         sums, masses = sums[:, there], masses[0, there]
-        self.sums, self.masses, self.value, self.signs = sums, masses, value, signs
+        self.sums, self.masses, self.value = sums, masses, value
+        # Of a ratio of two means, the one below may have clusters of either sign.
+        self.signs = bool((masses > 0).all())
         self.mass, k = float(masses.sum()), len(masses)
         self.away = sums - value[:, None] * masses
         error = np.sqrt(k / (k - 1) * (self.away**2).sum(axis=1)) / abs(self.mass)
         size = np.abs(sums).sum(axis=1) / abs(self.mass)
         self.flat, self.tie = error <= ROUNDING * size, _TIE * size
         self.error = np.where(self.flat, 1.0, error)
+        self.unbounded = False
 
     def drawn(self, resamples: int) -> tuple[Draws, Draws, Draws]:
         """What the ends and p are read from: `_distances`, and both parts of `_subsets`."""
@@ -226,7 +248,8 @@ class _Together:
             last = int((1 - LEVEL) * (1 + resamples) + 0.5)
             low = np.minimum(low, np.partition(lower, last - 1)[:, last - 1])
             high = np.maximum(high, np.partition(upper, resamples - last)[:, resamples - last])
-        return np.where(self.flat, np.nan, low), np.where(self.flat, np.nan, high)
+        none = self.flat | self.unbounded
+        return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
     def p(self, distances: Draws, lower: Draws, upper: Draws, against: float) -> Numbers:
         """The two-sided p of a value; that of random signs if no cluster deviates."""
@@ -234,7 +257,7 @@ class _Together:
         here = ((self.value - against) / self.error)[:, None]
         beyond = np.minimum((distances >= here).sum(axis=1), (distances <= here).sum(axis=1))
         by_bootstrap = np.minimum(1.0, 2 * (1 + beyond) / (1 + resamples))
-        by_bootstrap = np.where(self.flat, np.nan, by_bootstrap)
+        by_bootstrap = np.where(self.flat | self.unbounded, np.nan, by_bootstrap)
         if not self.signs:
             return by_bootstrap
         above = (self.value > against)[:, None]
@@ -246,6 +269,8 @@ class _Together:
         """Of each resample's value from the data's, in the resample's standard errors."""
         counts, k = bootstrap_counts(len(self.masses), resamples), len(self.masses)
         mass, squared = _drawn(np.stack([self.masses, self.masses**2]), counts)
+        self.unbounded = bool((mass * self.mass <= 0).mean() > 1 - LEVEL)
+        mass[np.abs(mass) <= ROUNDING * abs(self.mass)] = ROUNDING * self.mass
         away = _drawn(self.away, counts)
         away /= mass
         # The squares of the deviations from the resample's own value.

@@ -21,7 +21,7 @@ from interp.statistics.clusters import FEWEST, LEAST_ERROR, RESAMPLES
 from interp.statistics.means import studentized_ends
 from interp.statistics.resampling import bootstrap_counts
 from interp.statistics.summaries import grouped
-from interp.tables import NO_GAP
+from interp.tables import BOOLEAN, NO_GAP, TEXT, column
 
 BOUNDS = (0.05, 0.1, 0.2)
 """Bounds on the distance from the whole model; the smallest circuit within each bound is found."""
@@ -47,6 +47,9 @@ _ROUNDING = 1e-5
 """An f closer to 0 than this differs from the empty circuit's f only by rounding in float32."""
 
 
+_SMALL = f"undefined: the two prompts differ by less than {NO_GAP:g} logits on average"
+_OTHERS = "the circuits of two models have different edges"
+
 CIRCUITS = Table(
     name="circuit_table",
     title="Circuits by size",
@@ -59,6 +62,7 @@ CIRCUITS = Table(
             "f",
             "share of the difference between the two prompts that the circuit keeps",
             "share",
+            "positive: towards the whole model",
             of="kept",
             over="gap",
         )
@@ -66,6 +70,7 @@ CIRCUITS = Table(
     trials="pairs",
     key="pair_id",
     split=["model", *_RANKING],
+    alone=_OTHERS,
 )
 
 
@@ -73,7 +78,7 @@ def circuit_trials(circuits: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """One row per model, method, choice, share and pair, for `CIRCUITS`.
 
     Columns: edges; kept: the metric above that of the empty circuit (mean over draws); gap: that of
-    the whole model above it. Both are NaN where gaps are below `NO_GAP` on average.
+    the whole model above it; why: kept is NaN, where gaps are below `NO_GAP` on average.
 
     Args:
         circuits: rows of the circuits table.
@@ -88,6 +93,7 @@ def circuit_trials(circuits: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     trials["kept"] = trials["metric"] - trials["empty"]
     small = trials["kept"].abs() < _ROUNDING * trials["gap"].abs()
     trials["kept"] = trials["kept"].mask(small, 0.0).mask(few)
+    trials["why"] = few.map({True: _SMALL, False: ""})
     place = trials.groupby([*by[:-1]], sort=False).ngroup()
     order = np.lexsort((trials["share"], place))
     return trials.iloc[order].reset_index(drop=True)
@@ -197,15 +203,22 @@ def _between(name: str) -> list[str]:
     return [f"{name}_low", f"{name}_high"]
 
 
-_AWAY = Table(
+SPLIT = Table(
     name="split_table",
     title="Circuits by value",
-    text="",
+    text="How far a circuit is from the whole model, for each value of the split factor: in the "
+    "mean metric over the value's pairs, in units of the mean difference between the two prompts "
+    "over all pairs.",
     by=["model", *_RANKING, "share", "value", "chosen", "edges"],
     measured="circuits",
     numbers=[Mean("distance", "how far the circuit is from the whole model", "share", of="away")],
     trials="pairs",
     key="pair_id",
+    alone=_OTHERS,
+    more=[
+        column("value", TEXT, "the value of the split factor"),
+        column("chosen", BOOLEAN, "whether circuits were chosen by the effects for this value"),
+    ],
 )
 
 
@@ -218,12 +231,9 @@ def split_table(
 ) -> pd.DataFrame:
     """Each circuit's distance from the whole model, for each value of the split factor.
 
-    One row per model, method, choice, share and value. chosen: whether the value's effects were
-    used to choose the circuits; edges; distance, distance_low, distance_high: |mean m(C) - mean
-    m(full)| over the value's pairs, as a share of |mean m(full) - mean m(empty)| over all pairs,
-    with an interval over the clusters of the value; pairs; clusters; note. The denominator is taken
-    over all pairs, so that a distance is defined even for a value whose pairs do not change the
-    metric m. Random circuits are omitted.
+    As `SPLIT`, with distance: |mean m(C) - mean m(full)| over the value's pairs, as a share of
+    |mean m(full) - mean m(empty)| over all pairs, so that it is defined even for a value whose
+    pairs do not change the metric m. Random circuits are omitted.
 
     Args:
         circuits: rows of the circuits table.
@@ -245,7 +255,7 @@ def split_table(
     ).sort_values("value", kind="stable")
     models = pd.factorize(rows["model"], sort=False)[1]
     place = trials["model"].map(models.get_loc)
-    return _folded(estimate(_AWAY, trials.loc[place.sort_values(kind="stable").index]))
+    return _folded(estimate(SPLIT, trials.loc[place.sort_values(kind="stable").index]))
 
 
 def _folded(table: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Panel
 from interp.results.pairs import PairResult
 from interp.statistics.summaries import grouped
+from interp.tables import INTEGER, column
 
 EDGES = Table(
     name="edge_table",
@@ -45,7 +46,7 @@ EDGES = Table(
         places=3,
         first="method",
     ),
-    more={"rank": "1 for the largest effect of a model, direction and method"},
+    more=[column("rank", INTEGER, "1 for the largest effect of a method", "rows, from 1")],
 )
 
 _AGREEMENT = """Estimated mean effects compared with exact ones. rank_correlation: Spearman's, for

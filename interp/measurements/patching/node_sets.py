@@ -9,8 +9,9 @@ from jaxtyping import Float
 
 from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Table
-from interp.measurements.patching.tables import GROUPS, SHARED, about_pairs
+from interp.measurements.patching.tables import GROUPS, RECOGNIZED, SHARED, about_pairs
 from interp.statistics.summaries import grouped
+from interp.tables import INTEGER, NUMBER, column
 
 _CURVE = ["model", "direction", "sites", "ranking"]
 """Columns that identify a curve."""
@@ -27,28 +28,46 @@ NODE_SETS = Table(
     title="Sets of cells patched at once",
     text="""Cells are ranked by absolute effect, or at random, and the first cells are patched
     together from the counterpart; all other cells are computed from them. NS is the recovered share
-    of the difference between the metrics of the base prompt and its counterpart. left_out: number
-    of pairs whose two metrics differ by less than 0.1 logits, or in which the metric of a set is
-    not finite.""",
+    of the difference between the metrics of the base prompt and its counterpart.""",
     by=[*_CURVE, "recognized"],
     measured="node_sets",
     numbers=[
-        Mean("cpr", "area under NS over the share of the cells (higher is better)", "share"),
+        Mean(
+            "cpr",
+            "area under NS over the share of the cells (higher is better)",
+            "share",
+            "positive: towards the counterpart",
+        ),
         Mean("cmd", "area under |1 - NS| (lower is better)", "share"),
     ],
     trials="pairs",
     key="pair_id",
+    more=[
+        RECOGNIZED,
+        column(
+            "left_out",
+            INTEGER,
+            "pairs whose two metrics differ by less than 0.1 logits, or a set's is not finite",
+            "pairs",
+        ),
+    ],
 )
 
 _MEANS = Table(
     name="node_set_curves",
     title="Mean curves",
-    text="",
+    text="NS over the share of the cells that are patched together, interpolated between sets.",
     by=[*_CURVE, "recognized", "share"],
     measured="node_sets",
-    numbers=[Mean("normalized", "mean NS over pairs", "share", ends=("low", "high"))],
+    numbers=[
+        Mean(
+            *("normalized", "mean NS over pairs", "share", "positive: towards the counterpart"),
+            ends=("low", "high"),
+        )
+    ],
     trials="pairs",
     key="pair_id",
+    more=[RECOGNIZED, column("share", NUMBER, "patched cells as a share of all", "share")],
 )
 
 _NONE = f"no pair whose two metrics differ by {LEAST_GAP:g} logits or more"
@@ -59,9 +78,8 @@ def node_set_table(
 ) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs: `NODE_SETS`, and left_out.
 
-    recognized: "yes" for the pairs that the model recognizes, or "all". In unrecognized pairs,
-        the metrics of the two prompts hardly differ, so shares of their difference may be very
-        large.
+    In unrecognized pairs, the metrics of the two prompts hardly differ, so shares of their
+    difference may be very large.
 
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)]; it is 0 for no cells. cpr: the
     trapezoidal area under NS over the share of the cells in the set; cmd: the area under |1 - NS|

@@ -15,7 +15,7 @@ from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Plain, Table
 from interp.statistics.classical import spearman
 from interp.statistics.summaries import grouped
-from interp.tables import NO_GAP
+from interp.tables import NO_GAP, TEXT, column
 
 GROUPS = {"all": (True, False), "yes": (True,), "no": (False,)}
 """Values of the column `recognized`: all pairs, the pairs in which the model prefers the correct
@@ -39,6 +39,11 @@ Parts = pd.DataFrame | Iterable[pd.DataFrame]
 """A table, either whole or in parts that are processed one at a time and never split a pair."""
 
 
+RECOGNIZED = column(
+    "recognized", TEXT, "`yes`: pairs whose correct answers the model prefers; `no`, `all`"
+)
+"""A group of pairs (`GROUPS`)."""
+
 EFFECTS = Table(
     name="effect_table",
     title="Effects by role",
@@ -54,9 +59,9 @@ EFFECTS = Table(
         Mean("effect", "the mean effect", "logits", "depends on the pair", tested=0.0),
         Mean(
             "recovered",
-            "mean effect over the mean difference between the two prompts, in recognized pairs; 1 "
-            "is the metric of the counterpart",
+            "mean effect over the mean difference of the two prompts, if recognized",
             "share",
+            "positive: towards the counterpart, whose metric is 1",
             of="of_gap",
             over="gap",
         ),
@@ -67,6 +72,7 @@ EFFECTS = Table(
     family=[*CELL[:4], "recognized"],
     split=CELL[:5],
     most=5,
+    more=[RECOGNIZED],
 )
 
 

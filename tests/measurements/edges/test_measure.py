@@ -61,19 +61,6 @@ def edges_of(effects):
     return pd.DataFrame([{**key, "pair_id": p, "effect": e} for p, e in effects.items()])
 
 
-def test_pairs_of_a_cluster_count_together():
-    effects = {f"p{number}": float(number % 5) - 1 for number in range(12)}
-    twice = {**effects, **{f"{pair} again": effect for pair, effect in effects.items()}}
-    (alone,) = edge_table(edges_of(effects), {pair: pair for pair in effects}).itertuples()
-    clusters = {pair: pair.partition(" ")[0] for pair in twice}
-    (together,) = edge_table(edges_of(twice), clusters).itertuples()
-    (apart,) = edge_table(edges_of(twice), {pair: pair for pair in twice}).itertuples()
-    ends = alone.effect_low, alone.effect_high
-    assert (together.effect_low, together.effect_high) == pytest.approx(ends)
-    assert apart.effect_high - apart.effect_low < ends[1] - ends[0]
-    assert (together.pairs, together.clusters) == (24, 12)
-
-
 def test_few_clusters_have_no_interval_and_no_exact_effects_no_comparison():
     table = edge_table(edges_of({"a": 1.0, "b": -3.0}), {"a": "x", "b": "y"})
     assert table["effect"].tolist() == [-1.0]

@@ -3,7 +3,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.stats.multitest import multipletests
 
 from interp.measurements.patching.tables import (
     agreement_table,
@@ -11,7 +10,7 @@ from interp.measurements.patching.tables import (
     premise_effects,
     verification_table,
 )
-from interp.statistics.means import NO_SPREAD, clusters_for
+from interp.statistics.means import NO_SPREAD
 
 
 def patches_of(effects, *, role="last", method="exact", layer=0, site="resid_pre", **columns):
@@ -103,74 +102,10 @@ def test_what_a_counterpart_does_beyond_its_control():
     assert rows.loc[("city", "beyond control"), "recovered"] == pytest.approx(0.75)
 
 
-def test_clusters_are_resampled_and_tested_whole():
-    effects = np.repeat(np.random.default_rng(3).normal(0.4, 1.0, size=12), 10)
-    pairs = pairs_of(np.full(120, 2.0)).assign(city=np.repeat(range(12), 10))
-    row = only(effect_table(patches_of(effects), pairs, cluster="city"))
-    few = pairs_of(np.full(12, 2.0)).assign(city=range(12))
-    once = only(effect_table(patches_of(effects[::10]), few, cluster="city"))
-    assert (row["pairs"], row["clusters"]) == (120, 12)
-    # Ten pairs of a city that agree are worth one.
-    for name in ("effect", "effect_low", "effect_high", "p"):
-        assert row[name] == pytest.approx(once[name])
-    alone = only(effect_table(patches_of(effects), pairs_of(np.full(120, 2.0))))
-    assert alone["effect_high"] - alone["effect_low"] < 0.5 * (
-        row["effect_high"] - row["effect_low"]
-    )
-
-
-def test_p_is_corrected_over_the_cells_of_a_group():
-    rng = np.random.default_rng(5)
-    patches = pd.concat(
-        patches_of(rng.normal(1.2 * (layer == 0), 1.0, size=40), layer=layer) for layer in range(8)
-    )
-    table = effect_table(patches, pairs_of(np.full(40, 2.0)))
-    rows = table[table["recognized"] == "all"]
-    expected = multipletests(rows["p"], method="holm")[1]
-    np.testing.assert_allclose(rows["p_holm"], expected)
-    assert (rows["p_holm"] < 0.05).tolist() == [True] + [False] * 7
-
-
-@pytest.mark.parametrize(("cells", "found"), [(60, True), (140, False)])
-def test_the_largest_effects_of_twelve_pairs_are_out_of_reach_among_many_cells(cells, found):
-    """With 12 pairs the smallest p is about 2 / 4096, so 140 cells bring it above 0.05."""
-    one = patches_of(np.full(12, 9.0))
-    patches = pd.concat([one.assign(layer=layer) for layer in range(cells)])
-    table = effect_table(patches, pairs_of(np.full(12, 9.0), recognized=True))
-    rows = table[table["recognized"] == "all"]
-    assert (rows["p_holm"] < 0.05).all() == found
-    assert rows["p_holm"].tolist() == pytest.approx(rows["p_holm_least"].tolist())
-    assert rows["p"].tolist() == rows["p_least"].tolist()
-
-
-@pytest.mark.slow
-def test_how_many_clusters_many_cells_need():
-    tests = 140
-    needed = clusters_for(tests)
-    for clusters, found in ((needed, True), (needed - 1, False)):
-        one = patches_of(np.full(clusters, 9.0))
-        patches = pd.concat([one.assign(layer=layer) for layer in range(tests)])
-        rows = effect_table(patches, pairs_of(np.full(clusters, 9.0)))
-        assert (rows.loc[rows["recognized"] == "all", "p_holm"] < 0.05).all() == found
-    assert clusters_for(3000) is None  # more than the random signs allow
-
-
-@pytest.mark.slow
-def test_intervals_cover_the_mean_as_often_as_they_say():
-    rng = np.random.default_rng(1)
-    held = 0
-    for _ in range(100):
-        effects = rng.normal(0.5, 1.0, size=40)
-        row = only(effect_table(patches_of(effects), pairs_of(np.full(40, 2.0))))
-        held += row["effect_low"] <= 0.5 <= row["effect_high"]
-    assert 87 <= held <= 100
-
-
-def test_the_sign_test_knows_effects_from_noise():
-    effects = np.full(20, 0.3)
-    assert only(effect_table(patches_of(effects), pairs_of(np.ones(20))))["p"] < 0.001
-    effects[::2] = -0.3
-    assert only(effect_table(patches_of(effects), pairs_of(np.ones(20))))["p"] == 1
+def test_pairs_are_clustered_by_a_column():
+    pairs = pairs_of(np.full(24, 2.0)).assign(city=np.repeat(range(12), 2))
+    row = only(effect_table(patches_of(np.arange(24.0)), pairs, cluster="city"))
+    assert (row["pairs"], row["clusters"]) == (24, 12)
 
 
 def test_pairs_are_split_by_recognition():
