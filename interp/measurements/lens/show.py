@@ -8,9 +8,10 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import COPIED, EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
+from interp.estimates.shown import Estimated
 from interp.measurements.lens.ledger import ledger, ledger_table
 from interp.measurements.lens.panels import lens_numbers, lens_panels
-from interp.measurements.lens.retrieval import retrieval_table, retrieved
+from interp.measurements.lens.retrieval import RETRIEVAL, retrieval_trials, retrieved
 from interp.measurements.lens.tables import (
     COLUMNS,
     beyond,
@@ -35,19 +36,11 @@ computes; beyond: accuracy minus embedding, within readings. shuffled: after shu
 words among the clusters; chance: one divided by the number of words. Intervals (95%) are
 clustered{by}. Layer -1 is the embeddings. A word that can be read need not be used."""
 
-_RETRIEVED = """A word counts as retrieved in a prompt if its strength, the centred score averaged
-over the middle layers minus the mean of the other words', exceeds 95% of the strengths of wrong
-words in prompts of other clusters. error: share of the prompt's own wrong words that exceed it;
-embedding: the share that what the lens reads from the token's embedding alone would give; answered:
-which prompts, by the model's answer."""
-
 _WORDS = """first: share of readings in which the word has the highest score; score: its mean, in
 logits; embedding_score: what the lens reads from the token's embedding alone. Scores are not
 centred."""
 
 _SHOWN = ["layer", "accuracy", "accuracy_low", "accuracy_high", "embedding", "shuffled", "beyond"]
-
-_SHOWN_VERDICTS = ["group", "method", "answered", "prompts", "retrieved", "embedding", "error"]
 
 
 class LensReadings(Result):
@@ -85,14 +78,17 @@ class LensReadings(Result):
             for place, rows in table.groupby(["model", "group", "method"], sort=False)
         ]
         yield TableItem("reading_table", "Readings by layer", table, _READ.format(by=by), narrow)
+        yield from self.declared_items()
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """In how many prompts the right word is retrieved."""
+        if self._has_own_words:
+            return ()
         answers = self.table("answers", ["model", "prompt_id", "correct"])
-        verdicts = retrieval_table(self.retrieved, answers)
-        title = "Prompts in which the right word is retrieved"
-        narrow = [
-            (f"{title}, {model}", rows[_SHOWN_VERDICTS])
-            for model, rows in verdicts.groupby("model", sort=False)
-        ]
-        yield TableItem("retrieval_table", title, verdicts, _RETRIEVED, narrow)
+        trials = retrieval_trials(self.retrieved, answers)
+        trials = trials.merge(self.prompts[["prompt_id", "pair_id"]], on="prompt_id")
+        return (Estimated(RETRIEVAL, trials),)
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -127,8 +123,9 @@ class LensReadings(Result):
         yield from lens_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
-        """The log-odds of the right word at each token and layer."""
+        """The log-odds of the right word at each token and layer, and where it is retrieved."""
         yield from lens_numbers(self.measured)
+        yield from super().numbers()
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
