@@ -11,9 +11,10 @@ from interp.statistics.summaries import grouped
 
 MEASURES = ("shapley", "leave_one_out", "interaction")
 
-_KEY = ["model", "donor_kind", "segment", "other_segment"]
-
-_COLUMNS = [*_KEY, "prompt_id", "answer", "other_answer", *MEASURES, "error"]
+_COLUMNS = [
+    *("model", "donor_kind", "segment", "other_segment"),
+    *("prompt_id", "answer", "other_answer", *MEASURES, "error"),
+]
 
 _NOTE = "In logits of {contrasts}. Positive: the segment supports the answer."
 

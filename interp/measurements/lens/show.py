@@ -65,13 +65,13 @@ class LensReadings(Result):
             table.groupby(["model", "group"], sort=False)
         ):
             title = f"{model}, {group}: how often the right word comes first"
-            yield FigureItem(f"readings_{number}", title, partial(_over_layers, rows))
+            yield FigureItem(f"readings_{number}", title, partial(_drawn, rows, grid=False))
         for number, ((model, method), rows) in enumerate(
             table.groupby(["model", "method"], sort=False)
         ):
             if rows["group"].nunique() > 1:
                 title = f"{model}, {method}: how often the right word comes first, by token"
-                yield FigureItem(f"reading_grid_{number}", title, partial(_grid, rows))
+                yield FigureItem(f"reading_grid_{number}", title, partial(_drawn, rows, grid=True))
         by = f" by {self.cluster}" if self.cluster else " by pair"
         narrow = [
             (", ".join(map(str, place)), rows[_SHOWN])
@@ -252,13 +252,7 @@ def copied(seen: pd.DataFrame) -> Iterator[Caution]:
             yield Caution(COPIED, str(model), text, numbers={"seen": before, "of": len(rows)})
 
 
-def _over_layers(rows: pd.DataFrame) -> "Axes":
-    from interp.measurements.lens.figures import over_layers
+def _drawn(rows: pd.DataFrame, *, grid: bool) -> "Axes":
+    from interp.measurements.lens.figures import layers_by_groups, over_layers
 
-    return over_layers(rows)
-
-
-def _grid(rows: pd.DataFrame) -> "Axes":
-    from interp.measurements.lens.figures import layers_by_groups
-
-    return layers_by_groups(rows)
+    return layers_by_groups(rows) if grid else over_layers(rows)

@@ -1,12 +1,11 @@
 """Answers after whole thoughts, parts of thoughts, and texts that replace thoughts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from interp.estimates.declared import Mean, Plain, Share, Table
-from interp.statistics.summaries import weighted_mean
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
 """Kinds of text before the answer, in the order in which results are shown."""
@@ -76,14 +75,6 @@ def reading_trials(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame
     return _sorted(means.merge(prompts[_ABOUT], on="prompt_id"), "reading", READINGS)
 
 
-def _mean(trials: pd.DataFrame, value: str) -> float:
-    if trials.empty:
-        return float("nan")
-    return weighted_mean(
-        trials[value].to_numpy(dtype=float), trials["weight"].to_numpy(dtype=float)
-    )
-
-
 def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
     """Add `same`: whether the answer equals the one after the whole thought of the same draw.
 
@@ -118,23 +109,19 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     parts = parts.sort_values([*keys, "sentence"], kind="stable")
     # Whether this and all longer parts have the final answer, computed from the end.
     parts["decided"] = parts[::-1].groupby(keys, sort=False)["same"].cummin()[::-1]
-    parts = parts.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
-    return pd.DataFrame(_curve_rows(parts))
-
-
-def _curve_rows(parts: pd.DataFrame) -> Iterator[dict[str, object]]:
-    for model, own in parts.groupby("model", sort=False):
-        for step in range(STEPS + 1):
-            read = own["sentence"] == own["sentences"] * step // STEPS
-            rows = own[read]
-            yield {
-                "model": model,
-                "percent_read": 100 * step // STEPS,
-                "accuracy": _mean(rows.assign(correct=rows["correct"].astype(float)), "correct"),
-                "same_answer": _mean(rows, "same"),
-                "decided": _mean(rows, "decided"),
-                "draws": len(rows),
-            }
+    named = parts.rename(columns={"correct": "accuracy", "same": "same_answer"})
+    named = named.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
+    percents = range(0, 101, 100 // STEPS)
+    each = pd.concat(
+        named[named["sentence"] == named["sentences"] * percent // 100].assign(percent_read=percent)
+        for percent in percents
+    )
+    shares = ["accuracy", "same_answer", "decided"]
+    each[shares] = each[shares].astype(float).mul(each["weight"], axis="index")
+    groups = _sorted(each, "percent_read", percents).groupby(["model", "percent_read"], sort=False)
+    sums = groups[[*shares, "weight"]].sum()
+    table = sums[shares].div(sums["weight"], axis="index")
+    return table.assign(draws=groups.size()).reset_index()
 
 
 def sentence_trials(
@@ -161,7 +148,7 @@ def sentence_trials(
     return _sorted(trials.merge(prompts[_ABOUT], on="prompt_id"), "place", PLACES)
 
 
-def _sorted(trials: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
+def _sorted(trials: pd.DataFrame, column: str, order: Sequence[object]) -> pd.DataFrame:
     """The rows sorted by model (in order of appearance), then by a column in a given order."""
     models = pd.factorize(trials["model"])[0]
     return trials.iloc[np.lexsort((trials[column].map(order.index), models))]
