@@ -164,24 +164,20 @@ def reading_table(found: pd.DataFrame) -> pd.DataFrame:
         found: the rows of `judged`.
     """
     places = found.groupby(PLACE, sort=False)
-    table = places.agg(
-        readings=("prompt_id", "size"),
-        clusters=("cluster", "nunique"),
-        shuffled=("shuffled_first", "mean"),
-        chance=("chance", "mean"),
-        raw_accuracy=("raw_first", "mean"),
-        margin=("margin", "mean"),
-    )
+    table = places.agg(readings=("prompt_id", "size"), clusters=("cluster", "nunique"))
     shares = proportions(
         found.astype(dict.fromkeys(_HITS, float)), values=[*_HITS], by=PLACE, cluster="cluster"
     )
-    parts = {"beyond": pd.DataFrame(map(beyond, (own for _, own in places)), table.index)}
+    parts = {}
     for measure, name in _HITS.items():
         ends = shares[shares["measure"] == measure].set_index(PLACE)[["share", "low", "high"]]
         parts[name] = ends.reindex(table.index)
+    parts["beyond"] = pd.DataFrame(map(beyond, (own for _, own in places)), table.index)
     for name, ends in parts.items():
         table[[name, f"{name}_low", f"{name}_high"]] = ends.to_numpy(dtype=float).reshape(-1, 3)
-    return table.reset_index()[TABLE]
+    means = {"shuffled": "shuffled_first", "chance": "chance", "raw_accuracy": "raw_first"}
+    means["margin"] = "margin"
+    return table.assign(**{name: places[of].mean() for name, of in means.items()}).reset_index()
 
 
 def beyond(readings: pd.DataFrame) -> tuple[float, float, float]:
@@ -203,15 +199,6 @@ def beyond(readings: pd.DataFrame) -> tuple[float, float, float]:
     )
     difference = float((own["hits"].sum() - alone["hits"].sum()) / len(known))
     return difference, *difference_interval(own, alone, paired=True, upper=UPPER)
-
-
-TABLE = [
-    *PLACE,
-    *("readings", "clusters", "accuracy", "accuracy_low", "accuracy_high"),
-    *("embedding", "embedding_low", "embedding_high", "beyond", "beyond_low", "beyond_high"),
-    *("shuffled", "chance", "raw_accuracy", "margin"),
-]
-"""The columns of `reading_table`."""
 
 
 def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
