@@ -88,7 +88,8 @@ def mediation_table(
 def _size(squares: ClusterMean) -> ClusterRatio:
     """The root mean square of an effect with its interval; estimates below 0 count as 0."""
     ends = (squares.mean, squares.low, squares.high)
-    return ClusterRatio(*(float(np.sqrt(max(value, 0.0))) for value in ends))
+    size, low, high = (float(np.sqrt(max(value, 0.0))) for value in ends)
+    return ClusterRatio(size, low, high)
 
 
 def _share(trials: pd.DataFrame, above: str, cluster: str) -> ClusterRatio:
