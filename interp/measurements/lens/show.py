@@ -61,17 +61,14 @@ class LensReadings(Result):
             yield TableItem("word_table", "Words by layer", self._words, _WORDS)
             return
         table = self._readings
-        for number, ((model, group), rows) in enumerate(
-            table.groupby(["model", "group"], sort=False)
-        ):
-            title = f"{model}, {group}: how often the right word comes first"
-            yield FigureItem(f"readings_{number}", title, partial(_drawn, rows, grid=False))
-        for number, ((model, method), rows) in enumerate(
-            table.groupby(["model", "method"], sort=False)
-        ):
-            if rows["group"].nunique() > 1:
-                title = f"{model}, {method}: how often the right word comes first, by token"
-                yield FigureItem(f"reading_grid_{number}", title, partial(_drawn, rows, grid=True))
+        kinds = (("readings", "group", ""), ("reading_grid", "method", ", by token"))
+        for stem, of, how in kinds:
+            parts = enumerate(table.groupby(["model", of], sort=False))
+            for number, ((model, name), rows) in parts:
+                if of == "group" or rows["group"].nunique() > 1:
+                    title = f"{model}, {name}: how often the right word comes first{how}"
+                    draw = partial(_drawn, rows, grid=of == "method")
+                    yield FigureItem(f"{stem}_{number}", title, draw)
         by = f" by {self.cluster}" if self.cluster else " by pair"
         narrow = [
             (", ".join(map(str, place)), rows[_SHOWN])
@@ -101,14 +98,12 @@ class LensReadings(Result):
         found = self._in_middle
         parts = []
         for (group, method), rows in found.groupby(["group", "method"], sort=False):
-            means = (
-                rows.assign(right=rows["right_first"].astype(float))
-                .groupby(["model", "prompt_id", "cluster"], sort=False)["right"]
-                .mean()
-                .reset_index()
+            prompts = rows.astype({"right_first": float}).groupby(
+                ["model", "prompt_id", "cluster"], sort=False
             )
+            means = prompts["right_first"].mean().reset_index()
             shares = proportions(
-                means, values=["right"], by=["model"], cluster="cluster", continuous=True
+                means, values=["right_first"], by=["model"], cluster="cluster", continuous=True
             )
             name = f"{method} lens at {group}, middle layers: right word first"
             parts.append(headline(shares, name, value="share", n="n", unit="prompts"))
