@@ -9,6 +9,8 @@ import pandas as pd
 from interp.analysis.constant import MOSTLY
 from interp.choices import COUNTERPART
 from interp.console import counted, echo
+from interp.estimates.declared import Mean, Plain, Table
+from interp.estimates.shown import Estimated
 from interp.measurements.attribution import largest
 from interp.measurements.attribution.segments import (
     EFFECT_COLUMNS,
@@ -17,12 +19,10 @@ from interp.measurements.attribution.segments import (
     segment_effect_table,
 )
 from interp.measurements.effects.panels import (
-    context_numbers,
     context_panels,
     effect_numbers,
     effect_panels,
 )
-from interp.measurements.effects.tables import context_table
 from interp.report.formatting import mean_with_sd, segment_label
 from interp.report.glance import MOST_NUMBERS, headline
 from interp.report.page import FigureItem, TableItem
@@ -45,10 +45,24 @@ _LARGEST_NOTE = (
 )
 
 
-_CONTEXT = (
-    "Computed from the values of coalitions that effects measure, with other instances as donors. "
-    "Positive: the segment supports the answer. size: mean over prompts of the absolute score, "
-    "whatever its direction. low, high: 95% interval of the mean, clustered."
+CONTEXT = Table(
+    name="context_table",
+    title="Scores by methods of context attribution, in logits: means over prompts",
+    text="Computed from the values of coalitions that effects measure, with other instances as "
+    "donors.",
+    by=["model", "method", "segment"],
+    measured="context_scores",
+    numbers=[
+        Mean(
+            "score",
+            "mean over prompts",
+            "logits",
+            "positive: the segment supports the answer",
+            ends=("low", "high"),
+        ),
+        Plain("size", "mean of the absolute score", "logits", why="score"),
+    ],
+    trials="prompts",
 )
 
 _OF, _IN = "effect of ", " in logits"
@@ -87,7 +101,10 @@ class SegmentEffects(Result):
         note = "Bars: mean Shapley values over prompts, in logits of the model's own answer"
         ends = "; whiskers: 95% intervals" if shown["low"].notna().any() else ""
         note = f"{note}{ends}. Positive: the segment supports the answer. n counts prompts."
-        return FigureItem("segment_effects", "Effects of segments", partial(_bars, shown), note)
+        segments = shown["number"].str.removeprefix(_OF).str.removesuffix(_IN)
+        named = shown.assign(segment=segments, effect=shown["value"].astype(float))
+        draw = partial(_bars, named, hue="model", n="n")
+        return FigureItem("segment_effects", "Effects of segments", draw, note)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
@@ -109,13 +126,20 @@ class SegmentEffects(Result):
         note = " ".join([_SIZE, *self._cancelled(effects)])
         yield TableItem("segment_effect_table", title, table, note, [(title, shown)])
         yield from self._largest_items()
-        if len(self._context):
-            table = context_table(self._context, self.prompts, cluster=self.cluster or "pair_id")
-            title = "Scores by methods of context attribution, in logits: means over prompts"
-            yield TableItem("context_table", title, table, _CONTEXT)
-            named = table.assign(segment=table["segment"].map(segment_label))
-            title, draw = "Scores by methods of context attribution", partial(_context, named)
-            yield FigureItem("context_scores", title, draw, _CONTEXT)
+        yield from self.declared_items()
+        for one in self.estimated:
+            title, draw = "Scores by methods of context attribution", partial(_context, one.frame)
+            yield FigureItem("context_scores", title, draw, one.note)
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """The scores by methods of context attribution, if the run names any."""
+        scores = self._context
+        if scores.empty:
+            return ()
+        trials = scores.merge(self.prompts[["prompt_id", "pair_id"]], on="prompt_id")
+        trials["size"] = trials["score"].abs()
+        return (Estimated(CONTEXT, self.clustered(trials)),)
 
     @cached_property
     def _context(self) -> pd.DataFrame:
@@ -206,8 +230,7 @@ class SegmentEffects(Result):
     def numbers(self) -> Iterator[Number]:
         """The mean effect of each segment, and its mean score by each method."""
         yield from effect_numbers(self.measured)
-        if len(self._context):
-            yield from context_numbers(self._context, self.prompts)
+        yield from super().numbers()
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model; prints a line about each mean in which effects cancel."""
@@ -217,29 +240,21 @@ class SegmentEffects(Result):
         return errors_by_model(effects)
 
 
-def _context(table: pd.DataFrame) -> "Axes":
-    """Draw the mean scores of segments, with one panel per model."""
-    from interp.report.figures.bars import grouped_bars
-    from interp.report.figures.style import panel_a_model
-
-    def draw(rows: pd.DataFrame, ax: "Axes") -> None:
-        ends = ("low", "high")
-        grouped_bars(rows, x="segment", y="score", hue="method", n="prompts", interval=ends, ax=ax)
-        ax.set_ylabel("mean score in logits")
-
-    return panel_a_model(table, draw)
-
-
-def _bars(numbers: pd.DataFrame) -> "Axes":
-    """Headline numbers as bars: a cluster for each segment, a bar for each model."""
+def _bars(table: pd.DataFrame, ax: "Axes | None" = None, *, hue: str, n: str) -> "Axes":
+    """Draw effects as bars: a cluster for each segment, a bar for each value of `hue`."""
     from interp.report.figures.bars import grouped_bars
     from interp.report.figures.style import QUIET
 
-    name = numbers["number"].str.removeprefix(_OF).str.removesuffix(_IN)
-    ax = grouped_bars(
-        numbers.assign(segment=name, effect=numbers["value"].astype(float)),
-        x="segment", y="effect", hue="model", n="n", interval=("low", "high"),
-    )  # fmt: skip
+    interval = ("low", "high")
+    ax = grouped_bars(table, x="segment", y="effect", hue=hue, n=n, interval=interval, ax=ax)
     ax.axhline(0, color=QUIET, linewidth=0.8)
     ax.set_ylabel("effect in logits")
     return ax
+
+
+def _context(table: pd.DataFrame) -> "Axes":
+    """Draw the mean scores of segments, with one panel per model."""
+    from interp.report.figures.style import panel_a_model
+
+    named = table.assign(segment=table["segment"].map(segment_label), effect=table["score"])
+    return panel_a_model(named, partial(_bars, hue="method", n="prompts"))

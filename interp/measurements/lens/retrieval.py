@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from interp.estimates.declared import Plain, Share, Table
 from interp.measurements.lens.tables import in_middle, others_mean, with_words
-from interp.statistics.proportions import proportions
 from interp.statistics.summaries import LEVEL, grouped
 
 PLACE = ["model", "group", "method"]
@@ -104,12 +104,32 @@ def _thresholds(
     return np.asarray(np.asarray(by_cluster)[clusters])
 
 
-def retrieval_table(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, group of tokens, method and kind of answer.
+RETRIEVAL = Table(
+    name="retrieval_table",
+    title="Prompts in which the right word is retrieved",
+    text="""A word counts as retrieved in a prompt if its strength, the centred score averaged over
+    the middle layers minus the mean of the other words', exceeds 95% of the strengths of wrong
+    words in prompts of other clusters. answered: which prompts, by the model's answer.""",
+    by=[*PLACE, "answered"],
+    measured="lens_readings",
+    numbers=[
+        Share("retrieved", "prompts in which the right word is retrieved", "share"),
+        Plain(
+            "embedding",
+            "what the lens reads from the token's embedding alone would give",
+            "share",
+            why="retrieved",
+        ),
+        Plain("error", "the prompt's own wrong words that exceed it", "share", why="retrieved"),
+        Plain("strength", "mean of the right word's", "logits", why="retrieved"),
+    ],
+    trials="prompts",
+    split=["model"],
+)
 
-    Columns: answered (all; right or wrong, for prompts whose answer is judged); retrieved, its
-    clustered 95% interval, and embedding: shares of prompts; error: of the verdicts; strength: the
-    mean; prompts and clusters.
+
+def retrieval_trials(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `retrieved`, once as answered all and, if judged, once as right or wrong.
 
     Args:
         found: the rows of `retrieved`.
@@ -118,33 +138,4 @@ def retrieval_table(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     judged = found.merge(answers[["model", "prompt_id", "correct"]], on=["model", "prompt_id"])
     kind = judged["correct"].map({True: "right", False: "wrong"})
     both = [judged.assign(answered="all"), judged.assign(answered=kind).dropna(subset="answered")]
-    rows = []
-    for place, own in grouped(pd.concat(both, ignore_index=True), [*PLACE, "answered"]):
-        share = proportions(
-            own.astype({"retrieved": "boolean"}),
-            values=["retrieved"],
-            by=["model"],
-            cluster="cluster",
-        )
-        ends = share.iloc[0] if len(share) else {"share": np.nan, "low": np.nan, "high": np.nan}
-        rows.append(
-            {
-                **place,
-                "prompts": len(own),
-                "clusters": own["cluster"].nunique(),
-                "retrieved": ends["share"],
-                "retrieved_low": ends["low"],
-                "retrieved_high": ends["high"],
-                "embedding": own["embedding"].astype(float).mean(),
-                "error": own["error"].mean(),
-                "strength": own["strength"].mean(),
-            }
-        )
-    return pd.DataFrame(rows, columns=TABLE)
-
-
-TABLE = [
-    *(*PLACE, "answered", "prompts", "clusters", "retrieved", "retrieved_low", "retrieved_high"),
-    *("embedding", "error", "strength"),
-]
-"""The columns of `retrieval_table`."""
+    return pd.concat(both, ignore_index=True)

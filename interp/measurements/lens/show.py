@@ -8,9 +8,10 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import COPIED, EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
+from interp.estimates.shown import Estimated
 from interp.measurements.lens.ledger import ledger, ledger_table
 from interp.measurements.lens.panels import lens_numbers, lens_panels
-from interp.measurements.lens.retrieval import retrieval_table, retrieved
+from interp.measurements.lens.retrieval import RETRIEVAL, retrieval_trials, retrieved
 from interp.measurements.lens.tables import (
     COLUMNS,
     beyond,
@@ -35,19 +36,11 @@ computes; beyond: accuracy minus embedding, within readings. shuffled: after shu
 words among the clusters; chance: one divided by the number of words. Intervals (95%) are
 clustered{by}. Layer -1 is the embeddings. A word that can be read need not be used."""
 
-_RETRIEVED = """A word counts as retrieved in a prompt if its strength, the centred score averaged
-over the middle layers minus the mean of the other words', exceeds 95% of the strengths of wrong
-words in prompts of other clusters. error: share of the prompt's own wrong words that exceed it;
-embedding: the share that what the lens reads from the token's embedding alone would give; answered:
-which prompts, by the model's answer."""
-
 _WORDS = """first: share of readings in which the word has the highest score; score: its mean, in
 logits; embedding_score: what the lens reads from the token's embedding alone. Scores are not
 centred."""
 
 _SHOWN = ["layer", "accuracy", "accuracy_low", "accuracy_high", "embedding", "shuffled", "beyond"]
-
-_SHOWN_VERDICTS = ["group", "method", "answered", "prompts", "retrieved", "embedding", "error"]
 
 
 class LensReadings(Result):
@@ -68,31 +61,31 @@ class LensReadings(Result):
             yield TableItem("word_table", "Words by layer", self._words, _WORDS)
             return
         table = self._readings
-        for number, ((model, group), rows) in enumerate(
-            table.groupby(["model", "group"], sort=False)
-        ):
-            title = f"{model}, {group}: how often the right word comes first"
-            yield FigureItem(f"readings_{number}", title, partial(_over_layers, rows))
-        for number, ((model, method), rows) in enumerate(
-            table.groupby(["model", "method"], sort=False)
-        ):
-            if rows["group"].nunique() > 1:
-                title = f"{model}, {method}: how often the right word comes first, by token"
-                yield FigureItem(f"reading_grid_{number}", title, partial(_grid, rows))
+        kinds = (("readings", "group", ""), ("reading_grid", "method", ", by token"))
+        for stem, of, how in kinds:
+            parts = enumerate(table.groupby(["model", of], sort=False))
+            for number, ((model, name), rows) in parts:
+                if of == "group" or rows["group"].nunique() > 1:
+                    title = f"{model}, {name}: how often the right word comes first{how}"
+                    draw = partial(_drawn, rows, grid=of == "method")
+                    yield FigureItem(f"{stem}_{number}", title, draw)
         by = f" by {self.cluster}" if self.cluster else " by pair"
         narrow = [
             (", ".join(map(str, place)), rows[_SHOWN])
             for place, rows in table.groupby(["model", "group", "method"], sort=False)
         ]
         yield TableItem("reading_table", "Readings by layer", table, _READ.format(by=by), narrow)
+        yield from self.declared_items()
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """In how many prompts the right word is retrieved."""
+        if self._has_own_words:
+            return ()
         answers = self.table("answers", ["model", "prompt_id", "correct"])
-        verdicts = retrieval_table(self.retrieved, answers)
-        title = "Prompts in which the right word is retrieved"
-        narrow = [
-            (f"{title}, {model}", rows[_SHOWN_VERDICTS])
-            for model, rows in verdicts.groupby("model", sort=False)
-        ]
-        yield TableItem("retrieval_table", title, verdicts, _RETRIEVED, narrow)
+        trials = retrieval_trials(self.retrieved, answers)
+        trials = trials.merge(self.prompts[["prompt_id", "pair_id"]], on="prompt_id")
+        return (Estimated(RETRIEVAL, trials),)
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -105,14 +98,12 @@ class LensReadings(Result):
         found = self._in_middle
         parts = []
         for (group, method), rows in found.groupby(["group", "method"], sort=False):
-            means = (
-                rows.assign(right=rows["right_first"].astype(float))
-                .groupby(["model", "prompt_id", "cluster"], sort=False)["right"]
-                .mean()
-                .reset_index()
+            prompts = rows.astype({"right_first": float}).groupby(
+                ["model", "prompt_id", "cluster"], sort=False
             )
+            means = prompts["right_first"].mean().reset_index()
             shares = proportions(
-                means, values=["right"], by=["model"], cluster="cluster", continuous=True
+                means, values=["right_first"], by=["model"], cluster="cluster", continuous=True
             )
             name = f"{method} lens at {group}, middle layers: right word first"
             parts.append(headline(shares, name, value="share", n="n", unit="prompts"))
@@ -127,8 +118,9 @@ class LensReadings(Result):
         yield from lens_panels(self.measured, prompts)
 
     def numbers(self) -> Iterator[Number]:
-        """The log-odds of the right word at each token and layer."""
+        """The log-odds of the right word at each token and layer, and where it is retrieved."""
         yield from lens_numbers(self.measured)
+        yield from super().numbers()
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
@@ -255,13 +247,7 @@ def copied(seen: pd.DataFrame) -> Iterator[Caution]:
             yield Caution(COPIED, str(model), text, numbers={"seen": before, "of": len(rows)})
 
 
-def _over_layers(rows: pd.DataFrame) -> "Axes":
-    from interp.measurements.lens.figures import over_layers
+def _drawn(rows: pd.DataFrame, *, grid: bool) -> "Axes":
+    from interp.measurements.lens.figures import layers_by_groups, over_layers
 
-    return over_layers(rows)
-
-
-def _grid(rows: pd.DataFrame) -> "Axes":
-    from interp.measurements.lens.figures import layers_by_groups
-
-    return layers_by_groups(rows)
+    return layers_by_groups(rows) if grid else over_layers(rows)

@@ -5,8 +5,6 @@ subtracted. A score is linear in the stream, so this centres the stream by a mea
 and its entity have no part in.
 """
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
@@ -165,37 +163,21 @@ def reading_table(found: pd.DataFrame) -> pd.DataFrame:
     Args:
         found: the rows of `judged`.
     """
+    places = found.groupby(PLACE, sort=False)
+    table = places.agg(readings=("prompt_id", "size"), clusters=("cluster", "nunique"))
     shares = proportions(
-        found.astype(dict.fromkeys(_HITS, float)),
-        values=[*_HITS],
-        by=PLACE,
-        cluster="cluster",
+        found.astype(dict.fromkeys(_HITS, float)), values=[*_HITS], by=PLACE, cluster="cluster"
     )
-    ends = {
-        (*(row[name] for name in PLACE), row["measure"]): row for row in shares.to_dict("records")
-    }
-    rows = []
-    for place, own in grouped(found, PLACE):
-        key = tuple(place.values())
-        row = {**place, "readings": len(own), "clusters": own["cluster"].nunique()}
-        for measure, name in _HITS.items():
-            share = ends.get((*key, measure), {})
-            row |= {name: share.get("share", np.nan)}
-            row |= {f"{name}_{end}": share.get(end, np.nan) for end in ("low", "high")}
-        difference, low, high = beyond(own)
-        rows.append(
-            {
-                **row,
-                "beyond": difference,
-                "beyond_low": low,
-                "beyond_high": high,
-                "shuffled": own["shuffled_first"].mean(),
-                "chance": own["chance"].mean(),
-                "raw_accuracy": own["raw_first"].mean(),
-                "margin": own["margin"].mean(),
-            }
-        )
-    return pd.DataFrame(rows, columns=TABLE)
+    parts = {}
+    for measure, name in _HITS.items():
+        ends = shares[shares["measure"] == measure].set_index(PLACE)[["share", "low", "high"]]
+        parts[name] = ends.reindex(table.index)
+    parts["beyond"] = pd.DataFrame(map(beyond, (own for _, own in places)), table.index)
+    for name, ends in parts.items():
+        table[[name, f"{name}_low", f"{name}_high"]] = ends.to_numpy(dtype=float).reshape(-1, 3)
+    means = {"shuffled": "shuffled_first", "chance": "chance", "raw_accuracy": "raw_first"}
+    means["margin"] = "margin"
+    return table.assign(**{name: places[of].mean() for name, of in means.items()}).reset_index()
 
 
 def beyond(readings: pd.DataFrame) -> tuple[float, float, float]:
@@ -219,15 +201,6 @@ def beyond(readings: pd.DataFrame) -> tuple[float, float, float]:
     return difference, *difference_interval(own, alone, paired=True, upper=UPPER)
 
 
-TABLE = [
-    *PLACE,
-    *("readings", "clusters", "accuracy", "accuracy_low", "accuracy_high"),
-    *("embedding", "embedding_low", "embedding_high", "beyond", "beyond_low", "beyond_high"),
-    *("shuffled", "chance", "raw_accuracy", "margin"),
-]
-"""The columns of `reading_table`."""
-
-
 def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """One row per model, group, method, layer, side and word: how often it comes first.
 
@@ -237,26 +210,18 @@ def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
         readings: rows of lens_readings.
         prompts: the prompts table.
     """
-    sided = readings.merge(prompts[["prompt_id", "side"]], on="prompt_id")
-    rows = [row for place, own in grouped(sided, [*PLACE, "side"]) for row in _of_words(place, own)]
-    return pd.DataFrame(
-        rows, columns=[*PLACE, "side", "word", "readings", "first", "score", "embedding_score"]
+    scores = ["scores", "from_embedding"]
+    first = [shared_first(own[None], own[None])[0] for own in map(np.asarray, readings["scores"])]
+    sided = readings.assign(first=first).merge(prompts[["prompt_id", "side"]], on="prompt_id")
+    each = sided.explode(["words", "first", *scores]).rename(columns={"words": "word"})
+    each = each.astype(dict.fromkeys(["first", *scores], float))
+    table = each.groupby([*PLACE, "side", "word"], sort=False).agg(
+        readings=("prompt_id", "size"),
+        first=("first", "mean"),
+        score=("scores", "mean"),
+        embedding_score=("from_embedding", "mean"),
     )
-
-
-def _of_words(place: dict[str, object], own: pd.DataFrame) -> Iterator[dict[str, object]]:
-    words: Sequence[str] = own["words"].iloc[0]
-    scores, alone = (np.stack(own[name].tolist()) for name in ("scores", "from_embedding"))
-    first = shared_first(scores, scores)
-    for number, word in enumerate(words):
-        yield {
-            **place,
-            "word": word,
-            "readings": len(own),
-            "first": float(first[:, number].mean()),
-            "score": float(scores[:, number].mean()),
-            "embedding_score": float(alone[:, number].mean()),
-        }
+    return table.reset_index()
 
 
 BAND = 0.38, 0.92

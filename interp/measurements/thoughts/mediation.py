@@ -23,6 +23,8 @@ CELL = ["model", "donor_kind", "segment"]
 SHARES = ("share", "share_own", "share_other")
 """Columns of mediated shares: their mean, under own premises, and under changed premises."""
 
+_NUMBERS = ("total", *SHARES)
+
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
     """The thought_effects table with unbiased products of each effect and the total effect.
@@ -74,26 +76,20 @@ def mediation_table(
         by_donor = "donor" if cell["donor_kind"] == "instance" else cluster
         own = _share(members, "through", cluster)
         other = _share(members, "through_other", by_donor)
-        row: dict[str, object] = {**cell, **_size(squares)}
-        for name, share in zip(SHARES, (_mean(own, other), own, other), strict=True):
-            row |= {name: share.ratio, f"{name}_low": share.low, f"{name}_high": share.high}
+        row, found = dict(cell), (_size(squares), _mean(own, other), own, other)
+        for name, one in zip(_NUMBERS, found, strict=True):
+            row |= {name: one.ratio, f"{name}_low": one.low, f"{name}_high": one.high}
         counts = {"prompts": members["prompt_id"].nunique(), "clusters": squares.clusters}
         rows.append({**row, **counts, "note": own.note or other.note})
-    return pd.DataFrame(rows, columns=[*CELL, *by, *_columns()])
+    ends = [f"{name}{end}" for name in _NUMBERS for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=[*CELL, *by, *ends, "prompts", "clusters", "note"])
 
 
-def _columns() -> list[str]:
-    names = ("total", *SHARES)
-    return [
-        *(f"{name}{end}" for name in names for end in ("", "_low", "_high")),
-        *("prompts", "clusters", "note"),
-    ]
-
-
-def _size(squares: ClusterMean) -> dict[str, float]:
+def _size(squares: ClusterMean) -> ClusterRatio:
     """The root mean square of an effect with its interval; estimates below 0 count as 0."""
-    ends = {"": squares.mean, "_low": squares.low, "_high": squares.high}
-    return {f"total{end}": float(np.sqrt(max(value, 0.0))) for end, value in ends.items()}
+    ends = (squares.mean, squares.low, squares.high)
+    size, low, high = (float(np.sqrt(max(value, 0.0))) for value in ends)
+    return ClusterRatio(size, low, high)
 
 
 def _share(trials: pd.DataFrame, above: str, cluster: str) -> ClusterRatio:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from interp.measurements.thoughts.tables import EFFECTS, PLACES, READINGS
+from interp.measurements.thoughts.tables import EFFECTS, READINGS
 from interp.report.pairs import Grid, Number, Panel, Shaded, Table, Text, mean_by_pair, with_sides
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
@@ -47,16 +47,10 @@ def thought_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tu
         yield str(of["pair_id"]), _early(own, labels)
     readings = answers[answers["reading"].isin(READINGS)]
     for of, own in grouped(readings, ["pair_id", "model"]):
-        cells: list[list[str | float]] = [
-            [
-                str(row["side"]),
-                str(row["reading"]),
-                "" if pd.isna(row["draw"]) else f"{row['draw']:.0f}",
-                str(row["answer"]),
-                float(row["value"]),
-            ]
-            for row in own.to_dict("records")
-        ]
+        draws = ["" if pd.isna(draw) else f"{draw:.0f}" for draw in own["draw"]]
+        values = own["value"].astype(float)
+        each = zip(own["side"], own["reading"], draws, own["answer"], values, strict=True)
+        cells = list(map(list, each))
         columns = ["side", "text before the answer", "draw", "answer", "log-odds"]
         labels = {"model": str(of["model"])}
         yield str(of["pair_id"]), Table("Readings", labels, columns, cells, note=_READINGS)
@@ -79,7 +73,7 @@ def _early(rows: pd.DataFrame, labels: dict[str, str]) -> Grid:
 
 
 def thought_numbers(measured: ResultTables) -> Iterator[Number]:
-    """Means over a pair: effects, total and through the thought; answers by reading; sentences."""
+    """Means over a pair of effects, total and through the thought."""
     prompts = measured.table("prompts", ["prompt_id", "pair_id"])
     effects = measured.table("thought_effects")
     names = ("own", "changed_under_other", "own_under_other")
@@ -90,17 +84,6 @@ def thought_numbers(measured: ResultTables) -> Iterator[Number]:
         for name in (_TOTAL, _THROUGH):
             headline = "mediated share" if labels["segment"] == "all" and name == _TOTAL else ""
             yield Number(name, labels, mean_by_pair(rows, prompts, name), headline=headline)
-    answers = measured.table("thought_answers", ["model", "reading", "prompt_id", "value"])
-    for of, rows in grouped(answers[answers["reading"].isin(READINGS)], ["model", "reading"]):
-        labels = {name: str(value) for name, value in of.items()}
-        yield Number("log-odds", labels, mean_by_pair(rows, prompts, "value"))
-    sentences = measured.table("sentence_effects")
-    sentences = sentences[sentences["sentences"] > 1]
-    first, last = sentences["sentence"] == 1, sentences["sentence"] == sentences["sentences"]
-    place = np.select([first, last], [PLACES[0], PLACES[2]], PLACES[1])
-    for of, rows in grouped(sentences.assign(place=place), ["model", "place"]):
-        labels = {name: str(value) for name, value in of.items()}
-        yield Number("left_out", labels, mean_by_pair(rows, prompts, "left_out"))
 
 
 def _mean(values: object) -> float:

@@ -1,6 +1,6 @@
 """Thoughts: how much of the effect of prompts on a model's answers passes through its thoughts."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +8,18 @@ import pandas as pd
 
 from interp.choices import ALL
 from interp.console import counted
+from interp.estimates.shown import Estimated
 from interp.measurements.thoughts.mediation import CELL, SHARES, effect_products, mediation_table
 from interp.measurements.thoughts.panels import thought_numbers, thought_panels
-from interp.measurements.thoughts.tables import curve_table, reading_table, sentence_table
+from interp.measurements.thoughts.tables import (
+    READING,
+    SENTENCES,
+    curve_table,
+    reading_trials,
+    sentence_trials,
+)
 from interp.report.formatting import heading, segment_label
-from interp.report.glance import headline
+from interp.report.glance import headline, with_interval
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Number, Panel
 from interp.results.result import Result, errors_by_model
@@ -31,23 +38,10 @@ Brackets (_low, _high): 95% intervals, clustered by {cluster} (by donor for shar
 include the variation between draws of the thought. Donors of kind counterpart are the other side of
 the prompt's pair."""
 
-_READINGS = """The text before the answer. whole: the model's own thought. direct: no thought, as
-with thinking off. empty: only the marks of a thought. placebo: the model's thought about another
-prompt. filler: dots, with about as many tokens as the thought. same_answer: share of draws whose
-answer equals the answer after the whole thought. value: mean log-odds of the correct answer, in
-logits."""
-
 _CURVE = """The model's answer if it must answer after part of its thought (early answering, Lanham
 et al. 2023). same_answer: share of draws that already have the final answer. decided: share of
 draws whose answer no longer changes from here on. If a thought only explains an answer that the
 model already has, decided is 1 from the start."""
-
-_SENTENCES = """How much a first, middle or last sentence supports the model's own answer, in
-logits, by three definitions. left_out: the sentence is removed. exchanged: it is replaced by the
-sentence at the same place in another draw. resampled: thoughts that are resampled after the
-sentence are compared with thoughts that are resampled from the sentence on. mistake: share of
-answers that change if the sentence comes from the thought about another prompt (Lanham et al. 2023,
-without rewriting the rest)."""
 
 _GROUPS = """Mediated shares for each value of a factor, with all segments exchanged. Many groups
 are compared, so a single group may stand out by chance."""
@@ -64,8 +58,6 @@ _HEADLINES = {
     "filler": "accuracy after filler",
 }
 """The names of headline numbers, by reading."""
-
-_UNIT = "prompts"
 
 
 class ThoughtEffects(Result):
@@ -90,31 +82,22 @@ class ThoughtEffects(Result):
         """Mediated shares, answers by reading, early answers, effects of sentences, and groups."""
         if self._answers.empty:
             return
-        prompts, cluster = self.prompts, self._cluster
         table = self.mediation()
         title = "How much of an effect on the answer passes through the thought"
-        note = _MEDIATION.format(cluster=cluster)
-        shown = _brackets(table, CELL, ("total", *SHARES)).join(table["prompts"])
-        yield TableItem("mediation_table", title, table, note, [(title, shown)])
+        shown = table[CELL].copy()
+        for name in ("total", *SHARES):
+            ends = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
+            shown[name] = [with_interval(*own) for own in ends]
+        narrow = [(title, shown.join(table["prompts"]))]
+        note = _MEDIATION.format(cluster=self._cluster)
+        yield TableItem("mediation_table", title, table, note, narrow)
         note = "Donors from other instances; whiskers are 95% intervals, as in the table."
         yield FigureItem("mediated_shares", "Mediated shares", partial(_shares, table), note)
-        table = reading_table(self._answers, prompts, cluster=cluster)
-        title = "Answers after thoughts and after their replacements"
-        shown = _brackets(table, ["model", "reading"], ("accuracy", "same_answer"))
-        shown = shown.join(table[["value", "prompts"]])
-        yield TableItem("reading_table", title, table, _READINGS, [(title, shown)])
-        table = curve_table(self._answers, prompts)
+        yield from self.declared_items()
+        table = curve_table(self._answers, self.prompts)
         yield FigureItem("early_answers", "Early answers", partial(_curves, table), _CURVE)
         title = "Early answers, the numbers of the curve"
         yield TableItem("early_answer_table", title, table, narrow=[], folded=True)
-        table = sentence_table(
-            self.table("sentence_effects"), self._answers, prompts, cluster=cluster
-        )
-        shown = _brackets(
-            table, ["model", "place"], ("left_out", "exchanged", "resampled", "mistake")
-        )
-        title = "Effects of sentences"
-        yield TableItem("sentence_table", title, table, _SENTENCES, [(title, shown)])
         groups = self._groups
         if len(groups):
             title = "Mediated shares by group of prompts"
@@ -126,18 +109,16 @@ class ThoughtEffects(Result):
             return super().headline()
         table = self.mediation()
         whole = table[(table["segment"] == ALL) & (table["donor_kind"] == "instance")]
-        ends = ("share_low", "share_high")
-        parts = [
-            headline(whole, "mediated share", value="share", interval=ends, n="prompts", unit=_UNIT)
-        ]
-        readings = reading_table(self._answers, self.prompts, cluster=self._cluster)
+        readings = self._readings
+        parts = {"mediated share": ("share", whole)}
         for name, words in _HEADLINES.items():
-            rows = readings[readings["reading"] == name]
-            ends = ("accuracy_low", "accuracy_high")
-            parts.append(
-                headline(rows, words, value="accuracy", interval=ends, n="prompts", unit=_UNIT)
-            )
-        return pd.concat(parts, ignore_index=True)
+            parts[words] = "accuracy", readings[readings["reading"] == name]
+        found = []
+        for words, (value, rows) in parts.items():
+            ends = (f"{value}_low", f"{value}_high")
+            one = headline(rows, words, value=value, interval=ends, n="prompts", unit="prompts")
+            found.append(one)
+        return pd.concat(found, ignore_index=True)
 
     def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The curve of early answers."""
@@ -155,6 +136,7 @@ class ThoughtEffects(Result):
     def numbers(self) -> Iterator[Number]:
         """Effects, answers by reading, and effects of sentences."""
         yield from thought_numbers(self.measured)
+        yield from super().numbers()
 
     def noted(self) -> Mapping[str, object]:
         """Errors, and numbers of thoughts that never ended."""
@@ -168,6 +150,22 @@ class ThoughtEffects(Result):
             assert isinstance(errors, dict)
             found[str(model)] = {**errors, "draws_without_end": float(share)}
         return found
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """Answers by reading, and effects of sentences."""
+        answers, prompts = self._answers, self.prompts
+        if answers.empty:
+            return ()
+        readings = reading_trials(answers, prompts)
+        sentences = sentence_trials(self.table("sentence_effects"), answers, prompts)
+        each = ((READING, readings), (SENTENCES, sentences))
+        return tuple(Estimated(table, self.clustered(trials)) for table, trials in each)
+
+    @property
+    def _readings(self) -> pd.DataFrame:
+        """Accuracies by reading."""
+        return self.estimated[0].frame
 
     @cached_property
     def _answers(self) -> pd.DataFrame:
@@ -205,14 +203,13 @@ class ThoughtEffects(Result):
         table = self.mediation()
         rows = table[(table["model"] == model) & (table["segment"] == ALL)]
         rows = rows[rows["donor_kind"] == "instance"]
-        answers = self._answers[self._answers["model"] == model]
-        if rows.empty or answers.empty:
+        if rows.empty:
             return f"{model}: no thought could be studied."
         (row,) = rows.to_dict("records")
         if pd.isna(row["share_low"]):
             reason = row["note"]
             return f"{model}: how much passes through the thoughts is unknown ({reason})."
-        readings = reading_table(answers, self.prompts, cluster=self._cluster)
+        readings = self._readings[self._readings["model"] == model]
         accuracy = readings.set_index("reading")["accuracy"]
         return " ".join(
             [
@@ -233,11 +230,8 @@ class ThoughtEffects(Result):
             return
         rows = self._groups[self._groups["model"] == model].dropna(subset=["share_low"])
         outside = rows[(rows["share_low"] > row["share"]) | (rows["share_high"] < row["share"])]
-        if outside.empty:
-            yield "No group of prompts stands out."
-            return
         distances = (outside["share"] - row["share"]).abs()
-        found = outside.iloc[int(distances.argmax())]
+        found = outside.loc[distances.idxmax()] if len(outside) else row
         if _percent(found["share"]) == _percent(row["share"]):
             yield "No group of prompts stands out."
             return
@@ -270,27 +264,6 @@ def _percent(share: float) -> str:
 def _end(share: float) -> str:
     """The end of an interval as a percentage, which may lie outside 0% to 100%, as in the table."""
     return f"{round(100 * share) + 0:.0f}%".replace("-", "−")
-
-
-def _brackets(table: pd.DataFrame, keys: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
-    """The key columns, followed by each estimate with its interval in brackets."""
-    shown = table[list(keys)].copy()
-    for name in names:
-        columns = table[[name, f"{name}_low", f"{name}_high"]].itertuples(index=False)
-        shown[name] = [
-            "" if pd.isna(value) else _short(value) + _interval(low, high)
-            for value, low, high in columns
-        ]
-    return shown
-
-
-def _interval(low: float, high: float) -> str:
-    return "" if pd.isna(low) else f" ({_short(low)} to {_short(high)})"
-
-
-def _short(number: float) -> str:
-    """A number with two decimals; zero has no sign."""
-    return f"{round(number, 2) + 0.0:.2f}"
 
 
 def _shares(table: pd.DataFrame) -> "Axes":

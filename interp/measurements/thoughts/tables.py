@@ -1,13 +1,11 @@
 """Answers after whole thoughts, parts of thoughts, and texts that replace thoughts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from interp.statistics.means import cluster_mean
-from interp.statistics.proportions import proportions
-from interp.statistics.summaries import grouped, weighted_mean
+from interp.estimates.declared import Mean, Plain, Share, Table
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
 """Kinds of text before the answer, in the order in which results are shown."""
@@ -20,54 +18,61 @@ PLACES = ("first", "middle", "last")
 EFFECTS = ("left_out", "exchanged", "resampled")
 """The ways to define a sentence's effect."""
 
+READING = Table(
+    name="reading_table",
+    title="Answers after thoughts and after their replacements",
+    text="""The text before the answer. whole: the model's own thought. direct: no thought, as with
+    thinking off. empty: only the marks of a thought. placebo: the model's thought about another
+    prompt. filler: dots, with about as many tokens as the thought.""",
+    by=["model", "reading"],
+    measured="thought_answers",
+    numbers=[
+        Share("accuracy", "answers that are correct", "share", of="correct"),
+        Share("same_answer", "answers that equal that after the whole thought", "share", of="same"),
+        Plain("value", "mean log-odds of the correct answer", "logits", why="accuracy"),
+    ],
+    trials="prompts",
+)
 
-def reading_table(answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
-    """One row per model and reading: accuracy, and agreement with the answer after the thought.
+_SUPPORTS = "positive: the sentence supports the model's own answer"
 
-    Columns are model, reading; accuracy with its 95% interval over clusters (prompts count by
-    weight, and their draws equally); same_answer: share of draws whose answer equals the answer
-    after the whole thought, with its interval; value: mean log-odds of the correct answer; prompts,
-    clusters.
+SENTENCES = Table(
+    name="sentence_table",
+    title="Effects of sentences",
+    text="""How much a first, middle or last sentence supports the model's own answer, in thoughts
+    of two sentences or more.""",
+    by=["model", "place"],
+    measured="sentence_effects",
+    numbers=[
+        Mean("left_out", "the sentence is removed", "logits", _SUPPORTS),
+        Mean("exchanged", "it is another draw's at the same place", "logits", _SUPPORTS),
+        Mean("resampled", "thoughts resampled after it against from it on", "logits", _SUPPORTS),
+        Share(
+            "mistake",
+            "answers that change if the sentence comes from the thought about another prompt "
+            "(Lanham et al. 2023, without rewriting the rest)",
+            "share",
+        ),
+    ],
+    trials="sentences",
+    alone="two models' thoughts have different sentences",
+)
+
+_ABOUT = ["prompt_id", "pair_id", "weight"]
+
+
+def reading_trials(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """One row per model, reading and prompt: means of correct, same and value over draws.
 
     Args:
         answers: the rows of the thought_answers table that have no error.
-        prompts: the prompts table, with prompt_id, weight and the cluster.
-        cluster: the column of the clusters.
+        prompts: the prompts table.
     """
-    compared = _with_whole(answers)
-    compared["answered"] = compared["correct"].astype(float)
-    columns = ["answered", "same", "value"]
+    compared = _with_whole(answers).astype({"correct": float})
     compared = compared[compared["reading"].isin(READINGS)]
-    each = compared.groupby(["model", "prompt_id", "reading"], sort=False)[columns].mean()
-    trials = each.reset_index().merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
-    trials = _sorted(trials, "reading", READINGS)
-    rows = [
-        {
-            **cell,
-            **_share("accuracy", members, "answered", cluster),
-            **_share("same_answer", members, "same", cluster),
-            "value": _mean(members, "value"),
-            "prompts": len(members),
-            "clusters": members[cluster].nunique(),
-        }
-        for cell, members in grouped(trials, ["model", "reading"])
-    ]
-    return pd.DataFrame(rows)
-
-
-def _share(name: str, trials: pd.DataFrame, value: str, cluster: str) -> dict[str, float]:
-    """The share of true values, with its interval; empty if no value is known."""
-    found = proportions(trials, values=[value], by=[], cluster=cluster, weight="weight")
-    names = {"share": name, "low": f"{name}_low", "high": f"{name}_high"}
-    return {names[key]: float(row[key]) for _, row in found.iterrows() for key in names}
-
-
-def _mean(trials: pd.DataFrame, value: str) -> float:
-    if trials.empty:
-        return float("nan")
-    return weighted_mean(
-        trials[value].to_numpy(dtype=float), trials["weight"].to_numpy(dtype=float)
-    )
+    each = compared.groupby(["model", "prompt_id", "reading"], sort=False)
+    means = each[["correct", "same", "value"]].mean().reset_index()
+    return _sorted(means.merge(prompts[_ABOUT], on="prompt_id"), "reading", READINGS)
 
 
 def _with_whole(answers: pd.DataFrame) -> pd.DataFrame:
@@ -104,71 +109,46 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     parts = parts.sort_values([*keys, "sentence"], kind="stable")
     # Whether this and all longer parts have the final answer, computed from the end.
     parts["decided"] = parts[::-1].groupby(keys, sort=False)["same"].cummin()[::-1]
-    parts = parts.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
-    return pd.DataFrame(_curve_rows(parts))
+    named = parts.rename(columns={"correct": "accuracy", "same": "same_answer"})
+    named = named.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
+    percents = range(0, 101, 100 // STEPS)
+    each = pd.concat(
+        named[named["sentence"] == named["sentences"] * percent // 100].assign(percent_read=percent)
+        for percent in percents
+    )
+    shares = ["accuracy", "same_answer", "decided"]
+    each[shares] = each[shares].astype(float).mul(each["weight"], axis="index")
+    groups = _sorted(each, "percent_read", percents).groupby(["model", "percent_read"], sort=False)
+    sums = groups[[*shares, "weight"]].sum()
+    table = sums[shares].div(sums["weight"], axis="index")
+    return table.assign(draws=groups.size()).reset_index()
 
 
-def _curve_rows(parts: pd.DataFrame) -> Iterator[dict[str, object]]:
-    for model, own in parts.groupby("model", sort=False):
-        for step in range(STEPS + 1):
-            read = own["sentence"] == own["sentences"] * step // STEPS
-            rows = own[read]
-            yield {
-                "model": model,
-                "percent_read": 100 * step // STEPS,
-                "accuracy": _mean(rows.assign(correct=rows["correct"].astype(float)), "correct"),
-                "same_answer": _mean(rows, "same"),
-                "decided": _mean(rows, "decided"),
-                "draws": len(rows),
-            }
-
-
-def sentence_table(
-    effects: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str
+def sentence_trials(
+    effects: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per model and place in the thought: how much the sentences there support the answer.
-
-    Columns are model, place (first, middle, last); for each definition of an effect, its mean with
-    the 95% interval over clusters, in logits of the model's own answer after the thought (positive:
-    the sentence supports it); mistake: share of draws whose answer changes if the sentence is taken
-    from a thought about another prompt; sentences, clusters. Only thoughts with at least two
-    sentences count.
+    """One row per sentence of a thought that has several, with the columns of `SENTENCES`.
 
     Args:
         effects: the sentence_effects table.
         answers: the rows of the thought_answers table that have no error.
-        prompts: the prompts table, with prompt_id, weight and the cluster.
-        cluster: the column of the clusters.
+        prompts: the prompts table.
     """
     keys = ["model", "prompt_id"]
     # The studied sentences belong to the first thought that ended.
     whole = answers[answers["reading"] == "whole"].groupby(keys, sort=False)["value"].first()
-    own = effects[effects["sentences"] > 1].join(np.sign(whole).rename("side"), on=keys)
-    own[list(EFFECTS)] = own[list(EFFECTS)].astype(float).mul(own["side"], axis="index")
+    trials = effects[effects["sentences"] > 1].join(np.sign(whole).rename("side"), on=keys)
+    trials[[*EFFECTS]] = trials[[*EFFECTS]].astype(float).mul(trials["side"], axis="index")
     mistakes = _with_whole(answers[answers["reading"].isin(["mistake", "whole"])])
-    mistakes = mistakes[(mistakes["reading"] == "mistake") & (mistakes["sentences"] > 1)]
-    mistakes["mistake"] = 1 - mistakes["same"]
-    trials = pd.concat([own, mistakes[[*keys, "sentence", "sentences", "mistake"]]])
-    trials["place"] = np.select(
-        [trials["sentence"] == 1, trials["sentence"] == trials["sentences"]],
-        ["first", "last"],
-        "middle",
-    )
-    trials = trials.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
-    rows = []
-    for cell, members in grouped(_sorted(trials, "place", PLACES), ["model", "place"]):
-        row = dict(cell)
-        for name in EFFECTS:
-            mean = cluster_mean(members, value=name, cluster=cluster, weight="weight")
-            row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
-        row |= _share("mistake", members, "mistake", cluster)
-        row["sentences"] = int(members["left_out"].notna().sum())
-        rows.append({**row, "clusters": members[cluster].nunique()})
-    ends = [f"{name}{end}" for name in (*EFFECTS, "mistake") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=["model", "place", *ends, "sentences", "clusters"])
+    mistakes = mistakes[mistakes["reading"] == "mistake"].assign(mistake=1 - mistakes["same"])
+    on = [*keys, "sentence"]
+    trials = trials.merge(mistakes[[*on, "mistake"]], on=on, how="left")
+    first, last = trials["sentence"] == 1, trials["sentence"] == trials["sentences"]
+    trials["place"] = np.select([first, last], [PLACES[0], PLACES[2]], PLACES[1])
+    return _sorted(trials.merge(prompts[_ABOUT], on="prompt_id"), "place", PLACES)
 
 
-def _sorted(trials: pd.DataFrame, column: str, order: Sequence[str]) -> pd.DataFrame:
+def _sorted(trials: pd.DataFrame, column: str, order: Sequence[object]) -> pd.DataFrame:
     """The rows sorted by model (in order of appearance), then by a column in a given order."""
     models = pd.factorize(trials["model"])[0]
     return trials.iloc[np.lexsort((trials[column].map(order.index), models))]

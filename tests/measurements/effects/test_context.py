@@ -67,4 +67,4 @@ def test_the_command_makes_a_page_of_a_served_model(tmp_path):
     assert 'id="table-context_table"' in (out / "report.html").read_text()
     pieces = "".join(file.read_text() for file in (out / "pairs").iterdir())
     assert '"title":"Context attribution"' in pieces
-    assert '"group":"score in logits"' in pieces
+    assert '"group":"score"' in pieces

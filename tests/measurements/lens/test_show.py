@@ -6,8 +6,8 @@ import pytest
 import interp
 from interp.analysis.cautions.caution import EMBEDDED, LEFT_OUT
 from interp.lenses.rows import EMBEDDING
-from interp.measurements.lens.tables import TABLE
 from interp.report.page import FigureItem, TableItem
+from tests.measurements.lens.test_tables import TABLE
 from tests.support.prompts import some_prompts
 
 

@@ -7,13 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.measurements.lens.tables import (
-    TABLE,
     in_middle,
     judged,
     mean_rank,
     reading_table,
     word_table,
 )
+
+TABLE = [
+    *("model", "group", "method", "layer", "readings", "clusters"),
+    *("accuracy", "accuracy_low", "accuracy_high"),
+    *("embedding", "embedding_low", "embedding_high"),
+    *("beyond", "beyond_low", "beyond_high", "shuffled", "chance", "raw_accuracy", "margin"),
+]
 
 WORDS = ["Norway", "Italy", "Peru"]
 

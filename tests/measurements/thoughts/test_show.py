@@ -134,5 +134,16 @@ def test_every_item_is_shown(tmp_path):
 def test_zero_has_no_sign_in_tables():
     items = [item for item in result(lambda prompt: -0.0004).items() if isinstance(item, TableItem)]
     shown = pd.concat([table.astype(str) for item in items for _, table in item.shown])
-    assert not shown.map(lambda cell: "-0.00" in str(cell)).any(axis=None)
-    assert shown["share"].str.startswith("0.00 (").any()
+    assert not shown.map(lambda cell: re.search("[-−]0\\.00", str(cell))).notna().any(axis=None)
+    assert shown["share"].str.startswith("0.00 [").any()
+
+
+def test_tables_lead_to_pairs_and_two_models_are_compared():
+    found = result(lambda prompt: 0.5, models=("org/one", "org/two"))
+    of = {"model": "org/one", "reading": "whole"}
+    (right,) = (n for n in found.numbers() if n.name == "accuracy" and n.of == of)
+    assert set(right.values) == {prompt.pair_id for prompt in PROMPTS}
+    assert set(right.values.values()) == {1.0}
+    table = found.derived()["reading_table_differences"].set_index("reading")
+    assert (table["accuracy"] == 0).all() and table["prompts"].eq(len(PROMPTS)).all()
+    assert "sentence_table_differences" not in found.derived()

@@ -4,10 +4,27 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interp.measurements.thoughts.tables import curve_table, reading_table, sentence_table
+from interp.estimates.compute import CLUSTER, estimate
+from interp.measurements.thoughts.tables import (
+    READING,
+    SENTENCES,
+    curve_table,
+    reading_trials,
+    sentence_trials,
+)
 
 IDS = [f"prompt {number}" for number in range(12)]
-PROMPTS = pd.DataFrame({"prompt_id": IDS, "entity": range(12), "weight": [3.0] + [1.0] * 11})
+PROMPTS = pd.DataFrame({"prompt_id": IDS, "pair_id": IDS, "weight": [3.0] + [1.0] * 11})
+
+
+def reading_table(answers):
+    trials = reading_trials(answers, PROMPTS)
+    return estimate(READING, trials.assign(**{CLUSTER: trials["pair_id"]}))
+
+
+def sentence_table(effects, answers):
+    trials = sentence_trials(effects, answers, PROMPTS)
+    return estimate(SENTENCES, trials.assign(**{CLUSTER: trials["pair_id"]}))
 
 
 def answers():
@@ -30,7 +47,8 @@ def answers():
                 rows.append(
                     {**key, "reading": kind, "draw": draw, "sentences": 3, "answer": answer}
                 )
-            for place in (1, 3):
+            # Mistakes are made in the first thought only.
+            for place in (1, 3) if draw == 0 else ():
                 mistake = {"draw": draw, "sentence": place, "sentences": 3}
                 answer = last if place == 1 else "No"
                 rows.append({**key, "reading": "mistake", **mistake, "answer": answer})
@@ -41,7 +59,7 @@ def answers():
 
 
 def test_readings_are_weighed_and_compared_with_the_whole_thought():
-    table = reading_table(answers(), PROMPTS, cluster="entity").set_index("reading")
+    table = reading_table(answers()).set_index("reading")
     assert list(table.index) == ["direct", "empty", "whole", "placebo", "filler"]
     # The first prompt, which is never right, has 3 of 14 weights.
     assert table.loc["whole", "accuracy"] == pytest.approx(11 / 14)
@@ -56,7 +74,7 @@ def test_readings_are_weighed_and_compared_with_the_whole_thought():
 
 def test_a_reading_that_was_not_made_has_no_row():
     few = answers()
-    table = reading_table(few[few["reading"] != "placebo"], PROMPTS, cluster="entity")
+    table = reading_table(few[few["reading"] != "placebo"])
     assert table["reading"].tolist() == ["direct", "empty", "whole", "filler"]
 
 
@@ -91,7 +109,7 @@ def test_sentences_count_in_favour_of_the_models_own_answer():
             for place in (1, 2, 3)
         ]
     )
-    table = sentence_table(effects, answers(), PROMPTS, cluster="entity").set_index("place")
+    table = sentence_table(effects, answers()).set_index("place")
     assert list(table.index) == ["first", "middle", "last"]
     # The first prompt's own answer is wrong, so what supports the correct one counts against it.
     for place, value in (("first", 1), ("middle", 2), ("last", 3)):
@@ -113,4 +131,4 @@ def test_thoughts_of_one_sentence_have_no_places():
         ]
     )
     few = answers()
-    assert sentence_table(one, few[few["reading"] == "whole"], PROMPTS, cluster="entity").empty
+    assert sentence_table(one, few[few["reading"] == "whole"]).empty
