@@ -5,7 +5,7 @@
 | batch output of OpenAI-like servers, also vLLM's | lines with custom_id and response |
 | batch output of Anthropic, of Gemini | lines with custom_id and result, with key and response |
 | batch output of Vertex AI | lines with request and response |
-| answers to single requests | lines with choices, output, content or candidates (`BODIES`) |
+| answers to single requests | lines with choices, output, content or candidates |
 | vLLM's RequestOutput | lines with outputs |
 | samples of lm-evaluation-harness | lines with doc and resps |
 | logs of Inspect | JSON with eval and samples, or a zip file with header.json |

@@ -150,7 +150,7 @@ def _problems(own: ModelTexts) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _record(output: Output) -> list[str]:
+def _record(output: Output) -> list[str | None]:
     """What is judged of a text, for hashing."""
     return [output.answer, output.finished, output.error]
 
