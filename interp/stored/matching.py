@@ -120,7 +120,11 @@ class Matcher:
                 wrong[kind].append(f"{own.where}{named}")
             else:
                 found.setdefault(ids, []).append(own)
-        whole = {id_: tuple(sorted(own, key=_order)) for id_, own in found.items()}
+        # Requests that failed, which may have been repeated, come last.
+        whole = {
+            id_: tuple(sorted(own, key=lambda one: (bool(one.error), one.draw)))
+            for id_, own in found.items()
+        }
         kept = [own for own in chain.from_iterable(whole.values()) if not own.error]
         return Matched(
             whole,
@@ -168,11 +172,6 @@ class Matcher:
         read = read.rstrip()
         ends = (read[len(read) - length :] for length in self._lengths if length <= len(read))
         return next((self._ids[end] for end in ends if end in self._ids), ())
-
-
-def _order(output: Output) -> tuple[bool, int]:
-    """Texts that were written come before requests that failed, which may have been repeated."""
-    return bool(output.error), output.draw
 
 
 def _failures(outputs: Sequence[Output]) -> Iterator[str]:

@@ -14,7 +14,7 @@
 Files are not trusted: whatever they contain, the result is texts or a `UserError`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from json import JSONDecodeError
 from pathlib import Path
@@ -93,13 +93,15 @@ def _first_line(file: Path) -> bytes:
 def _of_json(file: Path, first: bytes) -> Iterator[Output]:
     """The texts of a JSON document, or of lines that are documents."""
     try:
-        document = _parsed(first)
-    except JSONDecodeError:  # a document of several lines
-        return _of_document(file, _whole(file))
-    except ValueError as error:
-        raise _no_json(file.name, error) from error
+        document = _parsed(file.name, first)
+    except UserError as error:
+        if not isinstance(error.__cause__, JSONDecodeError):
+            raise
+        document = []  # one of several lines
     if isinstance(document, list) or is_log(document):
-        return _of_document(file, _whole(file))
+        with reading(file):
+            content = file.read_bytes()
+        return _of_document(file, _parsed(file.name, content))
     if record_reader(document) is None:
         return outputs_of_table(file)
     return _of_records(_lines(file))
@@ -108,11 +110,10 @@ def _of_json(file: Path, first: bytes) -> Iterator[Output]:
 def _of_document(file: Path, document: object) -> Iterator[Output]:
     if is_log(document):
         return outputs_of_log(file.name, document)
-    if isinstance(document, Mapping) and record_reader(document) is not None:
-        return _of_records(iter([(file.name, document)]))
-    if isinstance(document, list) and document and record_reader(document[0]) is not None:
-        return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(document, 1))
-    return outputs_of_table(file)
+    records = document if isinstance(document, list) else [document]
+    if not records or record_reader(records[0]) is None:
+        return outputs_of_table(file)
+    return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(records, 1))
 
 
 def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
@@ -125,46 +126,30 @@ def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
         yield from read(where, record)
 
 
-def _whole(file: Path) -> object:
-    with reading(file):
-        content = file.read_bytes()
-    try:
-        return _parsed(content)
-    except ValueError as error:
-        raise _no_json(file.name, error) from error
-
-
 def _lines(file: Path) -> Iterator[tuple[str, object]]:
     with reading(file), file.open("rb") as stream:
-        number = 0
-        for line in iter(lambda: stream.readline(LONGEST_LINE + 1), b""):
-            number += 1
+        for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), 1):
             where = f"{file.name}, line {number}"
             if len(line) > LONGEST_LINE:
                 raise UserError(f"{where} has more than {LONGEST_LINE:,} bytes; shorten it")
-            if not line.strip():
-                continue
-            try:
-                yield where, _parsed(line)
-            except ValueError as error:
-                raise _no_json(where, error) from error
+            if line.strip():
+                yield where, _parsed(where, line)
 
 
-def _parsed(content: bytes) -> object:
+def _parsed(where: str, content: bytes) -> object:
     """The value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON in UTF-8, or is nested too deeply.
+        UserError: it is not JSON in UTF-8, or is nested too deeply.
     """
     try:
         return read_json(content.decode("utf-8-sig"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def _no_json(where: str, error: ValueError) -> UserError:
-    reason = "it is not in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    return UserError(
-        f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
-        "stopped may have written half a line"
-    )
+    except (ValueError, RecursionError) as error:
+        reason = {
+            UnicodeDecodeError: "it is not in UTF-8",
+            RecursionError: "it is nested too deeply",
+        }.get(type(error), str(error))
+        raise UserError(
+            f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
+            "stopped may have written half a line"
+        ) from error

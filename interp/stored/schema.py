@@ -61,7 +61,7 @@ Content = str | list[str | Part] | None
 class Message(Stored):
     """What the user or the model wrote."""
 
-    role: str | None = None
+    role: JsonValue = None
     content: Content = Field(None, validation_alias=AliasChoices("content", "parts"))
     refusal: str | None = None
     """What the model writes in place of content."""

@@ -78,16 +78,12 @@ def _by_model(
         )
     if not named and all(output.error for output in outputs):
         named = set(known)
-    default = source.name or (source.file.stem if not named else str(min(named, key=str)))
+    default = source.file.stem if not named else min(map(str, named)) if len(named) == 1 else ""
     found: dict[str, list[Output]] = {}
-    nameless = []
     for output in outputs:
-        if output.model or source.name or len(named) <= 1:
-            model = source.name or one_line(output.model or default, LONGEST_NAME)
-            found.setdefault(model, []).append(output)
-        else:
-            nameless.append(output)
-    if nameless:
+        model = source.name or one_line(output.model or default, LONGEST_NAME)
+        found.setdefault(model, []).append(output)
+    if nameless := found.pop("", None):
         echo(
             f"{source.file.name}: {len(nameless):,} of {counted(len(outputs), 'text')} name no "
             f"model, though others do, and are left out, such as {nameless[0].where}"
