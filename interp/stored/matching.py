@@ -6,7 +6,7 @@ that a model read, such as a rendered chat template, holds the prompt's text, ne
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -107,13 +107,11 @@ class Matcher:
             self._ids[prompt.text.strip()].append(prompt.id)
         self._lengths = sorted({len(text) for text in self._ids if text}, reverse=True)
 
-    def match(self, outputs: Iterable[Output]) -> Matched:
+    def match(self, outputs: Sequence[Output]) -> Matched:
         """The texts of one model by prompt; a draw that is there again counts as another draw."""
         found: dict[str, list[Output]] = {}
         wrong: dict[str, list[str]] = {"strange": [], "differing": [], "unclear": []}
-        texts = 0
         for own in outputs:
-            texts += 1
             ids, kind = self._prompts_of(own)
             if kind:
                 named = f" (id {own.prompt_id!r})" if own.prompt_id is not None else ""
@@ -128,7 +126,7 @@ class Matcher:
         kept = [own for own in chain.from_iterable(whole.values()) if not own.error]
         return Matched(
             whole,
-            texts,
+            len(outputs),
             len(self._texts),
             lacking=tuple(id_ for id_ in self._texts if id_ not in whole),
             failed=tuple(chain.from_iterable(map(_failures, whole.values()))),

@@ -1,17 +1,8 @@
 """Read the texts that other tools stored, whatever the file is called.
 
-| format | recognized by |
-|---|---|
-| batch output of OpenAI-like servers, also vLLM's | lines with custom_id and response |
-| batch output of Anthropic, of Gemini | lines with custom_id and result, with key and response |
-| batch output of Vertex AI | lines with request and response |
-| answers to single requests | lines with choices, output, content or candidates |
-| vLLM's RequestOutput | lines with outputs |
-| samples of lm-evaluation-harness | lines with doc and resps |
-| logs of Inspect | JSON with eval and samples, or a zip file with header.json |
-| tables | all else: CSV, TSV, JSONL, JSON or Parquet with a column answer or thought |
-
-Files are not trusted: whatever they contain, the result is texts or a `UserError`.
+Zip files, and JSON with eval and version, are logs of Inspect; other JSON is told by its keys
+(`KINDS`); all else is a table with a column answer or thought. Files are not trusted: whatever they
+contain, the result is texts or a `UserError`.
 """
 
 from collections.abc import Iterator
@@ -31,8 +22,6 @@ from interp.stored.table import outputs_of_table
 
 LONGEST_LINE = 2**26
 """Largest number of bytes of a line, which holds the texts on one prompt."""
-
-_PARQUET = b"PAR1"
 
 
 def read_outputs(file: Path) -> list[Output]:
@@ -69,16 +58,10 @@ def _of_one_filter(file: Path, outputs: list[Output], filters: tuple[str, ...]) 
 
 
 def _outputs(file: Path) -> Iterator[Output]:
-    with reading(file), file.open("rb") as stream:
-        start = stream.read(len(_PARQUET))
     if is_zipfile(file) and file.suffix.lower() not in (".xlsx", ".xlsm"):
         return outputs_of_archive(file)
-    if start == _PARQUET:
-        return outputs_of_table(file)
     first = _first_line(file)
-    if first[:1] not in (b"{", b"["):
-        return outputs_of_table(file)
-    return _of_json(file, first)
+    return _of_json(file, first) if first[:1] in (b"{", b"[") else outputs_of_table(file)
 
 
 def _first_line(file: Path) -> bytes:
@@ -137,11 +120,6 @@ def _lines(file: Path) -> Iterator[tuple[str, object]]:
 
 
 def _parsed(where: str, content: bytes) -> object:
-    """The value of a JSON text.
-
-    Raises:
-        UserError: it is not JSON in UTF-8, or is nested too deeply.
-    """
     try:
         return read_json(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

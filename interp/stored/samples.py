@@ -69,25 +69,25 @@ def _likeliest(
 
     Options without the prompt, which acc_mutual_info also scores, do not count.
     """
-    scored = {
-        option.strip(): _log_likelihood(own)
+    scored = [
+        (option.strip(), _log_likelihood(own))
         for (text, option), own in zip(requests, resps, strict=False)
         if isinstance(option, str) and text == requests[0][0]
-    }
-    if len(scored) < 2 or len(requests) != len(resps):
+    ]
+    if len(dict(scored)) < 2 or len(requests) != len(resps):
         raise UserError(
             f"{where} holds log-likelihoods that do not tell an option; expected samples of a task "
             "that generates text (output_type: generate_until), or that compares options after "
             "one text (multiple_choice)"
         )
-    if any(map(math.isnan, scored.values())):
+    if any(math.isnan(own) for _, own in scored):
         raise UserError(
             f"{where} holds a log-likelihood that is no number; run lm-eval again with a model "
             "that computes numbers"
         )
-    most = max(scored.values())
-    best = [option for option, own in scored.items() if own == most]
-    return best[0] if len(best) == 1 else ""
+    most = max(own for _, own in scored)
+    best = {option for option, own in scored if own == most}
+    return best.pop() if len(best) == 1 else ""
 
 
 def _log_likelihood(response: JsonValue) -> float:

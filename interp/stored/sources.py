@@ -66,9 +66,6 @@ def _by_model(
 
     A text without a name, such as a request that failed, belongs to the only model that the file
     names or, if all of its requests failed, to the only one of all files (`known`).
-
-    Raises:
-        UserError: the file has texts of several models, although it was named for one.
     """
     named = {output.model for output in outputs} - {None, ""}
     if source.name and len(named) > 1:
