@@ -30,9 +30,6 @@ _LONGEST_HEADER = 2**20
 MOST_UNPACKED = 2**26
 """Largest size in bytes of an unpacked workbook, since a small file can unpack to any size."""
 
-_MOST_ROWS = 2**20
-"""Number of rows of an Excel sheet."""
-
 _ROWS_ABOVE = 100
 """Largest number of empty rows above the header of a sheet."""
 
@@ -74,15 +71,13 @@ def _separator(header: str, usual: str) -> str:
 
 def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
     reader = csv.reader(stream, strict=True, delimiter=mark)
-    while True:
-        place = f"line {before + reader.line_num + 1}"
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise ValueError(f"{place}: {error}") from error
-        if cells is None:
-            return
-        yield place, cells
+    start = before + 1
+    try:
+        for cells in reader:
+            yield f"line {start}", cells
+            start = before + reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"line {start}: {error}") from error
 
 
 def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
@@ -165,7 +160,7 @@ def _sheet_rows(
     letters = [get_column_letter(column) for column in range(1, len(header) + 1)]
     yield f"row {above}", header
     rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + _BESIDE, values_only=True)
-    for number, cells in enumerate(islice(rows, _MOST_ROWS), above + 1):
+    for number, cells in enumerate(islice(rows, _MOST["row"]), above + 1):
         line = [*cells, *[None] * (len(header) - len(cells))]
         for column, letter in enumerate(letters) if part.formulas else ():
             if f"{letter}{number}" in part.formulas:

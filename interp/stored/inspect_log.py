@@ -16,9 +16,8 @@ from zipfile import ZipFile, ZipInfo
 from pydantic import Field, JsonValue
 
 from interp.errors import UserError, one_line
-from interp.prompts.files import read_json
 from interp.stored.output import Output
-from interp.stored.schema import Choice, Message, Stored, asked, checked, reason_of
+from interp.stored.schema import Choice, Message, Stored, asked, checked, parsed, reason_of
 
 MOST_OF_ONE = 2**26
 """Largest number of bytes of an unpacked sample, since a small file can unpack to any size."""
@@ -125,10 +124,7 @@ def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
         raise UserError(f"{where} unpacks to more than {MOST_OF_ONE:,} bytes")
     if _has_more(content):
         raise UserError(f"{where} has more than {MOST_OBJECTS:,} values; store it without events")
-    try:
-        return read_json(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where} is not JSON: {one_line(str(error), 160)}") from error
+    return parsed(where, content)
 
 
 _VALUE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<mark>[,\[{])', re.DOTALL)

@@ -14,10 +14,10 @@ from zipfile import is_zipfile
 from interp.console import echo
 from interp.errors import UserError, one_line, shortened
 from interp.files import check_fits, reading
-from interp.prompts.files import read_json
 from interp.stored.inspect_log import is_log, outputs_of_archive, outputs_of_log
 from interp.stored.lines import KINDS, record_reader
 from interp.stored.output import Output
+from interp.stored.schema import parsed
 from interp.stored.table import outputs_of_table
 
 LONGEST_LINE = 2**26
@@ -76,7 +76,7 @@ def _first_line(file: Path) -> bytes:
 def _of_json(file: Path, first: bytes) -> Iterator[Output]:
     """The texts of a JSON document, or of lines that are documents."""
     try:
-        document = _parsed(file.name, first)
+        document = parsed(file.name, first)
     except UserError as error:
         if not isinstance(error.__cause__, JSONDecodeError):
             raise
@@ -84,7 +84,7 @@ def _of_json(file: Path, first: bytes) -> Iterator[Output]:
     if isinstance(document, list) or is_log(document):
         with reading(file):
             content = file.read_bytes()
-        return _of_document(file, _parsed(file.name, content))
+        return _of_document(file, parsed(file.name, content))
     if record_reader(document) is None:
         return outputs_of_table(file)
     return _of_records(_lines(file))
@@ -116,18 +116,4 @@ def _lines(file: Path) -> Iterator[tuple[str, object]]:
             if len(line) > LONGEST_LINE:
                 raise UserError(f"{where} has more than {LONGEST_LINE:,} bytes; shorten it")
             if line.strip():
-                yield where, _parsed(where, line)
-
-
-def _parsed(where: str, content: bytes) -> object:
-    try:
-        return read_json(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        reason = {
-            UnicodeDecodeError: "it is not in UTF-8",
-            RecursionError: "it is nested too deeply",
-        }.get(type(error), str(error))
-        raise UserError(
-            f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
-            "stopped may have written half a line"
-        ) from error
+                yield where, parsed(where, line)

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from interp.errors import UserError, one_line
+from interp.prompts.files import read_json
 from interp.stored.output import Output, ending
 
 Draw = Annotated[int, Field(ge=0, lt=2**31)]
@@ -125,6 +126,25 @@ def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
         field = ".".join(str(part)[:40] for part in problem["loc"]) or "the record"
         raise UserError(
             f"{where} is damaged: {one_line(field, 160)}: {problem['msg'][:160]}"
+        ) from error
+
+
+def parsed(where: str, content: bytes) -> object:
+    """The value of a JSON text.
+
+    Raises:
+        UserError: it is not JSON in UTF-8, or is nested too deeply.
+    """
+    try:
+        return read_json(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        reason = {
+            UnicodeDecodeError: "it is not in UTF-8",
+            RecursionError: "it is nested too deeply",
+        }.get(type(error), str(error))
+        raise UserError(
+            f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
+            "stopped may have written half a line"
         ) from error
 
 
