@@ -140,14 +140,7 @@ def _of_body(where: str, record: object) -> Iterator[Output]:
     yield from _named(checked(where, _Named, record), _texts_of_body(where, record))
 
 
-def _named(
-    record: _Named, texts: Iterable[Output], *, prompt: str | None = None
-) -> Iterator[Output]:
-    named = None if record.id is None else str(record.id)
-    yield from (replace(own, prompt_id=named, prompt=prompt) for own in texts)
-
-
-class _Request(Stored):
+class _Request(_Named):
     id: str | int | None = Field(None, validation_alias="request_id")
     prompt: str | None = None
 
@@ -156,10 +149,13 @@ def _of_request(where: str, record: object) -> Iterator[Output]:
     request = checked(where, _Request, record)
     texts = _texts(where, checked(where, _Completion, record))
     # vLLM numbers requests itself, so that the text alone tells the prompt if it is there.
-    named = None if request.id is None or request.prompt is not None else str(request.id)
-    yield from (
-        replace(own, prompt_id=named, prompt=request.prompt, rendered=True) for own in texts
-    )
+    named = request if request.prompt is None else _Named()
+    yield from _named(named, texts, prompt=request.prompt, rendered=True)
+
+
+def _named(record: _Named, texts: Iterable[Output], **prompt: Any) -> Iterator[Output]:
+    named = None if record.id is None else str(record.id)
+    yield from (replace(own, prompt_id=named, **prompt) for own in texts)
 
 
 KINDS: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {
