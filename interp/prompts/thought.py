@@ -104,15 +104,12 @@ def split_sentences(text: str) -> tuple[str, ...]:
     found, start = [], 0
     for edge in _EDGE.finditer(text):
         before, rest = text[start : edge.start()], text[edge.end() :]
-        if not before.strip() or (edge["mark"] == "." and _goes_on(before, edge, rest)):
-            continue
-        found.append(text[start : edge.end()])
-        start = edge.end()
+        if before.strip() and not (edge["mark"] == "." and _goes_on(before, edge[0], rest)):
+            found.append(text[start : edge.end()])
+            start = edge.end()
     return (*found, text[start:]) if text[start:] else tuple(found)
 
 
-def _goes_on(before: str, edge: re.Match[str], rest: str) -> bool:
-    if "\n" in edge[0]:
-        return False
-    attached = not before[-1].isspace()
+def _goes_on(before: str, edge: str, rest: str) -> bool:
+    attached = "\n" not in edge and not before[-1].isspace()
     return attached and (rest[:1].islower() or _SHORT.search(before) is not None)

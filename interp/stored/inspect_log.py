@@ -50,11 +50,8 @@ class _Task(Stored):
     model: str | None = None
 
 
-class _Header(Stored):
+class _Log(Stored):
     eval: _Task
-
-
-class _Log(_Header):
     samples: list[JsonValue] | None = None
 
 
@@ -96,7 +93,7 @@ def outputs_of_archive(file: Path) -> Iterator[Output]:
                 raise UserError(
                     f"{file.name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}"
                 )
-            header = checked(file.name, _Header, _member(file.name, archive, members[start]))
+            header = checked(file.name, _Log, _member(file.name, archive, members[start]))
             for name, member in members.items():
                 if name.startswith("samples/") and name.endswith(".json"):
                     sample = _member(file.name, archive, member)
