@@ -105,8 +105,8 @@ def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> 
         )
     if all(own.error for texts in matched.outputs.values() for own in texts):
         raise UserError(
-            f"{about}all of {counted(len(matched.failed), 'request')} failed, such as "
-            f"{matched.failed[0]}; send them again"
+            f"{about}all of {counted(len(matched.wrong['failed']), 'request')} failed, such as "
+            f"{matched.wrong['failed'][0]}; send them again"
         )
     for line in problems:
         echo(f"{about}{line}")
