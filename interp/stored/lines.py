@@ -24,13 +24,13 @@ class _Named(Stored):
     """A record that may name its prompt."""
 
     id: str | int | None = Field(
-        None, validation_alias=AliasChoices("prompt_id", "custom_id", "key")
+        default=None, validation_alias=AliasChoices("prompt_id", "custom_id", "key")
     )
 
 
 class _Completion(Stored):
     model: str | None = Field(
-        None, validation_alias=AliasChoices("model", "modelVersion", "model_version")
+        default=None, validation_alias=AliasChoices("model", "modelVersion", "model_version")
     )
     choices: Annotated[list[Choice], Field(min_length=1)] = Field(
         validation_alias=AliasChoices("choices", "candidates", "outputs")
@@ -141,7 +141,7 @@ def _of_body(where: str, record: object) -> Iterator[Output]:
 
 
 class _Request(_Named):
-    id: str | int | None = Field(None, validation_alias="request_id")
+    id: str | int | None = Field(default=None, validation_alias="request_id")
     prompt: str | None = None
 
 

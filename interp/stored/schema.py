@@ -63,7 +63,7 @@ class Message(Stored):
     """What the user or the model wrote."""
 
     role: JsonValue = None
-    content: Content = Field(None, validation_alias=AliasChoices("content", "parts"))
+    content: Content = Field(default=None, validation_alias=AliasChoices("content", "parts"))
     refusal: str | None = None
     """What the model writes in place of content."""
     reasoning_content: str | None = None
@@ -87,10 +87,10 @@ class Choice(Stored):
 
     index: Draw | None = None
     message: Message | Content = Field(
-        None, validation_alias=AliasChoices("message", "content", "text")
+        default=None, validation_alias=AliasChoices("message", "content", "text")
     )
     finish_reason: str | None = Field(
-        None, validation_alias=AliasChoices("finish_reason", "finishReason", "stop_reason")
+        default=None, validation_alias=AliasChoices("finish_reason", "finishReason", "stop_reason")
     )
 
     @model_validator(mode="after")
