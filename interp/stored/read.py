@@ -5,6 +5,8 @@ Zip files, and JSON with eval and version, are logs of Inspect; other JSON is to
 contain, the result is texts or a `UserError`.
 """
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from json import JSONDecodeError
@@ -12,16 +14,24 @@ from pathlib import Path
 from zipfile import is_zipfile
 
 from interp.console import echo
-from interp.errors import UserError, one_line, shortened
+from interp.errors import UserError, described, one_line, shortened
 from interp.files import check_fits, reading
+from interp.prompts.columns import Cells
+from interp.prompts.files import Row, read_rows
 from interp.stored.inspect_log import is_log, outputs_of_archive, outputs_of_log
 from interp.stored.lines import KINDS, record_reader
-from interp.stored.output import Output
+from interp.stored.output import Output, ending
 from interp.stored.schema import parsed
-from interp.stored.table import outputs_of_table
 
 LONGEST_LINE = 2**26
 """Largest number of bytes of a line, which holds the texts on one prompt."""
+
+COLUMNS = ("prompt", "text", "draw", "thought", "answer", "model", "finished")
+"""The prompt's id and its text, one of which is required; the index of the draw; the thought and
+the answer, one of which is required; the model; `length` if the text was cut off. A prompt may also
+be named by its text, and the column by `prompt_id`."""
+
+_ID = "prompt_id"
 
 
 def read_outputs(file: Path) -> list[Output]:
@@ -61,7 +71,7 @@ def _outputs(file: Path) -> Iterator[Output]:
     if is_zipfile(file) and file.suffix.lower() not in (".xlsx", ".xlsm"):
         return outputs_of_archive(file)
     first = _first_line(file)
-    return _of_json(file, first) if first[:1] in (b"{", b"[") else outputs_of_table(file)
+    return _of_json(file, first) if first[:1] in (b"{", b"[") else _of_table(file)
 
 
 def _first_line(file: Path) -> bytes:
@@ -86,7 +96,7 @@ def _of_json(file: Path, first: bytes) -> Iterator[Output]:
             content = file.read_bytes()
         return _of_document(file, parsed(file.name, content))
     if record_reader(document) is None:
-        return outputs_of_table(file)
+        return _of_table(file)
     return _of_records(_lines(file))
 
 
@@ -95,7 +105,7 @@ def _of_document(file: Path, document: object) -> Iterator[Output]:
         return outputs_of_log(file.name, document)
     records = document if isinstance(document, list) else [document]
     if not records or record_reader(records[0]) is None:
-        return outputs_of_table(file)
+        return _of_table(file)
     return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(records, 1))
 
 
@@ -117,3 +127,52 @@ def _lines(file: Path) -> Iterator[tuple[str, object]]:
                 raise UserError(f"{where} has more than {LONGEST_LINE:,} bytes; shorten it")
             if line.strip():
                 yield where, parsed(where, line)
+
+
+def _of_table(file: Path) -> Iterator[Output]:
+    """The texts of a table, one in each row."""
+    rows = read_rows(file, (), optional=(*COLUMNS, _ID))
+    columns = rows[0].cells.keys()
+    for needed in (("prompt", _ID, "text"), ("answer", "thought")):
+        if not columns & set(needed):
+            raise UserError(
+                f"{file} has no column {' or '.join(needed)}; expected a table with some of "
+                f"{', '.join(COLUMNS)}, or texts as vLLM, OpenAI-like servers, Anthropic, Gemini, "
+                "Inspect or lm-eval store them"
+            )
+    for row in rows:
+        yield Output(
+            f"{file.name}, {row.where.rpartition(', ')[2]}",
+            _text(row, "answer") or "",
+            prompt_id=_text(row, _ID) or _text(row, "prompt") or None,
+            prompt=_text(row, "text") or None,
+            model=_text(row, "model") or None,
+            draw=_draw(row),
+            thought=_text(row, "thought"),
+            finished=ending(_text(row, "finished")),
+        )
+
+
+def _text(row: Row, column: str) -> str | None:
+    """A cell as text; ids may be numbers."""
+    cell = _present(row.cells, column)
+    if cell is None or isinstance(cell, str):
+        return cell
+    if column in ("prompt", _ID) and isinstance(cell, int):
+        return str(cell)
+    raise UserError(f"{row.where}: {column} is {described(cell)}; expected text")
+
+
+def _draw(row: Row) -> int:
+    cell = _present(row.cells, "draw")
+    if cell is None or cell == "":
+        return 0
+    if re.fullmatch(r"[0-9]{1,9}(\.0)?", str(cell)) and not isinstance(cell, bool):
+        return int(float(str(cell)))
+    raise UserError(f"{row.where}: draw is {described(cell)}; expected a whole number from 0")
+
+
+def _present(cells: Cells, column: str) -> object:
+    """A cell; None if it is missing."""
+    cell = cells.get(column)
+    return None if isinstance(cell, float) and math.isnan(cell) else cell
