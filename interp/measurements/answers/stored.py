@@ -157,8 +157,7 @@ def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None
         rows = [_row(own, prompt) for prompt in prompts[shard.start : shard.end]]
         failures = {row["prompt_id"]: row["error"] for row in rows if row["error"]}
         attempt = Attempt({"completions": rows}, len(rows), "prompt_id", failures)
-        seconds = time.monotonic() - start
-        write(shard, Stored().filled(), attempt, seconds=seconds)
+        write(shard, Stored().filled(), attempt, seconds=time.monotonic() - start)
 
 
 def _row(own: ModelTexts, prompt: Prompt) -> Row:
