@@ -1,7 +1,7 @@
 """What the schemas of stored records share; files are not trusted."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import (
     AliasChoices,
@@ -94,7 +94,7 @@ class Choice(Stored):
     )
 
     @model_validator(mode="after")
-    def _has_text_or_reason(self) -> Self:
+    def _has_text_or_reason(self) -> "Choice":
         if self.message is None and self.finish_reason in (None, "stop"):
             raise ValueError("it has no text")
         return self
