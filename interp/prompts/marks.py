@@ -138,5 +138,5 @@ def unknown_marks(texts: Sequence[str]) -> dict[str, int]:
     for text in map(str.strip, texts):
         begun = MARK.match(text)
         inner = marked_answer(_ENDED.sub("", text[begun.end() if begun else 0 :]))
-        counts.update(set(_ANY.findall(inner)))
+        counts.update(dict.fromkeys(_ANY.findall(inner), 1))
     return {mark: count for mark, count in counts.items() if 2 * count >= len(texts)}

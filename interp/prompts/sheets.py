@@ -3,17 +3,18 @@
 import csv
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.parsers import expat
 from zipfile import ZipFile, is_zipfile
 
 from interp.console import counted, echo
 from interp.errors import UserError, one_line
 from interp.prompts.columns import Cells, Columns
-from interp.prompts.workbook_parts import parts_of_workbook
 
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
@@ -28,9 +29,6 @@ _LONGEST_HEADER = 2**20
 
 MOST_UNPACKED = 2**26
 """Largest size in bytes of an unpacked workbook, since a small file can unpack to any size."""
-
-_MOST_ROWS = 2**20
-"""Number of rows of an Excel sheet."""
 
 _ROWS_ABOVE = 100
 """Largest number of empty rows above the header of a sheet."""
@@ -73,15 +71,13 @@ def _separator(header: str, usual: str) -> str:
 
 def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
     reader = csv.reader(stream, strict=True, delimiter=mark)
-    while True:
-        place = f"line {before + reader.line_num + 1}"
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise ValueError(f"{place}: {error}") from error
-        if cells is None:
-            return
-        yield place, cells
+    start = before + 1
+    try:
+        for cells in reader:
+            yield f"line {start}", cells
+            start = before + reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"line {start}: {error}") from error
 
 
 def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
@@ -110,7 +106,7 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         raise ValueError(
             f"it unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV"
         )
-    parts = parts_of_workbook(file)
+    parts = _parts_of_workbook(file)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about formats and validations, which are not read
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
@@ -126,8 +122,10 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
             ((title, (above, header)),) = found.items()
             part = parts[book[title]._worksheet_path]
             hidden = [one.title for one in book.worksheets if one not in visible]
-            _tell_hidden(file.name, hidden, [row for row in part.hidden if row > above])
-            rows = _sheet_rows(book[title], above, header, part.formulas)
+            _tell(file.name, "hidden sheet", "not read", hidden)
+            rows_hidden = [str(row) for row in part.hidden if row > above]
+            _tell(file.name, "row", "hidden in Excel, but read like the others", rows_hidden)
+            rows = _sheet_rows(book[title], above, header, part)
             yield from _under_header(rows, columns)
         finally:
             book.close()
@@ -143,15 +141,11 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     )
 
 
-def _tell_hidden(name: str, sheets: Sequence[str], rows: Sequence[int]) -> None:
+def _tell(name: str, what: str, done: str, hidden: Sequence[str]) -> None:
     """Say what Excel does not show."""
-    for some, what, done in (
-        (sheets, "hidden sheet", "not read"),
-        (rows, "row", "hidden in Excel, as by a filter, but read like the others"),
-    ):
-        if some:
-            shown = one_line(", ".join(map(str, some)), 100)
-            echo(f"{name}: {counted(len(some), what)} {done}: {shown}")
+    if hidden:
+        shown = one_line(", ".join(hidden), 100)
+        echo(f"{name}: {counted(len(hidden), what)} {done}: {shown}")
 
 
 _WITHOUT_VALUE = object()
@@ -159,17 +153,17 @@ _WITHOUT_VALUE = object()
 
 
 def _sheet_rows(
-    sheet: "ReadOnlyWorksheet", above: int, header: Sequence[object], formulas: AbstractSet[str]
+    sheet: "ReadOnlyWorksheet", above: int, header: Sequence[object], part: "_Part"
 ) -> Iterator[Line]:
     from openpyxl.utils import get_column_letter
 
     letters = [get_column_letter(column) for column in range(1, len(header) + 1)]
     yield f"row {above}", header
     rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + _BESIDE, values_only=True)
-    for number, cells in enumerate(islice(rows, _MOST_ROWS), above + 1):
+    for number, cells in enumerate(islice(rows, _MOST["row"]), above + 1):
         line = [*cells, *[None] * (len(header) - len(cells))]
-        for column, letter in enumerate(letters) if formulas else ():
-            if f"{letter}{number}" in formulas:
+        for column, letter in enumerate(letters) if part.formulas else ():
+            if f"{letter}{number}" in part.formulas:
                 line[column] = _WITHOUT_VALUE
         if line.count(None) < len(line):  # quickly, as there may be a million
             yield f"row {number}", line
@@ -220,3 +214,71 @@ def _trimmed(cells: Sequence[object]) -> list[object]:
 
 def _has_text(cell: object) -> bool:
     return cell is not None and bool(str(cell).strip())
+
+
+_MOST = {"row": 2**20, "si": 2**20, "within": 2**16, "other": 2**18}
+"""Largest numbers of rows, of texts (`si`), of cells and their values within a row, and of other
+elements of a part, such as styles. Excel's sheets have up to 2**20 rows of 2**14 cells."""
+
+_OF_CELLS = frozenset({"c", "v", "f", "is", "t"})
+
+
+@dataclass
+class _Part:
+    """A part of a workbook, read before openpyxl does and without keeping it.
+
+    A small file can unpack to any number of elements, each of which takes openpyxl much memory.
+    """
+
+    hidden: list[int] = field(default_factory=list)
+    """The numbers of the rows that Excel hides, such as by a filter."""
+    formulas: set[str] = field(default_factory=set)
+    """The places, such as B3, of cells with a formula and no stored value."""
+    _cell: Mapping[str, str] = field(default_factory=dict)
+    _inside: set[str] = field(default_factory=set)
+    """The elements within the cell so far."""
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Notice the beginning of an element; refuse too many of its kind."""
+        name = name.rpartition(" ")[2]
+        kind = "within" if name in _OF_CELLS else name if name in _MOST else "other"
+        if kind != "within":
+            self._counts["within"] = 0
+        self._counts[kind] += 1
+        if self._counts[kind] > _MOST[kind]:
+            raise ValueError(f"it has too many elements {name}; save the sheet as CSV")
+        if name == "row" and attributes.get("hidden") in ("1", "true"):
+            self.hidden.append(int(attributes.get("r", 0)))
+        if name == "c":
+            self._cell, self._inside = attributes, set()
+        self._inside.add(name)
+
+    def text(self, text: str) -> None:
+        """Notice that an element has text."""
+        if "v" in self._inside and text.strip():
+            self._inside.add("text")
+
+    def end(self, name: str) -> None:
+        """Notice the end of an element. An empty text is a value, but an empty number is none."""
+        stored = {"text"} if self._cell.get("t") != "str" else {"text", "v"}
+        if name.rpartition(" ")[2] == "c" and "f" in self._inside and not stored & self._inside:
+            self.formulas.add(self._cell.get("r", ""))
+
+
+def _parts_of_workbook(file: Path) -> dict[str, _Part]:
+    """The parts in XML by name."""
+    found: dict[str, _Part] = {}
+    with ZipFile(file) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as stream:
+                if b"<" not in stream.read(4):
+                    continue
+                stream.seek(0)
+                found[name], parser = _Part(), expat.ParserCreate(namespace_separator=" ")
+                parser.buffer_text = True
+                parser.StartElementHandler = found[name].start
+                parser.CharacterDataHandler = found[name].text
+                parser.EndElementHandler = found[name].end
+                parser.ParseFile(stream)
+    return found

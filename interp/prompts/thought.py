@@ -1,7 +1,7 @@
 """A model's thought before its answer, cut into sentences."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -54,15 +54,14 @@ class Thought:
     @cached_property
     def segments(self) -> Mapping[str, Span]:
         """The nonblank sentences as spans of `written`: thought1, thought2 ..."""
-        return dict(self._spans())
-
-    def _spans(self) -> Iterator[tuple[str, Span]]:
+        found: dict[str, Span] = {}
         start = len(self.before)
         for number, sentence in enumerate(self.sentences, 1):
             if sentence.strip():
                 blank = len(sentence) - len(sentence.lstrip())
-                yield f"{PART}{number}", (start + blank, start + len(sentence.rstrip()))
+                found[f"{PART}{number}"] = (start + blank, start + len(sentence.rstrip()))
             start += len(sentence)
+        return found
 
     @property
     def roles(self) -> Mapping[str, Span]:

@@ -6,7 +6,9 @@ Source: https://inspect.aisi.org.uk/eval-logs.html, version 2. Epochs are draws.
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 from zipfile import ZipFile, ZipInfo
@@ -14,9 +16,8 @@ from zipfile import ZipFile, ZipInfo
 from pydantic import Field, JsonValue
 
 from interp.errors import UserError, one_line
-from interp.prompts.files import read_json
-from interp.stored.output import Output, ending
-from interp.stored.schema import Content, Stored, checked, parts_of, reason_of
+from interp.stored.output import Output
+from interp.stored.schema import Choice, Message, Stored, asked, checked, parsed, reason_of
 
 MOST_OF_ONE = 2**26
 """Largest number of bytes of an unpacked sample, since a small file can unpack to any size."""
@@ -31,26 +32,16 @@ _ZSTANDARD = 93
 """The number of this compression in zip files, which Python reads from version 3.14 on."""
 
 
-class _Message(Stored):
-    role: str = ""
-    content: Content = None
-
-
-class _Choice(Stored):
-    message: _Message
-    stop_reason: str | None = None
-
-
 class _Said(Stored):
     model: str | None = None
-    choices: tuple[_Choice, ...] = Field(default=(), strict=False)
+    choices: tuple[Choice, ...] = Field(default=(), strict=False)
     completion: str | None = None
 
 
 class _Sample(Stored):
     id: str | int
     epoch: Annotated[int, Field(ge=1, lt=2**31)] = 1
-    input: str | list[_Message]
+    input: str | list[Message]
     output: _Said = _Said()
     error: JsonValue = None
 
@@ -59,11 +50,8 @@ class _Task(Stored):
     model: str | None = None
 
 
-class _Header(Stored):
+class _Log(Stored):
     eval: _Task
-
-
-class _Log(_Header):
     samples: list[JsonValue] | None = None
 
 
@@ -105,11 +93,11 @@ def outputs_of_archive(file: Path) -> Iterator[Output]:
                 raise UserError(
                     f"{file.name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}"
                 )
-            header = checked(file.name, _Header, _member(file.name, archive, members[start]))
-            own = [n for n in members if n.startswith("samples/") and n.endswith(".json")]
-            for name in own:
-                sample = _member(file.name, archive, members[name])
-                yield _output(f"{file.name}, {one_line(name, 80)}", sample, header.eval.model)
+            header = checked(file.name, _Log, _member(file.name, archive, members[start]))
+            for name, member in members.items():
+                if name.startswith("samples/") and name.endswith(".json"):
+                    sample = _member(file.name, archive, member)
+                    yield _output(f"{file.name}, {one_line(name, 80)}", sample, header.eval.model)
     except UserError:
         raise
     except Exception as error:  # zipfile can raise any error for a damaged file
@@ -131,56 +119,30 @@ def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
         ) from error
     if len(content) > MOST_OF_ONE:
         raise UserError(f"{where} unpacks to more than {MOST_OF_ONE:,} bytes")
-    if _values(content) > MOST_OBJECTS and _has_more(content):
+    if _has_more(content):
         raise UserError(f"{where} has more than {MOST_OBJECTS:,} values; store it without events")
-    try:
-        return read_json(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where} is not JSON: {one_line(str(error), 160)}") from error
+    return parsed(where, content)
 
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-
-
-def _values(content: bytes) -> int:
-    """The number of values in a JSON text or, if it has such characters within strings, more."""
-    return sum(map(content.count, (b",", b"[", b"{")))
+_VALUE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<mark>[,\[{])', re.DOTALL)
+"""A string, or a mark outside of strings before a value."""
 
 
 def _has_more(content: bytes) -> bool:
-    """Whether a JSON text has more than the largest number of values, apart from its strings."""
-    start = found = 0
-    for string in _STRING.finditer(content):
-        found += _values(content[start : string.start()])
-        if found > MOST_OBJECTS:
-            return True
-        start = string.end()
-    return found + _values(content[start:]) > MOST_OBJECTS
+    """Whether a JSON text has more than the largest number of values."""
+    if sum(map(content.count, (b",", b"[", b"{"))) <= MOST_OBJECTS:
+        return False
+    marks = (found for found in _VALUE.finditer(content) if found["mark"])
+    return any(islice(marks, MOST_OBJECTS, None))
 
 
 def _output(where: str, record: object, model: str | None) -> Output:
     sample = checked(where, _Sample, record)
     said = sample.output
-    text, thought = said.completion or "", None
-    if said.choices:
-        text, thought = parts_of(said.choices[0].message.content)
-    failed = "" if sample.error is None else f"the sample failed: {reason_of(sample.error)}"
-    return Output(
-        where,
-        text,
+    first = said.choices[0] if said.choices else Choice(message=said.completion or "")
+    return replace(
+        first.output(where, model=said.model or model, draw=sample.epoch - 1),
         prompt_id=str(sample.id),
-        prompt=_asked(sample.input),
-        model=said.model or model,
-        draw=sample.epoch - 1,
-        thought=thought,
-        finished=ending(said.choices[0].stop_reason if said.choices else None),
-        error=failed,
+        prompt=sample.input if isinstance(sample.input, str) else asked(sample.input),
+        error="" if sample.error is None else f"the sample failed: {reason_of(sample.error)}",
     )
-
-
-def _asked(given: str | list[_Message]) -> str | None:
-    """The last message of the user."""
-    if isinstance(given, str):
-        return given
-    asked = [parts_of(one.content)[0] for one in given if one.role == "user"]
-    return asked[-1] if asked else None

@@ -1,121 +1,253 @@
-"""Records of one JSON object each: of servers and their batches, and of vLLM.
+"""Records of one JSON object each: of servers, their batches, vLLM and lm-evaluation-harness.
 
-Sources: the output files of the batch APIs of OpenAI (also vLLM, Mistral, Groq, Together), of
-Anthropic (Message Batches) and of Gemini and Vertex AI; vLLM's RequestOutput.
+Sources: OpenAI's chat completions, whose messages vLLM and others extend by reasoning_content or
+reasoning, and its Responses API; Anthropic's messages; Gemini's GenerateContentResponse; the output
+files of the batch APIs of OpenAI (also vLLM, Mistral, Groq, Together), of Anthropic (Message
+Batches) and of Gemini and Vertex AI; vLLM's RequestOutput; lm-eval's samples_TASK.jsonl.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, JsonValue
+from pydantic import AliasChoices, Field, JsonValue
 
-from interp.stored.bodies import BODIES, Asked, failed, texts_of_body
-from interp.stored.output import Output, ending
-from interp.stored.samples import outputs_of_sample
-from interp.stored.schema import Draw, Stored, checked, reason_of
+from interp.errors import UserError, one_line
+from interp.stored.output import Output
+from interp.stored.schema import Choice, Message, Part, Stored, asked, checked, reason_of
 
-_Id = str | int | None
+_Kind = TypeVar("_Kind")
 
 
 class _Named(Stored):
     """A record that may name its prompt."""
 
-    prompt_id: _Id = None
-    custom_id: _Id = None
-    key: _Id = None
+    id: str | int | None = Field(
+        default=None, validation_alias=AliasChoices("prompt_id", "custom_id", "key")
+    )
+
+
+class _Completion(Stored):
+    model: str | None = Field(
+        default=None, validation_alias=AliasChoices("model", "modelVersion", "model_version")
+    )
+    choices: Annotated[list[Choice], Field(min_length=1)] = Field(
+        validation_alias=AliasChoices("choices", "candidates", "outputs")
+    )
+
+
+class _Said(Choice):
+    model: str | None = None
 
     @property
-    def id(self) -> str | None:
-        named = (own for own in (self.prompt_id, self.custom_id, self.key) if own is not None)
-        return next(map(str, named), None)
+    def choices(self) -> Sequence[Choice]:
+        return (self,)
 
 
-class _Result(Stored):
-    type: str
-    message: JsonValue = None
-    error: JsonValue = None
+class _Item(Stored):
+    content: list[Part] | None = None
+
+
+class _Response(Stored):
+    model: str | None = None
+    status: str = "completed"
+    output: list[_Item]
+    incomplete_details: dict[str, JsonValue] | None = None
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        # The summary of a thought, which is beside the content, is no thought.
+        parts = [part for item in self.output for part in item.content or ()]
+        end = (self.incomplete_details or {}).get("reason", self.status)
+        return (Choice(message=Message(content=list(parts)), finish_reason=str(end)),)
+
+
+_Body = _Completion | _Response | _Said
+
+_BODIES: Mapping[str, type[_Body]] = {
+    "choices": _Completion,
+    "candidates": _Completion,
+    "object output": _Response,
+    "content role stop_reason": _Said,
+}
+"""The schema of the body of a response, by the keys that tell its format."""
+
+
+def _texts(where: str, body: _Body) -> Iterator[Output]:
+    for place, own in enumerate(body.choices):
+        draw = place if own.index is None else own.index
+        yield own.output(where, model=body.model, draw=draw)
+
+
+def _texts_of_body(where: str, body: Any) -> Iterator[Output]:
+    """The texts in the body of a response, or the error that it holds."""
+    own = body if isinstance(body, Mapping) else {}
+    blocked = own.get("promptFeedback") or own.get("prompt_feedback")
+    if own.get("error") or own.get("object") == "error" or not own:
+        yield _failed(where, reason_of(body) if body else "no response")
+    elif blocked and not own.get("candidates"):
+        yield _failed(where, one_line(str(blocked), 200))
+    elif kind := _of_keys(_BODIES, own):
+        found = checked(where, kind, body)
+        if isinstance(found, _Response) and found.status not in ("completed", "incomplete"):
+            yield replace(_failed(where, f"its status is {found.status}"), model=found.model)
+        else:
+            yield from _texts(where, found)
+    else:
+        raise UserError(
+            f"{where} holds a response with {one_line(', '.join(own), 160)}; expected a chat "
+            "completion (choices), a response of OpenAI's Responses API (output), a message of "
+            "Anthropic (content) or Gemini's candidates"
+        )
+
+
+def _failed(where: str, reason: str) -> Output:
+    return Output(where, "", error=f"the request failed: {reason}")
+
+
+class _Asked(Stored):
+    contents: list[Message]
 
 
 class _Batch(_Named):
     response: dict[str, JsonValue] | None = None
-    result: _Result | None = None
-    request: Asked | None = None
+    result: dict[str, JsonValue] | None = None
+    request: _Asked | None = None
     status: JsonValue = None
-    """Of Vertex: why the request failed."""
+    """Of Vertex, which tells the prompt by its text: why the request failed."""
     error: JsonValue = None
-
-
-class _Generated(Stored):
-    index: Draw = 0
-    text: str
-    finish_reason: str | None = None
-
-
-class _Request(Stored):
-    request_id: str | int | None = None
-    prompt: str | None = None
-    outputs: Annotated[list[_Generated], Field(min_length=1)]
 
 
 def _of_batch(where: str, record: object) -> Iterator[Output]:
     batch = checked(where, _Batch, record)
-    prompt = batch.request.text if batch.request else None
-    for own in _texts_of_batch(where, batch):
-        yield replace(own, prompt_id=batch.id, prompt=prompt)
-
-
-def _texts_of_batch(where: str, batch: _Batch) -> Iterator[Output]:
-    response, result = batch.response, batch.result
-    if result is not None:
-        error = None if result.type == "succeeded" else result.error or result.type
-        body = result.message
+    prompt = asked(batch.request.contents) if batch.request else None
+    if (result := batch.result) is not None:
+        end = result.get("type")
+        error = None if end == "succeeded" else result.get("error") or end or "no result"
+        body = result.get("message")
     else:
-        wrapped = response is not None and "body" in response
-        body = response["body"] if response is not None and wrapped else response
-        status = str(response.get("status_code") or 200) if response is not None else "200"
+        response = batch.response or {}
+        body = response.get("body") if "body" in response else batch.response
+        status = str(response.get("status_code") or 200)
         error = None if status.startswith("2") else body or f"status {status}"
-    if reason := batch.error or error or (None if body else batch.status):
-        yield failed(where, reason_of(reason))
-    else:
-        yield from texts_of_body(where, body)
+    reason = batch.error or error or (None if body else batch.status)
+    texts = [_failed(where, reason_of(reason))] if reason else _texts_of_body(where, body)
+    yield from _named(batch, texts, prompt=prompt)
 
 
 def _of_body(where: str, record: object) -> Iterator[Output]:
-    named = checked(where, _Named, record).id
-    yield from (replace(own, prompt_id=named) for own in texts_of_body(where, record))
+    yield from _named(checked(where, _Named, record), _texts_of_body(where, record))
+
+
+class _Request(_Named):
+    id: str | int | None = Field(default=None, validation_alias="request_id")
+    prompt: str | None = None
 
 
 def _of_request(where: str, record: object) -> Iterator[Output]:
     request = checked(where, _Request, record)
+    texts = _texts(where, checked(where, _Completion, record))
     # vLLM numbers requests itself, so that the text alone tells the prompt if it is there.
-    named = None if request.prompt is not None else request.request_id
-    for own in request.outputs:
-        yield Output(
-            where,
-            own.text,
-            prompt_id=None if named is None else str(named),
-            prompt=request.prompt,
-            rendered=True,
-            draw=own.index,
-            finished=ending(own.finish_reason),
+    named = request if request.prompt is None else _Named()
+    yield from _named(named, texts, prompt=request.prompt, rendered=True)
+
+
+def _named(record: _Named, texts: Iterable[Output], **prompt: Any) -> Iterator[Output]:
+    named = None if record.id is None else str(record.id)
+    yield from (replace(own, prompt_id=named, **prompt) for own in texts)
+
+
+class _Sample(Stored):
+    doc: dict[str, JsonValue]
+    arguments: JsonValue = None
+    resps: list[JsonValue]
+    filtered_resps: JsonValue = None
+    filter: str = ""
+
+
+def _of_sample(where: str, record: object) -> Iterator[Output]:
+    """The texts of a sample, or the option that its log-likelihoods tell."""
+    sample = checked(where, _Sample, record)
+    requests = _requests(sample.arguments)
+    named, read = sample.doc.get("prompt_id"), sample.doc.get("text")
+    found = Output(
+        where,
+        "",
+        prompt_id=named if isinstance(named, str) else None,
+        prompt=requests[0][0] if requests else read if isinstance(read, str) else None,
+        rendered=True,
+        filter=sample.filter,
+    )
+    texts = [text for own in sample.resps for text in (own if isinstance(own, list) else [own])]
+    if not all(isinstance(text, str) for text in texts):
+        yield replace(found, chosen=_likeliest(where, requests, sample.resps))
+        return
+    filtered = sample.filtered_resps if isinstance(sample.filtered_resps, list) else []
+    for draw, text in enumerate(texts):
+        own = filtered[draw] if len(filtered) == len(texts) else None
+        answer = own if isinstance(own, str) else None
+        yield replace(found, text=str(text), draw=draw, chosen=answer)
+
+
+def _requests(arguments: JsonValue) -> list[tuple[str, JsonValue]]:
+    """What the model read in each request, and the option that it scored or how it generated."""
+    found: list[tuple[str, JsonValue]] = []
+    given = list(arguments.values()) if isinstance(arguments, dict) else arguments
+    for own in given if isinstance(given, list) else ():
+        match list(own.values()) if isinstance(own, dict) else own:
+            case [str(text), *rest]:
+                found.append((text, rest[0] if rest else None))
+    return found
+
+
+def _likeliest(
+    where: str, requests: Sequence[tuple[str, JsonValue]], resps: Sequence[JsonValue]
+) -> str:
+    """The option with the largest log-likelihood after the prompt; empty if several have it.
+
+    Options without the prompt, which acc_mutual_info also scores, do not count.
+    """
+    scored = [
+        (option.strip(), _log_likelihood(own))
+        for (text, option), own in zip(requests, resps, strict=False)
+        if isinstance(option, str) and text == requests[0][0]
+    ]
+    if len(dict(scored)) < 2 or len(requests) != len(resps):
+        raise UserError(
+            f"{where} holds log-likelihoods that do not tell an option; expected samples of a task "
+            "that generates text (output_type: generate_until), or that compares options after "
+            "one text (multiple_choice)"
         )
+    if any(math.isnan(own) for _, own in scored):
+        raise UserError(
+            f"{where} holds a log-likelihood that is no number; run lm-eval again with a model "
+            "that computes numbers"
+        )
+    most = max(own for _, own in scored)
+    best = {option for option, own in scored if own == most}
+    return best.pop() if len(best) == 1 else ""
+
+
+def _log_likelihood(response: JsonValue) -> float:
+    """The number in the first response to a request, [[-1.5, false]]; nan if there is none."""
+    while isinstance(response, list) and response:
+        response = response[0]
+    try:
+        return float(response) if isinstance(response, str | int | float) else math.nan
+    except ValueError:
+        return math.nan
 
 
 KINDS: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {
-    "custom_id response": _of_batch,
-    "custom_id result": _of_batch,
-    "custom_id error": _of_batch,
-    "key response": _of_batch,
-    "key error": _of_batch,
-    "request response": _of_batch,
-    "request status": _of_batch,
-    "doc resps": outputs_of_sample,
+    **{f"custom_id {own}": _of_batch for own in ("response", "result", "error")},
+    **{f"key {own}": _of_batch for own in ("response", "error")},
+    **{f"request {own}": _of_batch for own in ("response", "status")},
+    "doc resps": _of_sample,
     "outputs": _of_request,
-    **dict.fromkeys(BODIES, _of_body),
+    **dict.fromkeys(_BODIES, _of_body),
 }
 """The function that reads a record, by the keys that tell its format."""
-
 
 _OF_TABLES = {"prompt", "text", "answer", "thought"}
 """Columns of tables, which may also have one named error."""
@@ -127,4 +259,9 @@ def record_reader(record: object) -> Callable[[str, Any], Iterator[Output]] | No
         return None
     if record.get("error") and not record.keys() & _OF_TABLES:
         return _of_batch if record.keys() & {"custom_id", "key", "request"} else _of_body
-    return next((own for keys, own in KINDS.items() if record.keys() >= set(keys.split())), None)
+    return _of_keys(KINDS, record)
+
+
+def _of_keys(kinds: Mapping[str, _Kind], record: Mapping[str, Any]) -> _Kind | None:
+    """What belongs to the first keys that a record has."""
+    return next((own for keys, own in kinds.items() if record.keys() >= set(keys.split())), None)

@@ -6,7 +6,7 @@ that a model read, such as a rendered chat template, holds the prompt's text, ne
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -24,6 +24,16 @@ _SEARCHED = 64
 The rest is found by what these have after the prompt's own text."""
 
 
+_WRONG = {
+    "strange": "match no prompt by id or text",
+    "differing": "have the id of a prompt with another text",
+    "unclear": "have no id, and a text that several prompts have",
+    "failed": "are requests that failed",
+    "cut": "end within their thought, so that they have no answer",
+}
+"""Kinds of texts that fit no prompt or have no answer, and what is said of them."""
+
+
 @dataclass(frozen=True)
 class Matched:
     """The texts of one model, by prompt, and what did not fit."""
@@ -34,19 +44,11 @@ class Matched:
     """Number of texts in the file."""
     prompts: int
     """Number of prompts."""
-    strange: tuple[str, ...] = ()
-    """Texts whose id and text are those of no prompt, each with its place."""
-    differing: tuple[str, ...] = ()
-    """Texts whose id is that of a prompt with another text."""
-    unclear: tuple[str, ...] = ()
-    """Texts without an id, whose text is that of several prompts."""
-    lacking: tuple[str, ...] = ()
+    wrong: Mapping[str, Sequence[str]]
+    """The places of texts of each kind (`_WRONG`), with their id or the reason."""
+    lacking: tuple[str, ...]
     """Ids of the prompts without a text."""
-    failed: tuple[str, ...] = ()
-    """Requests that failed, each with its place and reason."""
-    cut: tuple[str, ...] = ()
-    """Texts that end within their thought."""
-    unknown: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, int]
     """Marks in at least half of the texts that are none of thoughts or answers that are known, and
     in how many they are."""
 
@@ -59,16 +61,9 @@ class Matched:
 
     def problems(self) -> list[str]:
         """A part of a sentence about each kind of text or prompt that did not fit."""
-        found = {
-            "match no prompt by id or text": self.strange,
-            "have the id of a prompt with another text": self.differing,
-            "have no id, and a text that several prompts have": self.unclear,
-            "are requests that failed": self.failed,
-            "end within their thought, so that they have no answer": self.cut,
-        }
         lines = [
-            f"{len(own):,} of {counted(self.texts, 'text')} {what}, such as {_some(own)}"
-            for what, own in found.items()
+            f"{len(own):,} of {counted(self.texts, 'text')} {_WRONG[kind]}, such as {_some(own)}"
+            for kind, own in self.wrong.items()
             if own
         ]
         if self.lacking:
@@ -107,31 +102,30 @@ class Matcher:
             self._ids[prompt.text.strip()].append(prompt.id)
         self._lengths = sorted({len(text) for text in self._ids if text}, reverse=True)
 
-    def match(self, outputs: Iterable[Output]) -> Matched:
+    def match(self, outputs: Sequence[Output]) -> Matched:
         """The texts of one model by prompt; a draw that is there again counts as another draw."""
         found: dict[str, list[Output]] = {}
-        wrong: dict[str, list[str]] = {"strange": [], "differing": [], "unclear": []}
-        texts = 0
+        wrong: dict[str, list[str]] = {kind: [] for kind in _WRONG}
         for own in outputs:
-            texts += 1
-            ids, kind = self._prompts_of(own)
+            id_, kind = self._prompts_of(own)
             if kind:
                 named = f" (id {own.prompt_id!r})" if own.prompt_id is not None else ""
                 wrong[kind].append(f"{own.where}{named}")
             else:
-                found.setdefault(ids, []).append(own)
-        whole = {id_: tuple(sorted(own, key=_order)) for id_, own in found.items()}
+                found.setdefault(id_, []).append(own)
+        whole = {}
+        for id_, texts in found.items():
+            # Requests that failed, which may have been repeated, come last.
+            whole[id_] = tuple(sorted(texts, key=lambda own: (bool(own.error), own.draw)))
+            repeated = "" if whole[id_][0].error else "; repeated with success"
+            wrong["failed"] += [
+                f"{own.where} ({own.error}{repeated})" for own in whole[id_] if own.error
+            ]
         kept = [own for own in chain.from_iterable(whole.values()) if not own.error]
-        return Matched(
-            whole,
-            texts,
-            len(self._texts),
-            lacking=tuple(id_ for id_ in self._texts if id_ not in whole),
-            failed=tuple(chain.from_iterable(map(_failures, whole.values()))),
-            cut=tuple(own.where for own in kept if own.cut),
-            unknown=unknown_marks([own.text if own.cut else own.answer for own in kept]),
-            **{kind: tuple(lines) for kind, lines in wrong.items()},
-        )
+        wrong["cut"] = [own.where for own in kept if own.cut]
+        lacking = tuple(id_ for id_ in self._texts if id_ not in whole)
+        unknown = unknown_marks([own.text if own.cut else own.answer for own in kept])
+        return Matched(whole, len(outputs), len(self._texts), wrong, lacking, unknown)
 
     def _prompts_of(self, own: Output) -> tuple[str, str]:
         """The id of a text's prompt, or why it has none."""
@@ -168,14 +162,3 @@ class Matcher:
         read = read.rstrip()
         ends = (read[len(read) - length :] for length in self._lengths if length <= len(read))
         return next((self._ids[end] for end in ends if end in self._ids), ())
-
-
-def _order(output: Output) -> tuple[bool, int]:
-    """Texts that were written come before requests that failed, which may have been repeated."""
-    return bool(output.error), output.draw
-
-
-def _failures(outputs: Sequence[Output]) -> Iterator[str]:
-    """The requests on one prompt that failed, each with its place and reason."""
-    repeated = "" if outputs[0].error else "; repeated with success"
-    yield from (f"{own.where} ({own.error}{repeated})" for own in outputs if own.error)

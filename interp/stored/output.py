@@ -1,5 +1,6 @@
 """One text that a model wrote after a prompt, as another tool stored it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -8,12 +9,8 @@ from interp.prompts.marks import answer_start, begins_thought, without_thought
 
 Ending = Literal["stop", "length"]
 
-_AT_LIMIT = (
-    "length",
-    "max_tokens",
-    "model_length",
-    "max_output_tokens",
-    "model_context_window_exceeded",
+_AT_LIMIT = re.compile(
+    "(model_)?length|max_(output_)?tokens|model_context_window_exceeded", re.IGNORECASE
 )
 """What tools call the end of a text at its largest length."""
 
@@ -96,7 +93,7 @@ def ending(reason: str | None) -> Ending | None:
     """How a text ended, from what a tool calls it."""
     if not reason:
         return None
-    return "length" if reason.lower() in _AT_LIMIT else "stop"
+    return "length" if _AT_LIMIT.fullmatch(reason) else "stop"
 
 
 @dataclass(frozen=True, slots=True)

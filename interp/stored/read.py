@@ -1,38 +1,37 @@
 """Read the texts that other tools stored, whatever the file is called.
 
-| format | recognized by |
-|---|---|
-| batch output of OpenAI-like servers, also vLLM's | lines with custom_id and response |
-| batch output of Anthropic, of Gemini | lines with custom_id and result, with key and response |
-| batch output of Vertex AI | lines with request and response |
-| answers to single requests | lines with choices, output, content or candidates (`BODIES`) |
-| vLLM's RequestOutput | lines with outputs |
-| samples of lm-evaluation-harness | lines with doc and resps |
-| logs of Inspect | JSON with eval and samples, or a zip file with header.json |
-| tables | all else: CSV, TSV, JSONL, JSON or Parquet with a column answer or thought |
-
-Files are not trusted: whatever they contain, the result is texts or a `UserError`.
+Zip files, and JSON with eval and version, are logs of Inspect; other JSON is told by its keys
+(`KINDS`); all else is a table with a column answer or thought. Files are not trusted: whatever they
+contain, the result is texts or a `UserError`.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from json import JSONDecodeError
 from pathlib import Path
 from zipfile import is_zipfile
 
 from interp.console import echo
-from interp.errors import UserError, one_line, shortened
+from interp.errors import UserError, described, one_line, shortened
 from interp.files import check_fits, reading
-from interp.prompts.files import read_json
+from interp.prompts.columns import Cells
+from interp.prompts.files import Row, read_rows
 from interp.stored.inspect_log import is_log, outputs_of_archive, outputs_of_log
 from interp.stored.lines import KINDS, record_reader
-from interp.stored.output import Output
-from interp.stored.table import outputs_of_table
+from interp.stored.output import Output, ending
+from interp.stored.schema import parsed
 
 LONGEST_LINE = 2**26
 """Largest number of bytes of a line, which holds the texts on one prompt."""
 
-_PARQUET = b"PAR1"
+COLUMNS = ("prompt", "text", "draw", "thought", "answer", "model", "finished")
+"""The prompt's id and its text, one of which is required; the index of the draw; the thought and
+the answer, one of which is required; the model; `length` if the text was cut off. A prompt may also
+be named by its text, and the column by `prompt_id`."""
+
+_ID = "prompt_id"
 
 
 def read_outputs(file: Path) -> list[Output]:
@@ -69,16 +68,10 @@ def _of_one_filter(file: Path, outputs: list[Output], filters: tuple[str, ...]) 
 
 
 def _outputs(file: Path) -> Iterator[Output]:
-    with reading(file), file.open("rb") as stream:
-        start = stream.read(len(_PARQUET))
     if is_zipfile(file) and file.suffix.lower() not in (".xlsx", ".xlsm"):
         return outputs_of_archive(file)
-    if start == _PARQUET:
-        return outputs_of_table(file)
     first = _first_line(file)
-    if first[:1] not in (b"{", b"["):
-        return outputs_of_table(file)
-    return _of_json(file, first)
+    return _of_json(file, first) if first[:1] in (b"{", b"[") else _of_table(file)
 
 
 def _first_line(file: Path) -> bytes:
@@ -93,26 +86,27 @@ def _first_line(file: Path) -> bytes:
 def _of_json(file: Path, first: bytes) -> Iterator[Output]:
     """The texts of a JSON document, or of lines that are documents."""
     try:
-        document = _parsed(first)
-    except JSONDecodeError:  # a document of several lines
-        return _of_document(file, _whole(file))
-    except ValueError as error:
-        raise _no_json(file.name, error) from error
+        document = parsed(file.name, first)
+    except UserError as error:
+        if not isinstance(error.__cause__, JSONDecodeError):
+            raise
+        document = []  # one of several lines
     if isinstance(document, list) or is_log(document):
-        return _of_document(file, _whole(file))
+        with reading(file):
+            content = file.read_bytes()
+        return _of_document(file, parsed(file.name, content))
     if record_reader(document) is None:
-        return outputs_of_table(file)
+        return _of_table(file)
     return _of_records(_lines(file))
 
 
 def _of_document(file: Path, document: object) -> Iterator[Output]:
     if is_log(document):
         return outputs_of_log(file.name, document)
-    if isinstance(document, Mapping) and record_reader(document) is not None:
-        return _of_records(iter([(file.name, document)]))
-    if isinstance(document, list) and document and record_reader(document[0]) is not None:
-        return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(document, 1))
-    return outputs_of_table(file)
+    records = document if isinstance(document, list) else [document]
+    if not records or record_reader(records[0]) is None:
+        return _of_table(file)
+    return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(records, 1))
 
 
 def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
@@ -125,46 +119,60 @@ def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
         yield from read(where, record)
 
 
-def _whole(file: Path) -> object:
-    with reading(file):
-        content = file.read_bytes()
-    try:
-        return _parsed(content)
-    except ValueError as error:
-        raise _no_json(file.name, error) from error
-
-
 def _lines(file: Path) -> Iterator[tuple[str, object]]:
     with reading(file), file.open("rb") as stream:
-        number = 0
-        for line in iter(lambda: stream.readline(LONGEST_LINE + 1), b""):
-            number += 1
+        for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), 1):
             where = f"{file.name}, line {number}"
             if len(line) > LONGEST_LINE:
                 raise UserError(f"{where} has more than {LONGEST_LINE:,} bytes; shorten it")
-            if not line.strip():
-                continue
-            try:
-                yield where, _parsed(line)
-            except ValueError as error:
-                raise _no_json(where, error) from error
+            if line.strip():
+                yield where, parsed(where, line)
 
 
-def _parsed(content: bytes) -> object:
-    """The value of a JSON text.
+def _of_table(file: Path) -> Iterator[Output]:
+    """The texts of a table, one in each row."""
+    rows = read_rows(file, (), optional=(*COLUMNS, _ID))
+    columns = rows[0].cells.keys()
+    for needed in (("prompt", _ID, "text"), ("answer", "thought")):
+        if not columns & set(needed):
+            raise UserError(
+                f"{file} has no column {' or '.join(needed)}; expected a table with some of "
+                f"{', '.join(COLUMNS)}, or texts as vLLM, OpenAI-like servers, Anthropic, Gemini, "
+                "Inspect or lm-eval store them"
+            )
+    for row in rows:
+        yield Output(
+            f"{file.name}, {row.where.rpartition(', ')[2]}",
+            _text(row, "answer") or "",
+            prompt_id=_text(row, _ID) or _text(row, "prompt") or None,
+            prompt=_text(row, "text") or None,
+            model=_text(row, "model") or None,
+            draw=_draw(row),
+            thought=_text(row, "thought"),
+            finished=ending(_text(row, "finished")),
+        )
 
-    Raises:
-        ValueError: it is not JSON in UTF-8, or is nested too deeply.
-    """
-    try:
-        return read_json(content.decode("utf-8-sig"))
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+
+def _text(row: Row, column: str) -> str | None:
+    """A cell as text; ids may be numbers."""
+    cell = _present(row.cells, column)
+    if cell is None or isinstance(cell, str):
+        return cell
+    if column in ("prompt", _ID) and isinstance(cell, int):
+        return str(cell)
+    raise UserError(f"{row.where}: {column} is {described(cell)}; expected text")
 
 
-def _no_json(where: str, error: ValueError) -> UserError:
-    reason = "it is not in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-    return UserError(
-        f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
-        "stopped may have written half a line"
-    )
+def _draw(row: Row) -> int:
+    cell = _present(row.cells, "draw")
+    if cell is None or cell == "":
+        return 0
+    if re.fullmatch(r"[0-9]{1,9}(\.0)?", str(cell)) and not isinstance(cell, bool):
+        return int(float(str(cell)))
+    raise UserError(f"{row.where}: draw is {described(cell)}; expected a whole number from 0")
+
+
+def _present(cells: Cells, column: str) -> object:
+    """A cell; None if it is missing."""
+    cell = cells.get(column)
+    return None if isinstance(cell, float) and math.isnan(cell) else cell

@@ -1,11 +1,21 @@
 """What the schemas of stored records share; files are not trusted."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from interp.errors import UserError, one_line
+from interp.prompts.files import read_json
+from interp.stored.output import Output, ending
 
 Draw = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -49,6 +59,60 @@ class Part(Stored):
 Content = str | list[str | Part] | None
 
 
+class Message(Stored):
+    """What the user or the model wrote."""
+
+    role: JsonValue = None
+    content: Content = Field(default=None, validation_alias=AliasChoices("content", "parts"))
+    refusal: str | None = None
+    """What the model writes in place of content."""
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+    @property
+    def split(self) -> tuple[str, str | None]:
+        """The text, and the thought if it is held apart."""
+        content = [self.content] if isinstance(self.content, str) else self.content or ()
+        parts = [Part(text=own) if isinstance(own, str) else own for own in content]
+        text, within = (
+            "".join(own.written for own in parts if own.is_thought is thought)
+            for thought in (False, True)
+        )
+        thought = self.reasoning_content or self.reasoning or within
+        return text or self.refusal or "", thought or None
+
+
+class Choice(Stored):
+    """One text of a response: a choice or candidate, with a message or its content alone."""
+
+    index: Draw | None = None
+    message: Message | Content = Field(
+        default=None, validation_alias=AliasChoices("message", "content", "text")
+    )
+    finish_reason: str | None = Field(
+        default=None, validation_alias=AliasChoices("finish_reason", "finishReason", "stop_reason")
+    )
+
+    @model_validator(mode="after")
+    def _has_text_or_reason(self) -> "Choice":
+        if self.message is None and self.finish_reason in (None, "stop"):
+            raise ValueError("it has no text")
+        return self
+
+    def output(self, where: str, *, model: str | None, draw: int) -> Output:
+        """The text, without its prompt."""
+        own = self.message if isinstance(self.message, Message) else Message(content=self.message)
+        text, thought = own.split
+        end = ending(self.finish_reason)
+        return Output(where, text, model=model, draw=draw, thought=thought, finished=end)
+
+
+def asked(messages: Iterable[Message]) -> str | None:
+    """The last message of the user."""
+    own = [one.split[0] for one in messages if one.role in ("user", None)]
+    return own[-1] if own else None
+
+
 def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
     """A record that fits its schema.
 
@@ -65,14 +129,23 @@ def checked(where: str, kind: type[_Stored], record: object) -> _Stored:
         ) from error
 
 
-def parts_of(content: Content) -> tuple[str, str | None]:
-    """The text of a message's content, and its thought if it is a part of its own."""
-    if content is None or isinstance(content, str):
-        return content or "", None
-    parts = [Part(text=own) if isinstance(own, str) else own for own in content]
-    thoughts = [own.written for own in parts if own.is_thought]
-    text = "".join(own.written for own in parts if not own.is_thought)
-    return text, "".join(thoughts) if thoughts else None
+def parsed(where: str, content: bytes) -> object:
+    """The value of a JSON text.
+
+    Raises:
+        UserError: it is not JSON in UTF-8, or is nested too deeply.
+    """
+    try:
+        return read_json(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        reason = {
+            UnicodeDecodeError: "it is not in UTF-8",
+            RecursionError: "it is nested too deeply",
+        }.get(type(error), str(error))
+        raise UserError(
+            f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
+            "stopped may have written half a line"
+        ) from error
 
 
 def reason_of(error: JsonValue) -> str:

@@ -66,9 +66,6 @@ def _by_model(
 
     A text without a name, such as a request that failed, belongs to the only model that the file
     names or, if all of its requests failed, to the only one of all files (`known`).
-
-    Raises:
-        UserError: the file has texts of several models, although it was named for one.
     """
     named = {output.model for output in outputs} - {None, ""}
     if source.name and len(named) > 1:
@@ -78,16 +75,12 @@ def _by_model(
         )
     if not named and all(output.error for output in outputs):
         named = set(known)
-    default = source.name or (source.file.stem if not named else str(min(named, key=str)))
+    default = source.file.stem if not named else min(map(str, named)) if len(named) == 1 else ""
     found: dict[str, list[Output]] = {}
-    nameless = []
     for output in outputs:
-        if output.model or source.name or len(named) <= 1:
-            model = source.name or one_line(output.model or default, LONGEST_NAME)
-            found.setdefault(model, []).append(output)
-        else:
-            nameless.append(output)
-    if nameless:
+        model = source.name or one_line(output.model or default, LONGEST_NAME)
+        found.setdefault(model, []).append(output)
+    if nameless := found.pop("", None):
         echo(
             f"{source.file.name}: {len(nameless):,} of {counted(len(outputs), 'text')} name no "
             f"model, though others do, and are left out, such as {nameless[0].where}"
@@ -112,8 +105,8 @@ def matched_to(matcher: Matcher, outputs: Iterable[Output], about: str = "") -> 
         )
     if all(own.error for texts in matched.outputs.values() for own in texts):
         raise UserError(
-            f"{about}all of {counted(len(matched.failed), 'request')} failed, such as "
-            f"{matched.failed[0]}; send them again"
+            f"{about}all of {counted(len(matched.wrong['failed']), 'request')} failed, such as "
+            f"{matched.wrong['failed'][0]}; send them again"
         )
     for line in problems:
         echo(f"{about}{line}")

@@ -28,8 +28,8 @@ def test_an_id_must_have_its_text():
     )
     texts = {id_: own[0].text for id_, own in found.outputs.items()}
     assert texts == {FIRST.id: "1", SECOND.id: "2", PROMPTS[3].id: "4"}
-    assert [line[0] for line in found.differing] == ["c", "e"]
-    assert found.strange == ('f (id "nobody\'s")',)
+    assert [line[0] for line in found.wrong["differing"]] == ["c", "e"]
+    assert found.wrong["strange"] == ['f (id "nobody\'s")']
     assert found.lacking == tuple(PROMPTS[n].id for n in (2, 4, 5))
     assert len(found.problems()) == 3
 
@@ -45,7 +45,7 @@ def test_a_text_without_an_id_is_found_if_one_prompt_has_it():
     )
     texts = {id_: own[0].text for id_, own in found.outputs.items()}
     assert texts == {FIRST.id: "1", SECOND.id: "3", PROMPTS[3].id: "4"}
-    assert [line[0] for line in found.unclear] == ["b"]
+    assert [line[0] for line in found.wrong["unclear"]] == ["b"]
 
 
 def test_the_last_prompt_in_what_a_model_read_is_its_prompt():
@@ -71,7 +71,7 @@ def test_draws_are_in_order_and_failures_last():
     )
     assert [own.text for own in found.outputs[FIRST.id]] == ["first", "second", ""]
     assert found.draws == 2
-    assert found.failed == ("b (busy; repeated with success)",)
+    assert found.wrong["failed"] == ["b (busy; repeated with success)"]
 
 
 @given(before=st.text(max_size=20), after=st.text(max_size=20))
@@ -86,5 +86,5 @@ def test_every_prompt_is_found_within_one_template(before, after):
 def test_many_texts_of_other_prompts_take_no_search_each():
     matcher = Matcher(PROMPTS)
     strange = [Output(f"{n}", "", prompt=f"{n}?", rendered=True) for n in range(1000)]
-    assert len(matcher.match(strange).strange) == 1000
+    assert len(matcher.match(strange).wrong["strange"]) == 1000
     assert matcher._searched == 64

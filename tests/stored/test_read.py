@@ -79,12 +79,16 @@ def test_a_refusal_is_the_text(refused, tmp_path):
 
 
 def test_choices_epochs_and_repeats_are_draws(tmp_path):
-    two = [{"index": n, "message": {"content": f"{n}"}, "finish_reason": "length"} for n in (0, 1)]
-    (first, second) = read_outputs(lines(tmp_path / "a", [completion("", None) | {"choices": two}]))
-    assert [(own.draw, own.text, own.finished) for own in (first, second)] == [
-        (0, "0", "length"),
-        (1, "1", "length"),
-    ]
+    for place in ({"index": 0}, {"index": 1}), ({}, {}):
+        two = [
+            {**own, "message": {"content": f"{n}"}, "finish_reason": "length"}
+            for n, own in enumerate(place)
+        ]
+        found = read_outputs(lines(tmp_path / "a", [completion("", None) | {"choices": two}]))
+        assert [(own.draw, own.text, own.finished) for own in found] == [
+            (0, "0", "length"),
+            (1, "1", "length"),
+        ]
     sample = {"id": 7, "epoch": 3, "input": "Q?", "output": {"completion": "A"}}
     (own,) = read_outputs(lines(tmp_path / "b", [{**HEADER, "samples": [sample]}]))
     assert (own.prompt_id, own.prompt, own.draw, own.text) == ("7", "Q?", 2, "A")
@@ -135,6 +139,8 @@ GOOD = json.dumps(completion("Yes", None, prompt_id="p"))
         (f'{GOOD}\n{{"choices": []}}', "line 2 is damaged: choices"),
         (f'{GOOD}\n{{"choices": [{{"index": -1}}]}}', "line 2 is damaged: choices.0.index"),
         (f'{GOOD}\n{{"choices": [{{"index": NaN}}]}}', "line 2 is damaged: choices.0.index"),
+        (f'{GOOD}\n{{"choices": [{{"delta": {{}}}}]}}', "line 2 is damaged: choices.0: .*no text"),
+        ('{"prompt": "a", "outputs": [{"token_ids": []}]}', "damaged: outputs.0: .*no text"),
         (f'{GOOD}\n{{"choices": 1, "choices": 2}}', "is given twice"),
         (f"{GOOD}\n" + GOOD.replace("Yes", "\\ud800"), "half of a character"),
         (GOOD.replace("Yes", "\\ud800") + f"\n{GOOD}", "half of a character"),

@@ -30,7 +30,7 @@ def test_failed_requests_belong_to_the_only_known_model(tmp_path, capsys):
     found = models(TextFile(file=lines(tmp_path / "out.jsonl", records)))
     assert list(found) == ["org/model"]
     own = found["org/model"]
-    assert (own.texts, own.draws, len(own.failed)) == (5, 1, 2)
+    assert (own.texts, own.draws, len(own.wrong["failed"])) == (5, 1, 2)
     assert own.outputs[PROMPTS[0].id][0].error and not own.outputs[PROMPTS[1].id][0].error
     assert "2 of 5 texts are requests that failed" in capsys.readouterr().err
 
@@ -60,6 +60,7 @@ def test_cut_thoughts_and_unknown_marks_are_told(tmp_path, capsys):
     texts = ["<muse>a</muse>Yes", "<muse>b</muse>No", "<think>c</think>Yes", "<think>d"]
     records = [said(own, text) for own, text in zip(PROMPTS, texts, strict=True)]
     (own,) = models(TextFile(file=lines(tmp_path / "out.jsonl", records))).values()
-    assert own.cut == ("out.jsonl, line 4",) and own.unknown == {"<muse>": 2, "</muse>": 2}
+    assert own.wrong["cut"] == ["out.jsonl, line 4"]
+    assert list(own.unknown.items()) == [("<muse>", 2), ("</muse>", 2)]
     told = capsys.readouterr().err
     assert "1 of 4 texts end within their thought" in told and "have the mark <muse>" in told

@@ -22,7 +22,7 @@ from interp.runs.identity import code_version, texts_record
 from interp.runs.records import Call, ModelRecord, column_types, now, versions
 from interp.runs.run import Run, in_use
 from interp.runs.shards import Shard, cut_by, write
-from interp.stored.output import Output, StoredTexts
+from interp.stored.output import StoredTexts
 from interp.stored.sources import ModelTexts, texts_by_model
 from interp.stored.text_file import TextFile
 from interp.tables import Row
@@ -106,7 +106,10 @@ _SHARD_PROMPTS = 2000
 def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
     """Record a model, whose identity is that of its texts; return its shards."""
     spec, matched = Stored(), own.matched
-    judged = {id_: _record(texts[0]) for id_, texts in matched.outputs.items()}
+    judged = {
+        id_: [texts[0].answer, texts[0].finished, texts[0].error]
+        for id_, texts in matched.outputs.items()
+    }
     identity = hashlib.sha256(json.dumps(sorted(judged.items())).encode()).hexdigest()
     modules = (*spec.modules(), *sorted(prompts.parser_modules()))
     shards = cut_by(
@@ -116,6 +119,11 @@ def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
         size=_SHARD_PROMPTS,
         read=lambda prompt: judged.get(prompt.id, ()),
     )
+    problems = matched.problems()
+    if matched.draws > 1:
+        problems.append(
+            f"up to {matched.draws:,} texts are on one prompt, of which the first is judged"
+        )
     run.begin(
         ModelRecord(
             name=own.model,
@@ -130,7 +138,7 @@ def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
             attn_implementation="",
             chat={},
             texts=texts_record(
-                StoredTexts(own.shown, matched.texts, matched.draws, _problems(own))
+                StoredTexts(own.shown, matched.texts, matched.draws, tuple(problems))
             ),
             tables={name: column_types(schema) for name, schema in spec.filled().items()},
             origin={"files": dict(own.files)},
@@ -142,19 +150,6 @@ def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
     return shards
 
 
-def _problems(own: ModelTexts) -> tuple[str, ...]:
-    """What a reader must know about the texts: which do not fit, and which do not count."""
-    lines, draws = own.matched.problems(), own.matched.draws
-    if draws > 1:
-        lines.append(f"up to {draws:,} texts are on one prompt, of which the first is judged")
-    return tuple(lines)
-
-
-def _record(output: Output) -> list[str]:
-    """What is judged of a text, for hashing."""
-    return [output.answer, output.finished, output.error]
-
-
 def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None:
     """Write the shards that are not there yet."""
     for shard in [shard for shard in shards if not shard.done]:
@@ -162,8 +157,7 @@ def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None
         rows = [_row(own, prompt) for prompt in prompts[shard.start : shard.end]]
         failures = {row["prompt_id"]: row["error"] for row in rows if row["error"]}
         attempt = Attempt({"completions": rows}, len(rows), "prompt_id", failures)
-        seconds = time.monotonic() - start
-        write(shard, Stored().filled(), attempt, seconds=seconds)
+        write(shard, Stored().filled(), attempt, seconds=time.monotonic() - start)
 
 
 def _row(own: ModelTexts, prompt: Prompt) -> Row:
