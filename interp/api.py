@@ -186,8 +186,6 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
 class Call(Protocol[_Found_co]):
     """A function that measures one model on prompts, in memory."""
 
-    __name__: str
-
     def __call__(
         self,
         model: Model,

@@ -159,13 +159,10 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
     whole = counted(len(prompts), "prompt")
     refused: list[str] = []
     for chosen in models:
-        located = find_model(chosen.place, loading, named=chosen.name)
-        model = load_found(located, loading.alone())
+        model = load_found(find_model(chosen.place, loading, named=chosen.name), loading.alone())
         if found := list(refusals(model, prompts)):
-            listed = "\n  ".join(dict.fromkeys(found[:SHOWN]))
-            refused.append(
-                f"{model.name} will refuse {len(found):,} of {whole}, the first:\n  {listed}"
-            )
+            head = f"{model.name} will refuse {len(found):,} of {whole}, the first:"
+            refused.append("\n  ".join([head, *dict.fromkeys(found[:SHOWN])]))
         else:
             echo(f"{model.name} accepts all {whole}")
     if refused:
