@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec, TypeVar
+from inspect import cleandoc, signature
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import pandas as pd
 
@@ -59,6 +59,7 @@ from interp.training.spec import CheckpointOptions, TrainSpec
 P = ParamSpec("P")
 R = TypeVar("R")
 _Kind = TypeVar("_Kind", bound=Result)
+_Found_co = TypeVar("_Found_co", bound=Result, covariant=True)
 
 
 def run(
@@ -182,6 +183,39 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return documented
 
 
+class Call(Protocol[_Found_co]):
+    """A function that measures one model on prompts, in memory."""
+
+    def __call__(
+        self,
+        model: Model,
+        prompts: Sequence[Prompt],
+        *,
+        batch_tokens: int | None = None,
+        **options: Any,
+    ) -> _Found_co:
+        """The result."""
+
+
+def call_of(spec: type[Spec], kind: type[_Kind], *, module: str = __name__) -> Call[_Kind]:
+    """The function of a measurement, named and documented like its spec.
+
+    Args:
+        spec: the measurement.
+        kind: the class of the result, as specified in the spec.
+        module: the module that holds the function.
+    """
+
+    def call(
+        model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
+    ) -> _Kind:
+        return measured_in_memory(kind, spec(**options), model, prompts, batch_tokens)
+
+    call.__name__ = call.__qualname__ = spec.name.replace("-", "_")
+    call.__module__, call.__doc__ = module, cleandoc(spec.__doc__ or "")
+    return api_call(spec)(call)
+
+
 _TAKEN_BY: Mapping[type[Options], str] = {
     Around: "interp.with_messages(prompts, {}=...) writes it around the prompts",
     PromptSource: "interp.load_prompts and interp.read_pairs choose the prompts",
@@ -234,60 +268,24 @@ def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
             f"got {described(spec, 60)} and the model {described(model, 60)}; expected a training "
             "task, such as interp.training.spec.find_training('irft')(), and the name of a model"
         )
-    from interp.training.run import (
-        Training,
-    )  # imports Hugging Face's Trainer, peft and bitsandbytes
+    # This imports Hugging Face's Trainer, peft and bitsandbytes.
+    from interp.training.run import Training
 
     loading, kept = _parted(options, Loading, CheckpointOptions)
     return Training(spec, model, loading).run(kept)
 
 
-@api_call(Evaluate)
-def evaluate(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Scores:
-    """A model's answers: option probabilities, the prediction, and whether it is correct."""
-    return measured_in_memory(Scores, Evaluate(**options), model, prompts, batch_tokens)
-
-
-@api_call(SoftScore)
-def soft_score(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Scores:
-    """A model's answers, the correct option's share of the probability, and the perplexity."""
-    return measured_in_memory(Scores, SoftScore(**options), model, prompts, batch_tokens)
-
-
-@api_call(Attribute)
-def attribute(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Attributions:
-    """A model's answers, and the contribution of each segment of the prompt to each answer."""
-    return measured_in_memory(Attributions, Attribute(**options), model, prompts, batch_tokens)
-
-
-@api_call(Patch)
-def patch(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Patches:
-    """How activations patched in from each prompt's counterpart change a model's answers."""
-    return measured_in_memory(Patches, Patch(**options), model, prompts, batch_tokens)
-
-
-@api_call(Steer)
-def steer(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Steered:
-    """How changes of the residual stream along directions change a model's answers."""
-    return measured_in_memory(Steered, Steer(**options), model, prompts, batch_tokens)
-
-
-@api_call(Edges)
-def edges(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> EdgeEffects:
-    """How each edge between two components of a model affects its answers."""
-    return measured_in_memory(EdgeEffects, Edges(**options), model, prompts, batch_tokens)
+evaluate = call_of(Evaluate, Scores)
+soft_score = call_of(SoftScore, Scores)
+attribute = call_of(Attribute, Attributions)
+patch = call_of(Patch, Patches)
+steer = call_of(Steer, Steered)
+edges = call_of(Edges, EdgeEffects)
+effects = call_of(Effects, SegmentEffects)
+generate = call_of(Generate, Completions)
+thoughts = call_of(Thoughts, ThoughtEffects)
+activations = call_of(Activations, ActivationVectors)
+lens = call_of(Lens, LensReadings)
 
 
 @api_call(Circuits)
@@ -326,48 +324,6 @@ def find_circuits(
     return _noted(CircuitAnswers(held, chosen_by))
 
 
-@api_call(Effects)
-def effects(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> SegmentEffects:
-    """The effect of each segment on a model's answers, measured by replacing it with donors."""
-    return measured_in_memory(SegmentEffects, Effects(**options), model, prompts, batch_tokens)
-
-
-@api_call(Generate)
-def generate(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> Completions:
-    """The text that a model generates after each prompt, judged by the rules of its answer."""
-    return measured_in_memory(Completions, Generate(**options), model, prompts, batch_tokens)
-
-
-@api_call(Thoughts)
-def thoughts(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> ThoughtEffects:
-    """How much of the effect of prompts on a model's answers passes through its thoughts."""
-    return measured_in_memory(ThoughtEffects, Thoughts(**options), model, prompts, batch_tokens)
-
-
-@api_call(Activations)
-def activations(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> ActivationVectors:
-    """A model's answers, and its activations at chosen sites and tokens of each prompt."""
-    return measured_in_memory(
-        ActivationVectors, Activations(**options), model, prompts, batch_tokens
-    )
-
-
-@api_call(Lens)
-def lens(
-    model: Model, prompts: Sequence[Prompt], *, batch_tokens: int | None = None, **options: Any
-) -> LensReadings:
-    """Which words each layer makes a model likely to say, at chosen tokens of each prompt."""
-    return measured_in_memory(LensReadings, Lens(**options), model, prompts, batch_tokens)
-
-
 def measured_in_memory(
     kind: type[_Kind],
     spec: Spec,
@@ -378,9 +334,6 @@ def measured_in_memory(
     noted: bool = True,
 ) -> _Kind:
     """Measure one model in memory, and return the result.
-
-    Together with `api_call`, this implements the API function of a measurement, including
-    measurements in other packages.
 
     Args:
         kind: the class of the result, as specified in the spec.
@@ -463,24 +416,19 @@ def _check_what(what: object) -> None:
         )
 
 
-def _models(given: object) -> list[Model | ModelChoice]:
+def _models(given: Any) -> list[Model | ModelChoice]:
     """The models of a run as a list, from one model or several."""
-    several: Sequence[object]
-    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    alone = isinstance(given, str) or not isinstance(given, Sequence)
+    several = [given] if alone else given
     if not several:
         raise UserError("models is empty; expected at least one model")
-    return [_model(model) for model in several]
-
-
-def _model(given: object) -> Model | ModelChoice:
-    if isinstance(given, Model):
-        return given
-    if not isinstance(given, str):
-        raise UserError(
-            f"models contains {described(given)}; expected names, such as "
-            "'organism/llama-shallow', or models from interp.load_model"
-        )
-    return chosen(given)
+    for model in several:
+        if not isinstance(model, Model | str):
+            raise UserError(
+                f"models contains {described(model)}; expected names, such as "
+                "'organism/llama-shallow', or models from interp.load_model"
+            )
+    return [chosen(model) if isinstance(model, str) else model for model in several]
 
 
 def _check_model(model: object) -> None:

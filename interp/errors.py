@@ -50,14 +50,14 @@ def shortened_list(text: str, most: int) -> str:
     """A text of at most `most` characters; whole lines of its list are left out, and counted."""
     lines = text.split("\n")
     items = [place for place, line in enumerate(lines) if line.startswith("  ")]
-    beyond = len(text) + len("  ... and 1,000,000 more") - most
-    kept = len(items)
-    while len(text) > most and kept > 1 and beyond > 0:
-        kept -= 1
-        beyond -= len(lines[items[kept]]) + 1
-    if kept < len(items):
-        lines[items[kept]] = f"  ... and {len(items) - kept:,} more"
-        lines = [line for place, line in enumerate(lines) if place not in items[kept + 1 :]]
+    beyond = (len(text) + len("  ... and 1,000,000 more") - most) * (len(text) > most)
+    left_out = 0
+    while len(items) > 1 and beyond > 0:
+        place = items.pop()
+        beyond -= len(lines.pop(place)) + 1
+        left_out += 1
+    if left_out:
+        lines.insert(place, f"  ... and {left_out:,} more")
     return shortened("\n".join(lines), most)
 
 

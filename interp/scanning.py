@@ -42,12 +42,10 @@ and at the token at which the answer is read (last). A word that can be read nee
 
 _SHADED = "Each token is shaded by its share of the sum of absolute scores."
 
-_ALONE = """This is one prompt: nothing here is tested, and another wording may give other numbers.
-Whether they hold for such prompts takes pairs of them, in at least ten clusters."""
-
-_OUTSIDE = """The options {options} together have a probability of {total:.3f}: the model most
-probably begins its reply with {token!r}, so the log-odds between them describe words that it hardly
-says."""
+_ALONE = (
+    "This is one prompt: nothing here is tested, and another wording may give other numbers. "
+    "Whether they hold for such prompts takes pairs of them, in at least ten clusters."
+)
 
 
 def scan(model: Model, text: str, options: str | Sequence[str] = ("Yes", "No")) -> Report:
@@ -115,8 +113,8 @@ def _effects(
 
     whole = log_odds(probabilities)
     one = changed[changed["what"] != ALL_PREMISES]
-    without = {name: log_odds(rows) for name, rows in one.groupby("what", sort=False)}
-    found = pd.DataFrame({"segment": list(without), "log_odds_without": list(without.values())})
+    rows = [(name, log_odds(own)) for name, own in one.groupby("what", sort=False)]
+    found = pd.DataFrame(rows, columns=["segment", "log_odds_without"])
     return found.assign(log_odds=whole, effect=whole - found["log_odds_without"])
 
 
@@ -167,10 +165,13 @@ def _told(model: str, effects: pd.DataFrame, token: str, compared: str) -> Itera
 def _cautions(model: str, probabilities: pd.DataFrame, token: str) -> Iterator[Caution]:
     total = float(probabilities["probability"].sum())
     if 1 - total > MOST_OUTSIDE:
-        options = ", ".join(probabilities["option"])
-        text = " ".join(_OUTSIDE.split()).format(options=options, total=total, token=token)
+        text = (
+            f"The options {', '.join(probabilities['option'])} together have a probability of "
+            f"{total:.3f}: the model most probably begins its reply with {token!r}, so the "
+            "log-odds between them describe words that it hardly says."
+        )
         yield Caution(OUTSIDE_OPTIONS, model, text, numbers={"probability": total})
-    yield Caution(UNTESTED, "", " ".join(_ALONE.split()))
+    yield Caution(UNTESTED, "", _ALONE)
 
 
 def _curves(table: pd.DataFrame) -> "Axes":

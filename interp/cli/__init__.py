@@ -99,20 +99,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             resumes = getattr(command, "RESUMES", False)
             _run(command, parsed)
             sys.stdout.flush()
+        return 0
     except UserError as error:
-        sys.stderr.write(f"error: {shortened_list(printable(str(error)), LONGEST_MESSAGE)}\n")
-        return USER_ERROR
+        message = shortened_list(printable(str(error)), LONGEST_MESSAGE)
     except KeyboardInterrupt as stop:
         by_signal = isinstance(stop, _TerminatedError)
         how = "terminated by SIGTERM" if by_signal else "interrupted"
         sys.stderr.write(f"{how}{'; rerun the same command to resume' * resumes}\n")
         return TERMINATED if by_signal else INTERRUPTED
     except MemoryError:
-        sys.stderr.write(
-            "error: this process ran out of memory; read less at once (--limit, smaller files or "
-            "batches), or use a larger machine\n"
+        message = (
+            "this process ran out of memory; read less at once (--limit, smaller files or "
+            "batches), or use a larger machine"
         )
-        return USER_ERROR
     except BrokenPipeError:
         # The reader of the output, such as `head`, has ended; without this, Python would report an
         # error at exit.
@@ -120,17 +119,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return READER_GONE
     except OSError as error:
         if error.errno == errno.ENOSPC and error.filename is None:
-            sys.stderr.write("error: cannot write to standard output: no space left\n")
+            message = "cannot write to standard output: no space left"
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         elif _lacks_temporary_folder():
-            sys.stderr.write(
-                "error: there is no folder for temporary files, which libraries need; set TMPDIR "
-                "to a folder in which files can be written\n"
+            message = (
+                "there is no folder for temporary files, which libraries need; set TMPDIR to a "
+                "folder in which files can be written"
             )
         else:
             raise
-        return USER_ERROR
-    return 0
+    sys.stderr.write(f"error: {message}\n")
+    return USER_ERROR
 
 
 def _lacks_temporary_folder() -> bool:
@@ -180,16 +179,6 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     return known[parsed.command], parsed
 
 
-class _Program(Parser):
-    """The parser of the program, whose help is the page of questions."""
-
-    overview = ""
-
-    def format_help(self) -> str:
-        """The page of questions."""
-        return self.overview
-
-
 def build(
     arguments: Sequence[str], *, configured: Sequence[str] | None = None
 ) -> tuple[Parser, dict[str, Command]]:
@@ -200,13 +189,11 @@ def build(
         configured: the commands whose options are added; by default only those among the arguments,
             because adding the options of all commands is slow.
     """
-    parser = _Program(prog=program())
+    parser = Parser(prog=program())
     parser.add_argument("--version", action="version", version=f"interp {version('interp')}")
-    commands = parser.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=Parser
-    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     known = find_commands()
-    parser.overview = overview(known)
+    parser.page = overview(known)
     for name, command in known.items():
         examples = getattr(command, "EXAMPLES", ())
         own = commands.add_parser(

@@ -8,6 +8,7 @@ from interp import texts
 from interp.choices import DEFAULT_SYSTEM
 from interp.cli.fields import OptionsCommand
 from interp.cli.folders import answers_run
+from interp.console import echo
 from interp.errors import UserError, shortened
 from interp.models.names import absolute
 from interp.options import Flag, FromText
@@ -54,11 +55,12 @@ class CompareCommand(OptionsCommand):
         if len({one.record.run.seed for one, _ in runs}) > 1:
             _print_seeds(runs, self.models)
         else:
-            _print_difference(_chosen(self.folders, self.models or _only_two(runs)))
+            there = [*runs[0][0].models()] if len(runs) == 1 else []
+            models = self.models or (there if len(there) == 2 else ())
+            _print_difference(_chosen(self.folders, models))
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
-    from interp.console import echo
     from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
@@ -93,9 +95,8 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
         f"the unit of intervals and p is {cluster}, and that of p_mcnemar is the pair; "
         "detectable: the difference detected with 80% power"
     )
-    for note in table["note"].drop_duplicates():
-        if note:
-            echo(note)
+    for note in filter(None, table["note"].unique()):
+        echo(note)
     unshown = table.loc[table["p"] >= SIGNIFICANT, ["measure", "excluded_below", "excluded_above"]]
     if not unshown.empty:
         echo(
@@ -117,12 +118,6 @@ def _print_cautions(compared: Iterable[tuple[str, "RunFolder", str]]) -> None:
         for own in cautions_about(InFolder(run))
         if own.model == model and own.kind in (OUTSIDE_OPTIONS, CONSTANT)
     )
-
-
-def _only_two(runs: "Sequence[tuple[RunFolder, str]]") -> Sequence[str]:
-    """The models of a single run that has two."""
-    models = list(runs[0][0].models())
-    return models if len(runs) == 1 and len(models) == 2 else ()
 
 
 def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
@@ -177,7 +172,6 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
 def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]) -> None:
     import pandas as pd
 
-    from interp.console import echo
     from interp.measurements.answers.comparison import judged_pairs, measures_of, seed_table
     from interp.prompts.systems import installed_system
     from interp.report.console import print_table
@@ -212,9 +206,8 @@ def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]
         f"interval; sd_seed: the component shared by every {cluster} under one seed; sd_cluster: "
         "the component between clusters; sd_residual: the variation of each cluster across seeds"
     )
-    for note in table["note"].drop_duplicates():
-        if note:
-            echo(note)
+    for note in filter(None, table["note"].unique()):
+        echo(note)
 
 
 def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:

@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
     source = PromptSource(**given(arguments, PromptSource))
     loading = Loading(**given(arguments, Loading))
     options = DoctorOptions(**given(arguments, DoctorOptions))
-    sys.stderr.write("loading libraries ...\n")
-    sys.stderr.flush()
+    echo("loading libraries ...")
 
     from interp.doctor import cost, inputs, loaded, machine, numbers, objections
     from interp.models.find import find_model

@@ -3,13 +3,13 @@
 import argparse
 from typing import Annotated
 
-from interp.cli.fields import add_options, given, options_in
+from interp.cli.fields import add_options, flag_of, given, options_in
 from interp.cli.measure import MeasureCommand, Models, finished, tell_written
 from interp.cli.parser import Parser
 from interp.errors import UserError
 from interp.measurements.specs import Evaluate, Stored
 from interp.models.loading import Loading
-from interp.options import Flag, FromText, Options, flag
+from interp.options import FromText, Options
 from interp.prompts.source import PromptSource
 from interp.runs.options import ComputeOptions, ExecutionOptions
 from interp.stored.text_file import TextFile, text_file
@@ -49,8 +49,8 @@ class EvaluateCommand(MeasureCommand):
             for name in given(arguments, kind, config):
                 if name not in ("out", "fail_on_error"):
                     raise UserError(
-                        f"got both --answers-from and {_flag(kind, name)}, but texts are judged "
-                        f"without a model; omit {_flag(kind, name)}"
+                        f"got both --answers-from and {flag_of(kind, name)}, but texts are judged "
+                        f"without a model; omit {flag_of(kind, name)}"
                     )
         source = PromptSource(**given(arguments, PromptSource, config))
         computing = ComputeOptions(**given(arguments, ComputeOptions, config))
@@ -65,12 +65,6 @@ class EvaluateCommand(MeasureCommand):
             command=arguments.command_line,
         )
         tell_written(folder, Stored, finished(folder, Stored))
-
-
-def _flag(kind: type[Options], name: str) -> str:
-    """The flag of an option, which may have another name than the field."""
-    mark = next((m for m in kind.model_fields[name].metadata if isinstance(m, Flag)), None)
-    return flag(mark.name if mark else name)
 
 
 EVALUATE = EvaluateCommand(Evaluate)

@@ -88,8 +88,14 @@ def add_options(
             parser.add_argument(flag(negated), dest=name, action=action, **common)
         else:
             words: dict[str, Any] = {"nargs": "+", "action": "extend"} if several else {}
-            own = flag(mark.name if mark else name)
+            own = flag_of(options, name)
             parser.add_argument(own, dest=name, metavar=_metavar(field), **words, **common)
+
+
+def flag_of(options: type[Options], name: str) -> str:
+    """The flag of an option, which may have another name than the field."""
+    marks = options.model_fields[name].metadata
+    return flag(next((mark.name for mark in marks if isinstance(mark, Flag)), name))
 
 
 def given(

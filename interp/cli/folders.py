@@ -1,12 +1,13 @@
 """Commands that inspect a folder written by another command, and the runs in such a folder."""
 
-import math
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from interp import texts
 from interp.cli.fields import Folder, OptionsCommand
+from interp.console import clock, counted, echo
 from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
@@ -16,7 +17,6 @@ from interp.prompts.source import Around
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
     from interp.runs.folder import ModelProgress, RunFolder
-    from interp.runs.records import FolderRecord
     from interp.studies.folder import StudyFolder
 
 
@@ -29,7 +29,6 @@ class StatusCommand(OptionsCommand):
     """folder that a command wrote as --out"""
 
     def _execute(self) -> None:
-        from interp.console import echo
         from interp.report.console import print_table
         from interp.runs.folder import progress
         from interp.runs.workers import worker_records
@@ -42,7 +41,7 @@ class StatusCommand(OptionsCommand):
             "run": [name for name, _ in found],
             "model": [each.model for _, each in found],
             **{count: [getattr(each, count) for _, each in found] for count in counts},
-            "rate": [_rate(each.rate) for _, each in found],
+            "rate": ["" if isnan(own.rate) else f"{own.rate:,.1f}/s" for _, own in found],
             "left": [_time_left(each) for _, each in found],
         }
         print_table(table, title="Prompts by run and model")
@@ -55,17 +54,11 @@ class StatusCommand(OptionsCommand):
                 echo(f"{where}: ended {worker.finished}, {worker.error}")
 
 
-def _rate(rate: float) -> str:
-    return "" if math.isnan(rate) else f"{rate:,.1f}/s"
-
-
 def _time_left(found: "ModelProgress") -> str:
     """Expected time of completion; empty while no worker is measuring the remaining prompts."""
-    from interp.console import clock
-
     if found.done == found.prompts:
         return "done"
-    return "" if math.isnan(found.seconds_left) else clock(found.seconds_left)
+    return "" if isnan(found.seconds_left) else clock(found.seconds_left)
 
 
 class ValidateCommand(Around, Loading, OptionsCommand):
@@ -91,14 +84,11 @@ class ValidateCommand(Around, Loading, OptionsCommand):
     def _execute(self) -> None:
         if self.model_fields_set & Loading.model_fields.keys() and not self.models:
             raise UserError("got options for loading a model, but no model; name one with --model")
-        if self.models and not self.path.is_file():
+        asked = [*self.written, *["model"] * bool(self.models)]
+        if asked and not self.path.is_file():
             raise UserError(
-                f"{self.path} is not a file; a model is checked on a table of pairs or facts"
-            )
-        if self.written and not self.path.is_file():
-            raise UserError(
-                f"{self.path} is not a file; omit {', '.join(map(flag, self.written))}, which "
-                "belong to a table of pairs"
+                f"{self.path} is not a file; omit {', '.join(map(flag, asked))}, which belong to a "
+                "table of pairs or facts"
             )
         if self.path.is_file():
             prompts = _check_own(self.path, self.template, self)
@@ -111,7 +101,6 @@ class ValidateCommand(Around, Loading, OptionsCommand):
 
 def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptSet":
     """Reject a faulty table, listing each fault with its line; otherwise show the first prompt."""
-    from interp.console import counted, echo
     from interp.prompts.files import SHOWN, read_rows
     from interp.prompts.own.facts import read_facts
     from interp.prompts.own.layout import FACTS, PAIR
@@ -128,10 +117,15 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
         echo(facts[0].text)
         return facts
     if found := faults(file, templates=templates):
-        listed = "\n  ".join(found)
-        raise UserError(f"{file} has {counted(len(found), 'fault')}:\n  {listed}")
+        raise UserError("\n  ".join([f"{file} has {counted(len(found), 'fault')}:", *found]))
     prompts = around.around(read_pairs(file, templates=templates))
-    if refused := [told for place in range(len(prompts)) if (told := _refusal(prompts, place))]:
+    refused = []
+    for place in range(len(prompts)):
+        try:
+            prompts[place]
+        except UserError as error:
+            refused.append(str(error))
+    if refused:
         listed = "\n  ".join(dict.fromkeys(refused[:SHOWN]))
         raise UserError(
             f"{', '.join(map(flag, around.written))}: {len(refused):,} of "
@@ -155,18 +149,8 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
     return prompts
 
 
-def _refusal(prompts: "PromptSet", index: int) -> str:
-    """Why a prompt cannot be written with its messages; empty if it can."""
-    try:
-        prompts[index]
-    except UserError as error:
-        return str(error)
-    return ""
-
-
 def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "PromptSet") -> None:
     """Reject prompts that any of the models will refuse, before anything is measured."""
-    from interp.console import counted, echo
     from interp.doctor import refusals
     from interp.models.find import find_model
     from interp.models.load import load_found
@@ -175,13 +159,10 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
     whole = counted(len(prompts), "prompt")
     refused: list[str] = []
     for chosen in models:
-        located = find_model(chosen.place, loading, named=chosen.name)
-        model = load_found(located, loading.alone())
+        model = load_found(find_model(chosen.place, loading, named=chosen.name), loading.alone())
         if found := list(refusals(model, prompts)):
-            listed = "\n  ".join(dict.fromkeys(found[:SHOWN]))
-            refused.append(
-                f"{model.name} will refuse {len(found):,} of {whole}, the first:\n  {listed}"
-            )
+            head = f"{model.name} will refuse {len(found):,} of {whole}, the first:"
+            refused.append("\n  ".join([head, *dict.fromkeys(found[:SHOWN])]))
         else:
             echo(f"{model.name} accepts all {whole}")
     if refused:
@@ -190,8 +171,8 @@ def _check_with(models: Sequence[ModelChoice], loading: Loading, prompts: "Promp
 
 def _check_folder(folder: Path) -> None:
     """Check the checksums and columns of every shard, and the merged tables."""
-    from interp.console import counted, echo
     from interp.runs.folder import problems
+    from interp.runs.written import unlisted, unsealed
 
     runs, study = runs_in(folder), study_in(folder)
     if study is not None:
@@ -199,28 +180,18 @@ def _check_folder(folder: Path) -> None:
     else:
         found = [f"{name}: {line}" for name, run in runs.items() for line in problems(run)]
     if found:
-        listed = "\n  ".join(found)
-        raise UserError(
-            f"{folder} is incomplete:\n  {listed}\n"
-            "Rerun the command that wrote it to measure missing or changed parts"
-        )
+        listed = "\n  ".join([f"{folder} is incomplete:", *found])
+        again = "Rerun the command that wrote it to measure missing or changed parts"
+        raise UserError(f"{listed}\n{again}")
     for each in (holder(folder), *runs.values()):
-        _tell_unchecked(each.folder, each.record)
+        own = each.folder, each.record
+        if unchecked := [*unsealed(*own), *unlisted(*own)]:
+            echo(
+                f"{each.folder}: not every change of these files can be noticed, because an "
+                f"earlier version of interp wrote them without checksums: {', '.join(unchecked)}"
+            )
     shards = sum(len(run.shards(model)) for run in runs.values() for model in run.models())
     echo(f"{folder} is complete: {counted(shards, 'shard')} and the merged tables")
-
-
-def _tell_unchecked(folder: Path, record: "FolderRecord") -> None:
-    """Say which files cannot be checked, because an earlier version wrote them."""
-    from interp.console import echo
-    from interp.runs.written import unlisted, unsealed
-
-    found = [*unsealed(folder, record), *unlisted(folder, record)]
-    if found:
-        echo(
-            f"{folder}: not every change of these files can be noticed, because an earlier version "
-            f"of interp wrote them without checksums: {', '.join(found)}"
-        )
 
 
 ANSWERS = ("answers", "completions")

@@ -184,8 +184,8 @@ class HelpCommand(OptionsCommand):
             sys.stdout.write(overview(known))
         elif self.words == ("all",):
             width = max(map(len, known)) + 2
-            lines = (f"{name:{width}}{command.HELP}\n" for name, command in known.items())
-            sys.stdout.write("".join(lines))
+            for name, command in known.items():
+                sys.stdout.write(f"{name:{width}}{command.HELP}\n")
         elif self.words[0] in known and len(self.words) == 1:
             build([self.words[0], "--help"])[0].parse_args([self.words[0], "--help"])
         else:

@@ -1,7 +1,6 @@
 """Measurement commands, built from specs: flags are turned into a job, which writes run folders."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from interp import texts
 from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser, program
+from interp.console import echo
 from interp.measurements.specs import Circuits, Edges, Patch
 from interp.measuring.spec import Spec
 from interp.models.loading import Loading
@@ -19,7 +19,7 @@ from interp.runs.options import ComputeOptions, ExecutionOptions
 
 if TYPE_CHECKING:
     from interp.jobs import Job
-    from interp.report.page import FigureItem, TableItem
+    from interp.report.page import Item
     from interp.results.result import Result
     from interp.studies.study import Study
 
@@ -75,19 +75,17 @@ def finished(folder: Path, spec: type[Spec]) -> "Result":
 
     result = finish(folder, spec)
     print_cautions(own.said for own in result.cautions if own.kind != UNTESTED)
-    _print(result.shown)
+    print_tables(result.shown)
     return result
 
 
 def tell_written(folder: Path, spec: type[Spec], result: "Result") -> None:
     """Say where the results are."""
-    from interp.console import echo
-
     tables = ", ".join(f"{name}.csv" for name in result.derived())
     echo(spec.written.format(folder=folder, tables=tables, program=program()))
 
 
-def _print(items: "Iterable[TableItem | FigureItem]") -> None:
+def print_tables(items: "Iterable[Item]") -> None:
     """Print those of the items that are tables."""
     from interp.report.console import print_table
     from interp.report.page import TableItem
@@ -128,7 +126,7 @@ class PatchCommand(MeasureCommand):
             attributed = Attributions.of(RunFolder.read(attributions))
             items = list(agreement_items(Patches.of(merged.run), attributed))
             write_items(folder, items)
-        _print(items)
+        print_tables(items)
 
 
 PATCH = PatchCommand(Patch)
@@ -141,7 +139,6 @@ class CircuitsCommand(MeasureCommand):
         self, job: "Job", execution: ExecutionOptions, arguments: argparse.Namespace
     ) -> None:
         """Measure the edges, if no run is given, and then the circuits with the same model."""
-        from interp.console import echo
         from interp.results.files import finish
         from interp.runs.plan import keeping_model
 
@@ -226,8 +223,7 @@ def job_of(
     made: list[Any] = [kind(**found[kind]) for kind in kinds]
     models, source, loading, computing, execution, what = made
     # Importing torch takes seconds, so mistakes in the options have been reported before this.
-    sys.stderr.write("loading libraries ...\n")
-    sys.stderr.flush()
+    echo("loading libraries ...")
     from interp.jobs import Job
 
     job = Job(what=what, models=models.models, prompts=source, loading=loading, computing=computing)

@@ -26,29 +26,23 @@ MANY = 16
 """Number of options above which a command's help shows only the first ones."""
 
 
-class _HelpAll(argparse.Action):
-    """Shows every option of a command, and ends."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        assert isinstance(parser, Parser)
-        parser.whole = True
-        parser.print_help()
-        parser.exit()
-
-
 class Parser(argparse.ArgumentParser):
     """A parser that reports errors in one line and never passes unknown arguments to its parent."""
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)
+        self.add_argument("--help-all", action="help", help=argparse.SUPPRESS)
         self._examples = examples
         self.whole = False
+        self.page = ""
+        """The help, if it is not made of the options."""
         self.given: Sequence[str] = ()
         """The arguments of the command line, on which a command's options may depend."""
 
     def format_help(self) -> str:
         """The help with the examples at the end; of many options, those that come first."""
+        if self.page:
+            return self.page
         count = sum(own.help != argparse.SUPPRESS for own in self._actions)
         whole = self.whole or count <= MANY
         text = super().format_help() if whole else self._first_help(count)
@@ -73,6 +67,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, but report an unknown argument here rather than in the parent."""
         given = sys.argv[1:] if args is None else list(args)
+        self.whole = "--help-all" in given
         if self._subparsers is None:
             for argument in given:
                 self._check_text(argument)

@@ -9,6 +9,7 @@ from pydantic import Field
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
 from interp.cli.fields import OptionsCommand
+from interp.console import counted, echo
 from interp.errors import UserError
 from interp.options import FromText
 from interp.prompts.source import Seed
@@ -56,10 +57,9 @@ class PlanCommand(OptionsCommand):
     """
 
     def _execute(self) -> None:
-        from interp.console import counted, echo
         from interp.prompts.systems import find_system, load_prompts
         from interp.report.console import print_table
-        from interp.statistics.power import family_size, plan_table
+        from interp.statistics.power import STUDIES, family_size, plan_table
 
         system = find_system(self.system)
         cluster = system.cluster
@@ -77,7 +77,13 @@ class PlanCommand(OptionsCommand):
         table = plan_table(pairs, planned, cluster=cluster, tests=tests)
         clusters = counted(pairs[cluster].nunique(), "cluster")
         print_table(table, title=f"{counted(len(pairs), 'pair')}, {clusters}")
-        _explain(source, f"{counted(tests, 'test')} of {counted(models, 'model')}")
+        echo(
+            f"detectable: the difference that a 5% test detects in 80% of {STUDIES} simulated "
+            "studies; detectable_holm: that difference if it is the only one among "
+            f"{counted(tests, 'test')} of {counted(models, 'model')}, corrected by Holm's method; "
+            "none: no difference can be detected at this size"
+        )
+        echo(source)
         if told:
             echo(told)
 
@@ -175,15 +181,3 @@ def _answered(
     if pairs.empty:
         raise UserError(f"{folder} has no completely answered pair yet; continue the run")
     return pairs.assign(paired=pairs[list(sides)].all(axis=1))
-
-
-def _explain(source: str, family: str) -> None:
-    from interp.console import echo
-    from interp.statistics.power import STUDIES
-
-    echo(
-        f"detectable: the difference that a 5% test detects in 80% of {STUDIES} simulated "
-        f"studies; detectable_holm: that difference if it is the only one among {family}, "
-        "corrected by Holm's method; none: no difference can be detected at this size"
-    )
-    echo(source)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from interp import texts
 from interp.cli.fields import OptionsCommand
+from interp.console import counted, echo
 from interp.errors import UserError
 from interp.options import Flag, FromText, flag
 from interp.prompts.source import PromptSource, Seed
@@ -31,7 +32,6 @@ class DatasetCommand(OptionsCommand):
     """seed of the data set"""
 
     def _execute(self) -> None:
-        from interp.console import counted, echo
         from interp.prompts.files import check_writable, write_table
         from interp.prompts.systems import find_system
 
@@ -77,7 +77,6 @@ class ExportCommand(PromptSource, OptionsCommand):
             self._write_answers(self.answers)
 
     def _write_prompts(self) -> None:
-        from interp.console import counted, echo
         from interp.export.prompts import described, inspect_task, lm_eval_task
         from interp.files import write_whole, writing
 
@@ -101,7 +100,6 @@ class ExportCommand(PromptSource, OptionsCommand):
 
     def _write_answers(self, run: Path) -> None:
         from interp.cli.folders import runs_in
-        from interp.console import counted, echo
         from interp.export.inspect_log import answered_runs, write_logs
         from interp.runs.folder import evaluating
 

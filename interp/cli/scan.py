@@ -1,13 +1,14 @@
 """`python -m interp scan "PROMPT"`: a page about one prompt."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from interp import texts
 from interp.cli.fields import add_options, given
+from interp.cli.measure import print_tables
 from interp.cli.parser import Parser
+from interp.console import echo
 from interp.files import check_replaceable
 from interp.models.loading import Loading
 from interp.models.names import ModelChoice, model_choice
@@ -52,16 +53,13 @@ def run(arguments: argparse.Namespace) -> None:
     options_of(options.options)
     out = options.out / "scan.html" if options.out.is_dir() else options.out
     check_replaceable(out)
-    sys.stderr.write("loading libraries ...\n")
-    sys.stderr.flush()
+    echo("loading libraries ...")
 
     from interp.choices import DEFAULT_SYSTEM
-    from interp.console import echo
     from interp.models.find import find_model
     from interp.models.load import load_found, set_threads
     from interp.models.organisms import default_organism
-    from interp.report.console import print_cautions, print_sentences, print_table
-    from interp.report.page import TableItem
+    from interp.report.console import print_cautions, print_sentences
     from interp.report.write import write_page
     from interp.scanning import scan
 
@@ -73,8 +71,5 @@ def run(arguments: argparse.Namespace) -> None:
     page = write_page(report, out, embed=True)
     assert report.glance is not None
     print_cautions(own.said for own in report.glance.cautions)
-    for item in report.items:
-        if isinstance(item, TableItem):
-            for title, table in item.shown:
-                print_table(table, title=title)
+    print_tables(report.items)
     print_sentences([*report.glance.sentences, f"written to {page}"])

@@ -9,6 +9,7 @@ from interp.cli.choice import Choice
 from interp.cli.fields import Folder, OptionsCommand
 from interp.cli.measure import add_measuring_options, job_of
 from interp.cli.parser import Parser
+from interp.console import counted, echo
 from interp.options import FromText, Options
 from interp.plugins import STUDIES
 
@@ -81,7 +82,6 @@ def _add_study_options(parser: Parser, study: type[Options]) -> None:
 
 def _run_study(arguments: argparse.Namespace, study: "type[Study]") -> None:
     """Run a study, write its report, and print its answer if it has one."""
-    from interp.console import counted, echo
     from interp.jobs import finish_study
     from interp.report.console import print_cautions, print_sentences
 
@@ -124,7 +124,6 @@ class ReportCommand(OptionsCommand):
 def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "Page":
     """Write the report on a run or a study, by default into its own folder, and return it."""
     from interp.cli.folders import holder
-    from interp.console import echo
     from interp.files import check_replaceable
     from interp.report.write import PAGE, files_of, write_report
 
@@ -145,7 +144,6 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
 def _report(folder: Path) -> "Page":
     """The report on the study in a folder or, if it holds no study, on the run in it."""
     from interp.cli.folders import runs_in, study_in
-    from interp.console import echo
     from interp.measuring.spec import spec_named
     from interp.results.result import result_class
     from interp.studies.study import find_study

@@ -1,12 +1,12 @@
 """`python -m interp train TASK`: train a model; every command then accepts it as --model DIR."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from interp.cli.choice import Choice
 from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser
+from interp.console import echo
 from interp.models.loading import Loading, model_name
 from interp.options import FromText, Options
 from interp.plugins import TRAINING
@@ -60,8 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
     made: list[Any] = [kind(**given(arguments, kind, config)) for kind in kinds]
     spec, loading, kept, options = made
     # Importing torch takes seconds, so mistakes in the options are reported before it.
-    sys.stderr.write("loading libraries ...\n")
-    sys.stderr.flush()
+    echo("loading libraries ...")
     from interp.report.console import print_table
     from interp.training.run import Training
 
@@ -73,9 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     print_table(_metrics_table(record), title="Held-out splits")
 
 
-def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":
-    import pandas as pd
-
+def _estimate_table(estimate: "Estimate") -> dict[str, list[str]]:
     sizes = {
         "memory of weights": estimate.weights,
         "of gradients": estimate.gradients,
@@ -94,7 +91,7 @@ def _estimate_table(estimate: "Estimate") -> "pd.DataFrame":
     }
     rows = {name: f"{count:,}" for name, count in counts.items()}
     rows |= {name: f"{size / 2**20:,.1f} MiB" for name, size in sizes.items()}
-    return pd.DataFrame({"quantity": list(rows), "value": list(rows.values())})
+    return {"quantity": list(rows), "value": list(rows.values())}
 
 
 def _metrics_table(record: "TrainRecord") -> "pd.DataFrame":

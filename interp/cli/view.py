@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from pydantic import Field
 
 from interp.cli.fields import Folder, OptionsCommand
+from interp.console import echo
 from interp.errors import UserError
 from interp.files import inside, read_bytes, reason_of
 
@@ -50,7 +51,6 @@ class ViewCommand(OptionsCommand):
     """port on the loopback address; 0 is any free port"""
 
     def _execute(self) -> None:
-        from interp.console import echo
 
         page, files = report_files(self.folder)
         secret = token_urlsafe(16)
@@ -101,14 +101,6 @@ def server(
     class Handler(http.server.BaseHTTPRequestHandler):
         """Answers requests for the files; what else is asked for is not found."""
 
-        def do_GET(self) -> None:
-            """Send a file."""
-            self._answer(body=True)
-
-        def do_HEAD(self) -> None:
-            """Send the headers of a file."""
-            self._answer(body=False)
-
         def handle(self) -> None:
             """Answer until the browser breaks off."""
             with suppress(ConnectionError):
@@ -123,14 +115,18 @@ def server(
         def log_message(self, format: str, *args: object) -> None:
             """Print nothing."""
 
-        def _answer(self, *, body: bool) -> None:
+        def do_GET(self) -> None:
+            """Send a file or, if only these are asked for, its headers."""
             if not self._is_own():
                 self.send_error(HTTPStatus.FORBIDDEN)
                 return
             path = unquote(self.path.partition("?")[0])
             given, _, name = path.removeprefix("/").partition("/")
             known = compare_digest(given.encode(), secret.encode()) and name in files
-            content = _content(folder, name) if known else None
+            try:
+                content = read_bytes(inside(folder, *name.split("/"))) if known else None
+            except (UserError, FileNotFoundError):  # it is a link, or missing
+                content = None
             if content is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
@@ -138,8 +134,12 @@ def server(
             self.send_header("Content-Type", _TYPES[Path(name).suffix])
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            if body:
+            if self.command != "HEAD":
                 self.wfile.write(content)
+
+        def do_HEAD(self) -> None:
+            """Send the headers of a file."""
+            self.do_GET()
 
         def _is_own(self) -> bool:
             """Whether no page of another site asks, to which browsers say where they come from."""
@@ -156,11 +156,3 @@ def server(
         raise UserError(
             f"port {port} cannot be used: {reason_of(error)}; pass another one as --port, or none"
         ) from error
-
-
-def _content(folder: Path, name: str) -> bytes | None:
-    """A file of the folder; None if it is missing, or is a link."""
-    try:
-        return read_bytes(inside(folder, *name.split("/")))
-    except (UserError, FileNotFoundError):
-        return None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -252,8 +251,7 @@ class PromptSet(Sequence[Prompt]):
 
     def weight(self, prompt: Prompt) -> float:
         """The number of prompts in a prompt's stratum, divided by the number drawn from it."""
-        cell = tuple(prompt.factors[name] for name in self.strata)
-        return self.weights.get(cell, 1.0)
+        return self.weights.get(_values(prompt.factors, self.strata), 1.0)
 
     def _weights_of(self, places: Sequence[int]) -> dict[Combination, float]:
         design = self._design
@@ -271,16 +269,15 @@ class PromptSet(Sequence[Prompt]):
         cells, groups, units = dict[Combination, int](), dict[str, int](), dict[Combination, int]()
         cell_of, group_of, unit_of = array("l"), array("l"), array("l")
         clusters: list[Combination] = []
-        cell, own, shared = map(_values_of, (self.strata, self.unit, self.clusters))
         for pair_id, factors in self.outlines():
-            cell_of.append(cells.setdefault(cell(factors), len(cells)))
+            cell_of.append(cells.setdefault(_values(factors, self.strata), len(cells)))
             group_of.append(groups.setdefault(pair_id, len(groups)))
             if len(groups) == len(unit_of):
                 continue
-            unit = own(factors) or (pair_id,)
+            unit = _values(factors, self.unit) or (pair_id,)
             unit_of.append(units.setdefault(unit, len(units)))
             if len(units) > len(clusters):
-                clusters.append(shared(factors) or unit)
+                clusters.append(_values(factors, self.clusters) or unit)
         parts = Parts.of(group_of), Parts.of(unit_of)
         return Design(list(cells), cell_of, *parts, clusters, self.turns)
 
@@ -329,27 +326,20 @@ def check_kinds(prompts: Any) -> Sequence[Prompt]:
 
 def _way_to_prompts(given: object) -> str:
     """How to make prompts of a value that is none."""
-    if isinstance(given, Mapping):
-        return "; interp.read_pairs(pandas.DataFrame(rows)) makes prompts of rows"
     if isinstance(given, Prompt):
         return "; put a single prompt into a list: [prompt]"
-    if isinstance(given, str):
+    if isinstance(given, str | Path | Mapping) or hasattr(given, "columns"):
         return (
-            "; interp.scan(model, text) looks at one text, and interp.read_pairs(table) makes "
-            "prompts of a file or a data frame"
+            "; interp.read_pairs(table) makes prompts of a file or of pandas.DataFrame(rows), and "
+            "interp.scan(model, text) looks at one text"
         )
-    if isinstance(given, Path) or hasattr(given, "columns"):
-        return "; interp.read_pairs(table) makes prompts of a data frame or a file"
     if isinstance(given, Iterable) and not isinstance(given, Sequence):
         return "; list(prompts) makes a list of other collections"
     return ""
 
 
-def _values_of(names: Sequence[str]) -> Callable[[Mapping[str, str]], Combination]:
-    """A function that takes the values of some factors; one name alone gives a tuple, too."""
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda factors: tuple(factors[name] for name in names)
+def _values(factors: Mapping[str, str], names: Sequence[str]) -> Combination:
+    return tuple(factors[name] for name in names)
 
 
 def _row(prompt: Prompt, weight: float) -> dict[str, object]:

@@ -49,7 +49,8 @@ def write_browser(browser: Browser, folder: Path, *, title: str, page: str) -> l
         content = script(name, data)
         write_whole(home / f"{name}.js", partial(_write, content))
         written.append(f"{name}.js")
-    _remove_others(home, written)
+    others = sorted(set(piece_names(folder)) - set(written))  # of an earlier, larger report
+    remove_plain(home, [name for name in others if _is_piece(home / name)])
     content = _html(title, page)
     write_whole(folder / browser_of(page), partial(_write, content))
     return [browser_of(page), *(f"{PIECES}/{name}" for name in written)]
@@ -63,12 +64,6 @@ def _write(content: str, path: Path) -> None:
 def piece_names(folder: Path) -> list[str]:
     """The names of the pieces beside a page."""
     return [name for name in names_in(folder / PIECES) if re.fullmatch(PIECE, name)]
-
-
-def _remove_others(home: Path, written: list[str]) -> None:
-    """Remove the pieces that an earlier, larger report wrote."""
-    others = sorted(set(piece_names(home.parent)) - set(written))
-    remove_plain(home, [name for name in others if _is_piece(home / name)])
 
 
 def _is_piece(file: Path) -> bool:

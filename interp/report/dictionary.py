@@ -78,7 +78,8 @@ def _section(name: str, schema: pa.Schema, filled_by: Sequence[str]) -> Iterator
         signs[note(field, "sign")].append(f"`{field.name}`")
     signs.pop("", None)
     if signs:
-        yield "\n".join(_signs(signs))
+        lines = (f"- Sign of {', '.join(columns)}: {sign}." for sign, columns in signs.items())
+        yield "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in lines)
 
 
 def _columns(schema: pa.Schema) -> Iterator[str]:
@@ -98,11 +99,6 @@ def _columns(schema: pa.Schema) -> Iterator[str]:
 def _line(cells: Iterable[str], widths: Sequence[int]) -> str:
     padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
     return f"| {' | '.join(padded)} |"
-
-
-def _signs(signs: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for sign, columns in signs.items():
-        yield fill(f"- Sign of {', '.join(columns)}: {sign}.", WIDTH, subsequent_indent="  ")
 
 
 def _row(schema: pa.Schema) -> str:

@@ -285,10 +285,7 @@ def dots(numbers: pd.DataFrame) -> "Axes":
 
 
 def _wide(numbers: pd.DataFrame) -> pd.DataFrame:
-    """One row per model and one column per number that some model has, as text.
-
-    If no model has any, one column gives the reasons.
-    """
+    """One row per model, one column per number that some model has, as text; or the reasons."""
     models = numbers["model"].drop_duplicates()
     wide = pd.DataFrame({"model": models.to_numpy()})
     if numbers["value"].isna().all():

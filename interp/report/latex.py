@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from interp.report.formatting import heading, holds_p_values, number_text, with_counts
-from interp.report.page import MOST_ROWS, TableItem
+from interp.report.page import TableItem
 
 _ESCAPED = str.maketrans(
     {
@@ -34,7 +34,7 @@ def latex(item: TableItem) -> str:
     Each interval stands in brackets behind its number. Long tables have the first `MOST_ROWS` rows;
     their CSV files have all.
     """
-    frame = (item.frame if item.display is None else item.display).head(MOST_ROWS)
+    frame = item.on_page
     columns = dict(_columns(frame))
     numeric = [name for name in columns if pd.api.types.is_numeric_dtype(frame[name])]
     form = "".join("r" if name in numeric else "l" for name in columns)

@@ -89,13 +89,7 @@ def unions(
 
 
 def _spanned(beginning: str, firsts: Sequence[str], order: Sequence[bytes]) -> int:
-    """The number of pieces that may hold words with this beginning.
-
-    Args:
-        beginning: the beginning.
-        firsts: the first word of each piece.
-        order: the keys by which these are ordered.
-    """
+    """The number of pieces, given their first words, that may hold words with this beginning."""
     own = _order(beginning)
     first = max(0, bisect_right(order, own) - 1)
 

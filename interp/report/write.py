@@ -11,7 +11,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -71,12 +71,17 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         UserError: two tables or two figures share a name, a name is not a valid file name, or the
             folder is not writable.
     """
-    report = _with_reach(_with_void_models(report))
+    report = _with_notes(report)
     tables = [item for item in report.items if isinstance(item, TableItem)]
     figures = [item for item in report.items if isinstance(item, FigureItem)]
     _check_names(tables)
     _check_names(figures)
-    _make_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot create the folder {folder}: {reason_of(error)}; {_ELSEWHERE}"
+        ) from error
     files: dict[str, bytes] = {}
     svgs, marks = {}, {}
     for figure in figures:
@@ -89,7 +94,9 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         _write_files(files, folder)
         if report.browser is not None:
             write_browser(report.browser, folder, title=report.title, page=page)
-    linked = report.browser if not embed else _few_pairs(report.browser)
+    linked = report.browser
+    if embed and linked is not None:  # a single file holds few pairs, spread evenly
+        linked = replace(linked, prompts=spread(linked.prompts))
     beside = "" if embed else browser_of(page)
     inline = embedded(linked, report.title) if linked and embed else ""
     html = render(
@@ -129,49 +136,28 @@ def write_page(report: Report, page: str | Path, *, embed: bool = False) -> Path
     return write_report(report, file.parent, page=file.name, embed=embed)
 
 
-def _with_void_models(report: Report) -> Report:
-    """The report whose tables say which accuracies show nothing about what a model reads."""
-    reasons = void_models(report.glance.cautions) if report.glance else {}
-    if not reasons:
-        return report
+def _with_notes(report: Report) -> Report:
+    """The report whose tables say what their accuracies and corrected tests cannot show."""
+    void = void_models(report.glance.cautions) if report.glance else {}
 
     def noted(item: Item) -> Item:
-        if not isinstance(item, TableItem) or "model" not in item.frame:
+        if not isinstance(item, TableItem):
             return item
-        judged = item.frame.columns.astype(str).str.contains(ACCURACY)
-        shown = item.frame.loc[item.frame.loc[:, judged].notna().any(axis="columns"), "model"]
-        about = [f"{name}: {why}" for name, why in reasons.items() if shown.eq(name).any()]
-        if not about:
-            return item
-        said = f"These accuracies do not show what a model reads: {'; '.join(about)}."
-        return _also(item, said)
+        said = (item.note, _unread(item.frame, void), reach_in_words(item.frame))
+        return replace(item, note=" ".join(filter(None, said)))
 
-    return _with_notes(report, noted)
-
-
-def _with_reach(report: Report) -> Report:
-    """The report whose tables say which of their corrected tests could not be significant."""
-
-    def noted(item: Item) -> Item:
-        said = reach_in_words(item.frame) if isinstance(item, TableItem) else ""
-        return _also(item, said) if isinstance(item, TableItem) and said else item
-
-    return _with_notes(report, noted)
-
-
-def _also(item: TableItem, said: str) -> TableItem:
-    return replace(item, note=" ".join(filter(None, [item.note, said])))
-
-
-def _with_notes(report: Report, noted: Callable[[Item], Item]) -> Report:
-    """The report with changed items in its sections."""
     sections = [replace(own, items=tuple(map(noted, own.items))) for own in report.sections]
     return replace(report, sections=tuple(sections))
 
 
-def _few_pairs(browser: Browser | None) -> Browser | None:
-    """The pairs that a single file holds: of many, some that are evenly spread."""
-    return None if browser is None else replace(browser, prompts=spread(browser.prompts))
+def _unread(frame: pd.DataFrame, void: Mapping[str, str]) -> str:
+    """Which accuracies of a table show nothing about what a model reads, and why."""
+    if not void or "model" not in frame:
+        return ""
+    judged = frame.columns.astype(str).str.contains(ACCURACY)
+    shown = frame.loc[frame.loc[:, judged].notna().any(axis="columns"), "model"]
+    about = [f"{name}: {why}" for name, why in void.items() if shown.eq(name).any()]
+    return f"These accuracies do not show what a model reads: {'; '.join(about)}." * bool(about)
 
 
 def _marks_of(item: FigureItem, marks: Sequence[Mark]) -> dict[str, object] | None:
@@ -261,15 +247,6 @@ _TYPES = {
 def _data_uri(file: str, content: bytes) -> str:
     kind = _TYPES[Path(file).suffix]
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot create the folder {folder}: {reason_of(error)}; {_ELSEWHERE}"
-        ) from error
 
 
 _ELSEWHERE = "write the report elsewhere with interp report DIR --out FILE"
@@ -428,10 +405,7 @@ TERMS: Mapping[str, str] = {
 
 def glossary(text: str, own: Mapping[str, str]) -> pd.DataFrame:
     """The general terms that a page uses and the study's own, with meanings, sorted by name."""
-    words = {word: meaning for word, meaning in TERMS.items() if _occurs(word, text)} | {**own}
-    used = sorted(words, key=str.lower)
+    whole = r"(?<![\w-]){}(?![\w-])".format
+    there = [word for word in TERMS if re.search(whole(re.escape(word)), text, re.IGNORECASE)]
+    used, words = sorted(dict.fromkeys([*there, *own]), key=str.lower), {**TERMS, **own}
     return pd.DataFrame({"name": used, "meaning": [words[word] for word in used]}, dtype=object)
-
-
-def _occurs(word: str, text: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text, re.IGNORECASE) is not None

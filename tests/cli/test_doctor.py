@@ -16,7 +16,7 @@ def test_every_part_is_shown(tmp_path, capsys):
     first = "Read first (answers to 8 prompts)"
     titles = [first, "This machine", "organism/mistral", "Prompts of pairs", "Numbers", "Cost"]
     assert [line for line in told.splitlines() if line and line[0] != " "] == titles
-    assert re.search(r"answer Yes: ▁Yes \(\d+\)", told)
+    assert re.search(r"answer Yes: ' Yes' \(\d+\)", told)
     assert re.search(r"evaluate, 8 prompts: .*\b0:0\d\b.*\b\d+ KiB", told)
     read = " ".join(told.split())
     shown = r"as the model reads it: .*\[INST\] Read\.\\n.*\[/INST\] ?Answer: (Yes|No)</s>"

@@ -58,14 +58,8 @@ def read_facts(source: Source) -> PromptSet:
         )
 
     prompts = parse_each([(row.where, row) for row in table.rows], prompt)
-    found = PromptSet(
-        OWN_PAIRS,
-        (FACT_SIDE,),
-        (),
-        prompts.__getitem__,
-        range(len(prompts)),
-        description={"data": described(source)},
-    )
+    about = {"data": described(source)}
+    found = replace(PromptSet.of(prompts), system=OWN_PAIRS, description=about)
     found.check()
     return found
 

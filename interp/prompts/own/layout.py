@@ -186,11 +186,7 @@ def pair_of(prompt: Prompt, *, phrasings: int) -> str:
 
 
 def _around(columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns of messages around the text; demonstrations in the order of their numbers.
-
-    Raises:
-        UserError: demonstrations are not numbered from 1, or one lacks its question or answer.
-    """
+    """The columns of messages around the text; demonstrations in the order of their numbers."""
     shots = [name for name in columns if _SHOT.fullmatch(name.removesuffix(ANSWERED))]
     count = max((int(name.removesuffix(ANSWERED)[4:]) for name in shots), default=0)
     numbered = range(1, min(count, len(shots)) + 1)
@@ -329,10 +325,6 @@ def _answer(options: str, gold: str, contrast: str | None) -> Choice:
     """The choice described by cells: options ("Yes//True|No//False"), and a form of the answer.
 
     Of more than two options, a third cell names the two that are contrasted ("Yes|No").
-
-    Raises:
-        UserError: the options cannot be read, gold is none of them, or the contrast is not two of
-            them.
     """
     found = []
     cells = options.split("|")

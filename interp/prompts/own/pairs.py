@@ -45,6 +45,9 @@ _QUOTED = re.compile(
 )
 """What a description quotes from a row."""
 
+_SAME = """the same sides in every pair, which name the roles of its prompts, such as follows and \
+does_not, whatever their topic"""
+
 PREMISES = ("premise2", "premise1")
 """Segments whose scores are compared as a ratio, first over second, if a table has both."""
 
@@ -246,9 +249,7 @@ def _group_faults(
         near = nearest(side, sides)
         if not near or any({near, side} <= {p.side for _, p in own} for own in groups.values()):
             sides.append(side)
-    if made and not sides:
-        yield from _unlike_sides(made)
-        return
+    usual = f"one of {', '.join(sides)}" if sides else _SAME
     for pair_id, members in groups.items():
         name = shortened(pair_id, 60)
         own: dict[str, str] = {}
@@ -262,7 +263,7 @@ def _group_faults(
                 yield (
                     where,
                     f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
-                    f"{counted(len(groups), 'pair')}; expected one of {', '.join(sides)}",
+                    f"{counted(len(groups), 'pair')}; expected {usual}",
                 )
             elif read in texts:
                 yield where, f"pair {name} has the same text twice, first in {texts[read]}"
@@ -280,18 +281,6 @@ def _group_faults(
             yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
     if made and len(counts) < 2 and not faulty:
         yield made[0][0], f"the only side is {min(counts)}; expected two or more"
-
-
-def _unlike_sides(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
-    """The same fault at each row, if pairs share no sides."""
-    names = dict.fromkeys(prompt.side for _, prompt in made)
-    for where, _ in made:
-        yield (
-            where,
-            f"the pairs have different sides, {len(names):,} in all "
-            f"({shortened(', '.join(names), 100)}); expected the same sides in every pair: a side "
-            "names the role of a prompt, such as follows and does_not, whatever its topic",
-        )
 
 
 def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:
@@ -314,12 +303,9 @@ def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:
 
 def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
     names = set(prompts[0].segments)
-    found = PromptSet(
-        OWN_PAIRS,
-        tuple(dict.fromkeys(prompt.side for prompt in prompts)),
-        (),
-        prompts.__getitem__,
-        range(len(prompts)),
+    found = replace(
+        PromptSet.of(prompts),
+        system=OWN_PAIRS,
         description={"data": described(source)},
         ratio=PREMISES if set(PREMISES) <= names else None,
         unit=(PAIR,),
