@@ -184,7 +184,7 @@ class Prompt:
                     spans,
                     f"spans (start, end) within a text of {len(self.text)} characters",
                 )
-        # The reply to a fact may begin with the sentence that it completes, as examples before it do.
+        # A reply that completes a fact may repeat the sentence, as those of examples do.
         if self.messages.answer_prefix and not isinstance(self.answer, Completion):
             self._check_prefix(self.messages.answer_prefix)
 
