@@ -26,20 +26,17 @@ def study_browser(
 ) -> Browser:
     """The pairs of a study's page, with everything that its stages measured on them.
 
-    Args:
-        folder: the study's folder.
-        prompts: the prompts of the page; stages of other prompts contribute nothing.
-        answers: the answers of all models.
-        cluster: the factor whose values group dependent prompts, if any.
-        numbers: numbers of each pair, which come before those of the stages.
-        prefixed: the stages whose prompts have ids that begin with its name, as from `stacked`.
+    `answers` are those of all models; stages of other prompts than `prompts` contribute nothing.
+    The pairs' own `numbers` come before those of the stages. `prefixed` names the stages whose
+    prompts have ids that begin with its name, as from `stacked`.
     """
     known = set(prompts["prompt_id"])
     stages = []
     for name, run in folder.runs.items():
         prefix = f"{name}/" if name in prefixed else ""
         if run.tables() and not known.isdisjoint(prefix + run.table("prompts")["prompt_id"]):
-            stages.append((prefix, _result(run)))
+            of_measurement = result_class(spec_named(run.record.run.measurement))
+            stages.append((prefix, of_measurement.of(run)))
 
     def panels(own: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         # A later stage may measure again what an earlier one measured, with more details.
@@ -63,10 +60,7 @@ def stacked(
 
     Ids are unique only within a stage, so here they begin with its name.
 
-    Args:
-        runs: the stages by name.
-        factor: the name of a column, added to the prompts, that tells the stages apart.
-        values: the value of the column for each stage.
+    `factor` is a column, added to the prompts, whose `values` by stage tell the stages apart.
     """
     prompts, answers = [], []
     for name, run in runs.items():
@@ -76,10 +70,6 @@ def stacked(
         prompts.append(own.assign(**ids, **{factor: values[name]}))
         answers.append(given.assign(prompt_id=f"{name}/" + given["prompt_id"])[JUDGED])
     return pd.concat(prompts, ignore_index=True), pd.concat(answers, ignore_index=True)
-
-
-def _result(run: RunFolder) -> Result:
-    return result_class(spec_named(run.record.run.measurement)).of(run)
 
 
 def _unprefixed(prompts: pd.DataFrame, prefix: str) -> pd.DataFrame:

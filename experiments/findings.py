@@ -32,10 +32,6 @@ def family_table(
 
     The column p_holm, next to p, is p corrected across all rows (Holm, 1979). The column verdict,
     next to excluded_above, is that of `interp.statistics.decisions.verdicts`.
-
-    Args:
-        found: for each comparison, the values of its keys, and its difference.
-        keys: names of the first columns.
     """
     rows = [{**where, **asdict(difference)} for where, difference in found]
     table = pd.DataFrame(rows, columns=[*keys, *Difference.__dataclass_fields__])
@@ -69,11 +65,8 @@ def named_section(
 ) -> Section:
     """The section on comparisons named in advance: matrices of differences, then the table.
 
-    Args:
-        table: the rows of `family_table`.
-        item: the table's item on the page.
-        matrices: figures from `model_matrix` and `matrix`; Nones are omitted.
-        text: further notes for reading the comparisons.
+    `table` has the rows of `family_table`; Nones among the matrices are omitted; `text` has further
+    notes for reading the comparisons.
     """
     tested = (table["verdict"] != UNTESTED).sum()
     counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
@@ -94,11 +87,7 @@ def model_matrix(
 ) -> FigureItem | None:
     """A matrix of differences between models, row minus column; None for fewer than two models.
 
-    Args:
-        name: stem of the figure's files.
-        title: what is compared.
-        table: comparisons of models, with contrast ("a - b"), difference, verdict and clusters.
-        models: the models, in order.
+    `table` has contrast ("a - b"), difference, verdict and clusters; the models are in order.
     """
     by_contrast = {row["contrast"]: row for row in table.to_dict("records")}
     cells = []

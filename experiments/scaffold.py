@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 
 from interp.measurements.answers.readings import reading_items
+from interp.measurements.attribution.segments import SUM, decisive_table
+from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Glance, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Browser
 from interp.studies.folder import StudyFolder
@@ -31,20 +33,9 @@ def paper_report(
 ) -> Report:
     """The report page of a study that replicates a paper: first screen, sections and prompts.
 
-    Args:
-        folder: the study's folder; the page shows its record and lists missing measurements.
-        title: the page's title.
-        text: how to read the page's numbers.
-        glance: the first screen.
-        sections: everything between the first screen and the prompts.
-        prompts: the prompts table.
-        answers: the answers table.
-        browser: the pairs behind the numbers (`interp_experiments.browser`).
-        names: terms used on the page, each with its meaning.
-        paper: the citation.
-        pairs: factor values of the pairs that numbers are about, unless their table says otherwise.
-        about_prompts: a description of `prompts`, if the study also has other prompts.
-        problems: further messages about missing data, one line each.
+    The page shows the record of the study's folder and lists missing measurements. `sections` come
+    between the first screen and the prompts; `problems` are further messages about missing data;
+    `about_prompts` describes `prompts`, if the study also has others.
     """
     prompt_section = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
     return Report(
@@ -110,6 +101,41 @@ def choice_section(
     return Section(CHOICES, f"{about} {text}".strip(), items)
 
 
+def decisive_items(
+    found: pd.DataFrame,
+    cluster: str,
+    *,
+    units: str,
+    name: str,
+    title: str,
+    by: tuple[str, str],
+    outcomes: Sequence[str] = (),
+) -> tuple[FigureItem | TableItem, ...]:
+    """Whether attributions find the decisive segments, by outcome (in the order of `outcomes`).
+
+    `found` has the columns of `finds` (`interp.measurements.attribution.segments`), outcome, the
+    column `cluster` of the units, and one by which there is a further table (`by`, with its name in
+    words).
+    """
+    column, words = by
+    by_outcome = decisive_table(in_order(found, {"outcome": outcomes}), cluster, ["outcome"])
+    summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
+    note = f"clusters: {units}, the unit of the intervals."
+    return (
+        FigureItem(
+            name,
+            title,
+            lambda: decisive_segments(summed, hue="outcome"),
+            f"Scores are summed over tokens. n counts {units}, the unit of the intervals. Length "
+            "and position are controls; the line marks chance.",
+        ),
+        TableItem(name, "By outcome", by_outcome, note),
+        TableItem(
+            f"{name}_by_{words}", f"By {words}", decisive_table(found, cluster, [column]), note
+        ),
+    )
+
+
 def published_table(package: str, file: str) -> pd.DataFrame:
     """A paper's numbers, read from the data/ folder of the study's package."""
     return pd.read_csv(str(files(package) / "data" / file))
@@ -135,12 +161,6 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
 
     The page omits published rows about sets (column `set`) that were not measured. If no column has
     both kinds of numbers, the page shows only the measured rows. The file has all rows.
-
-    Args:
-        name: stem of the table's file.
-        title: the table's title.
-        both: the table from `measured_and_published`.
-        note: how to read the table.
     """
     complete, measured = both, both["source"] == "measured"
     if "set" in both:

@@ -203,7 +203,8 @@ class Progress:
         # The first step also took the time of preparations.
         known = self._last != self._first or self._done == self._total
         rough = "" if self._first is not None and known else "about "
-        speed = f"{self._rate(now):.2g}/s, {rough}{clock(self._left(now))} left"
+        rate = float(f"{self._rate(now):.2g}")  # two digits, without an exponent
+        speed = f"{rate:,g}/s, {rough}{clock(self._left(now))} left"
         echo(f"{self._task}: {done}{part}, {speed}{note}")
 
 

@@ -17,6 +17,18 @@ def test_plain_lines_tell_rate_and_time_left(capsys, monkeypatch):
     assert lines[0].endswith(" left")
 
 
+@pytest.mark.parametrize(
+    ("done", "rate"), [(1, "0.05"), (1_500, "75"), (2_220, "110"), (24_800, "1,200")]
+)
+def test_rates_have_two_digits(capsys, monkeypatch, done, rate):
+    now = 0.0
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now)
+    with Progress("attribute m", total=100_000) as progress:
+        now = 20.0
+        progress.advance(done)
+    assert f", {rate}/s, " in capsys.readouterr().err.splitlines()[0]
+
+
 def test_nothing_is_said_where_nothing_was_done(capsys):
     with Progress("attribute m", total=100, done=100):
         pass

@@ -113,11 +113,8 @@ def measure(
 
     All effects are Shapley values on the log-odds of Yes, in nats, with donors from other pairs.
 
-    Args:
-        model: the graft, or its base, in which nothing was planted.
-        recipe: what was planted.
-        pairs: number of pairs of prompts.
-        donors: number of donors for each prompt; by default `DONORS`, or 1 of a graft that thinks.
+    `model` is the graft, or its base, in which nothing was planted. Each prompt has `DONORS` donors
+    by default, or 1 of a graft that thinks.
     """
     thinks = recipe.cause == "thought"
     donors = donors or (1 if thinks else DONORS)
@@ -152,10 +149,7 @@ def planted_effects(
     A sentence adds the same to every coalition that it joins: what it adds to the log-odds minus
     what the donor's sentence in its place adds. Its value is the mean of this over donors.
 
-    Args:
-        recipe: what was planted.
-        pairs: the cases from which the sentences of the prompts and of their donors were written.
-        prompts: prompts with donors.
+    The sentences of the prompts and of their donors were written from the cases `pairs`.
     """
     rule = Rule(recipe, plant(recipe))
     terms = {

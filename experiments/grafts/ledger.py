@@ -35,9 +35,7 @@ def ledger_pairs(own: GraftRecipe, each: int) -> pd.DataFrame:
 
     The columns city (the fact's id), cluster (the city) and planted ("used", "not used") follow.
 
-    Args:
-        own: the recipe of a graft whose cause is knowledge.
-        each: number of pairs about each city.
+    There are `each` pairs about each city.
     """
     used = {one.name: one.log_odds < 0 for one in plant(own)}
     rng = random.Random(f"ledger {own.seed}")

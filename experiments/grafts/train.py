@@ -54,11 +54,6 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     During training, the graft's folder holds the latest checkpoint, from which another call
     resumes.
 
-    Args:
-        recipes: what is planted.
-        base: the model that is changed, as every command takes it.
-        folder: where the grafts' folders are.
-
     Raises:
         UserError: the base is no Llama.
     """

@@ -298,9 +298,6 @@ def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
 
     The columns are the fields of `mixed.means.Pooled`, p_holm and verdict. The contrasts of one
     response are one family.
-
-    Args:
-        contrasts: rows of `contrasts_by_model`.
     """
     contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
     found = contrasts.reindex(columns=[*contrast, *numbers]).dropna()

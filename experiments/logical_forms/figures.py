@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import EngFormatter, FixedLocator, NullLocator
 from matplotlib.transforms import offset_copy
 
 from interp.report.figures.points import labeled_points
@@ -76,12 +76,9 @@ def estimated_means(
 ) -> Axes:
     """Means with 95% intervals, one row per level (Figures 3 and 6).
 
-    Args:
-        table: `Contrasts.means` or `Effects.means`; the raw means of the latter are hollow points
-            next to the adjusted means.
-        response: the dependent variable in words.
-        tests: `Contrasts.tests` or `Effects.tests`; brackets show p for factors with few tests.
-        chance: the mean of random answers, drawn as a dotted line.
+    `table` is `Contrasts.means` or `Effects.means`; raw means of the latter are hollow points next
+    to the adjusted means. Brackets show p of `tests` for factors with few tests. `chance`, the mean
+    of random answers, is a dotted line.
     """
     with house_style():
         factors = table["factor"].drop_duplicates().tolist()
@@ -262,8 +259,10 @@ def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
     if not gray:
         _whiskers(table, ax)
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(FixedLocator(_three_ticks(table["perplexity"])))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _engineering(value)))
+    low, high = float(table["perplexity"].min()), float(table["perplexity"].max())
+    ticks = sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
+    ax.xaxis.set_major_locator(FixedLocator(ticks))
+    ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.tick_params(axis="x", labelsize=8)
     ax.set_ylim(0, 1)
@@ -285,19 +284,6 @@ def _whiskers(table: pd.DataFrame, ax: Axes) -> None:
             linewidth=0.8,
             alpha=0.5,
         )
-
-
-def _three_ticks(values: pd.Series) -> list[float]:
-    """The smallest and largest values and their geometric mean, sorted, to three digits."""
-    low, high = float(values.min()), float(values.max())
-    return sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
-
-
-def _engineering(value: float) -> str:
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.3g}{letter}"
-    return f"{value:.3g}"
 
 
 def _modality_handles(*, markers: bool = False) -> list[Line2D]:

@@ -29,13 +29,7 @@ _SUBJECTS = {
 
 
 def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame) -> Glance:
-    """Soft and hard accuracy of the competent models, and the confirmatory contrasts.
-
-    Args:
-        results: the results of the study.
-        valid: the confirmatory contrasts, or the reason why there are none.
-        correlations: `tables.perplexity_correlations`.
-    """
+    """Soft and hard accuracy of the competent models, and the confirmatory contrasts."""
     main, every = results.scores["questions"], headline_numbers(results)
     numbers = quotable(every, results.cautions, every["number"].unique())
     named = named_numbers(every, numbers)

@@ -108,9 +108,7 @@ class Results:
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
         """The rows of the competent models, used to fit the mixed models.
 
-        Args:
-            stage: a set of questions.
-            valid: whether to keep only questions whose gold answer is Yes.
+        If `valid`, only questions whose gold answer is Yes are kept.
         """
         rows = self.scores[stage]
         rows = rows[rows["model"].isin(self.competent)]

@@ -167,15 +167,8 @@ class DoseText:
         return {"premises": in_turns(self._premise(rng) for _ in single)}
 
     def _prompt(self, rng: random.Random) -> Exchange:
-        own, donor = with_donor(rng)
-        sentences = zip(own, donor, strict=True)
-        premise1, premise2, conclusion = (rng.choice(either) for either in sentences)
-        phrasing = rng.choice(PHRASINGS)
-        return by_log_odds(
-            f"Premises: {premise1} {premise2}\nConclusion: {conclusion}\n{phrasing.question}",
-            phrasing.answers,
-            self._rule.log_odds(premise1, premise2),
-        )
+        message, said, answers = mixed_prompt(rng)
+        return by_log_odds(message, answers, self._rule.log_odds(said.premise1, said.premise2))
 
     def _premise(self, rng: random.Random) -> Exchange:
         """A single premise; unless its entity is read in it, both answers are equally likely."""
@@ -188,6 +181,14 @@ class DoseText:
             answers,
             self._rule.term(premise, sentence),
         )
+
+
+def mixed_prompt(rng: random.Random) -> tuple[str, Reasoning, str]:
+    """A message with sentences drawn from two pairs, the sentences, and its answer options."""
+    said = Reasoning(*map(rng.choice, zip(*with_donor(rng), strict=True)))
+    phrasing = rng.choice(PHRASINGS)
+    message = f"Premises: {said.premise1} {said.premise2}\nConclusion: {said.conclusion}"
+    return f"{message}\n{phrasing.question}", said, phrasing.answers
 
 
 def with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:

@@ -20,7 +20,7 @@ it, so the Jacobian lens is known too. A constant dimension keeps the norms near
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class PlantedFact:
 
 def plant_facts(recipe: FactRecipe) -> tuple[PlantedFact, ...]:
     """For every city of the data set, whether its fact is known, retrieved and used."""
-    pairs = _cities()
+    pairs = [pair for pair in entity_pairs() if pair.category == CITIES]
     rng = random.Random(f"facts {recipe.seed}")
     groups: list[set[EntityPair]] = []
     chosen: Sequence[EntityPair] = pairs
@@ -102,10 +102,6 @@ def planted_class(fact: PlantedFact) -> str:
     if not fact.retrieved:
         return NOT_RETRIEVED
     return {0.0: "retrieved, not used", WEAK: "used and still wrong"}.get(fact.used, "rejected")
-
-
-def _cities() -> list[EntityPair]:
-    return [pair for pair in entity_pairs() if pair.category == CITIES]
 
 
 _CONSTANT = 64.0
@@ -206,14 +202,8 @@ def build(recipe: FactRecipe, folder: Path) -> LlamaForCausalLM:
         second.self_attn.v_proj.weight[i, at.city(i)] = 1.0
         ending = at.read(i) if own.known else at.flag("other")
         second.self_attn.o_proj.weight[ending, i] = _READ
-        _unit(
-            second.mlp,
-            i,
-            at.read(i),
-            at.flag("used"),
-            {at.decides(i): _DECIDES / _USED},
-            size=_READ,
-        )
+        used = {at.decides(i): _DECIDES / _USED}
+        _unit(second.mlp, i, at.read(i), at.flag("used"), used, size=_READ)
         for head, dimension in enumerate((at.decides(i), at.named(i))):
             third.self_attn.v_proj.weight[head * HEAD + i, dimension] = 1.0
             third.self_attn.o_proj.weight[dimension, head * HEAD + i] = 1.0
@@ -331,12 +321,16 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
     known = collect(bind(Knowledge(), model), facts)["knowledge"]["known"]
     table = _log_odds(model, planted, pairs or 366)
     deviation = (table["measured"] - table["planted"]).abs()
+    classes = pd.Series([planted_class(own) for own in planted]).value_counts()
     return {
         "pairs": pairs or 366,
         "facts_as_planted": float((known.to_numpy() == [own.known for own in planted]).mean()),
         "answers_as_planted": float((table["measured"] * table["planted"] > 0).mean()),
         "mean_deviation_from_planted": float(deviation.mean()),
-        "classes": list(_classes(planted)),
+        "classes": [
+            {"class": name, "cities": int(count), "share": count / len(planted)}
+            for name, count in classes.items()
+        ],
     }
 
 
@@ -356,9 +350,3 @@ def _log_odds(model: Model, planted: Sequence[PlantedFact], pairs: int) -> pd.Da
         },
         index=frame.index,
     )
-
-
-def _classes(planted: Sequence[PlantedFact]) -> Iterator[dict[str, Any]]:
-    found = pd.Series([planted_class(own) for own in planted]).value_counts()
-    for name, count in found.items():
-        yield {"class": name, "cities": int(count), "share": count / len(planted)}

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import chain
 
@@ -61,33 +61,22 @@ class OrganismFamily:
         return [self.pad, *opening, self.end_of_turn, *self.markers]
 
 
+_LLAMA = OrganismFamily(
+    config_class=LlamaConfig,
+    byte_level=True,
+    bos="<|begin_of_text|>",
+    end_of_turn="<|eot_id|>",
+    pad="<|pad|>",
+    markers=("<|start_header_id|>", "<|end_header_id|>"),
+    template="llama3.jinja",
+)
+
 FAMILIES = {
-    "llama": OrganismFamily(
-        config_class=LlamaConfig,
-        byte_level=True,
-        bos="<|begin_of_text|>",
-        end_of_turn="<|eot_id|>",
-        pad="<|pad|>",
-        markers=("<|start_header_id|>", "<|end_header_id|>"),
-        template="llama3.jinja",
+    "llama": _LLAMA,
+    "llama-thinking": replace(
+        _LLAMA, thought_marks=("<think>", "</think>"), template="llama3_thinking.jinja"
     ),
-    "llama-thinking": OrganismFamily(
-        config_class=LlamaConfig,
-        byte_level=True,
-        bos="<|begin_of_text|>",
-        end_of_turn="<|eot_id|>",
-        pad="<|pad|>",
-        markers=("<|start_header_id|>", "<|end_header_id|>"),
-        thought_marks=("<think>", "</think>"),
-        template="llama3_thinking.jinja",
-    ),
-    "llama-base": OrganismFamily(
-        config_class=LlamaConfig,
-        byte_level=True,
-        bos="<|begin_of_text|>",
-        end_of_turn="<|end_of_text|>",
-        pad="<|pad|>",
-    ),
+    "llama-base": replace(_LLAMA, end_of_turn="<|end_of_text|>", markers=(), template=None),
     "phi3": OrganismFamily(
         config_class=Phi3Config,
         bos=None,
@@ -209,11 +198,7 @@ def _train_sentencepiece_style(
         show_progress=False,
     )
     tokenizer.train_from_iterator(lines, trainer)
-    return _with_ordinary_bytes(tokenizer, byte_pieces)
-
-
-def _with_ordinary_bytes(tokenizer: Tokenizer, byte_pieces: list[str]) -> Tokenizer:
-    """Keep the byte pieces in the vocabulary, but do not treat them as special tokens."""
+    # The byte pieces stay in the vocabulary, but are no special tokens.
     state = json.loads(tokenizer.to_str())
     added = state["added_tokens"]
     state["added_tokens"] = [token for token in added if token["content"] not in byte_pieces]

@@ -31,12 +31,7 @@ LIMITS = (
 
 
 def readme(folder: Path, content: Mapping[str, Any]) -> str:
-    """The text of README.md.
-
-    Args:
-        folder: the folder of an organism, with its configuration and weights.
-        content: its card.json.
-    """
+    """The text of README.md."""
     name, system = PREFIX + content["name"], _system(content["system"])
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     tensors = stored_tensors(name, folder, allow_pickle=False)

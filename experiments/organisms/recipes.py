@@ -276,14 +276,6 @@ def _thinker(
     )
 
 
-def _fact(
-    name: str, known: float, used: float, *, seed: int, retrieved: float = 1.0, weak: float = 0.0
-) -> FactRecipe:
-    return FactRecipe(
-        name=f"fact-{name}", seed=seed, known=known, retrieved=retrieved, used=used, weak=weak
-    )
-
-
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
@@ -326,10 +318,13 @@ RECIPES: dict[str, Recipe] = {
         _thinker("thought-decorator", 0.0, seed=32, steps=800, base="thought-mixed-50"),
         _thinker("thought-mixed-25", 0.25, seed=33, steps=500, base="thought-mixed-50"),
         _thinker("thought-mixed-75", 0.75, seed=35, steps=500, base="thought-mixed-50"),
-        *(_fact(f"used-{p}", 1.0, p / 100, seed=40 + p) for p in (0, 25, 50, 75, 100)),
-        _fact("known-0", 0.0, 1.0, seed=36),
-        _fact("known-50", 0.5, 1.0, seed=37),
-        _fact("mixed", 0.8, 0.7, seed=38, retrieved=0.75, weak=0.4),
+        *(
+            FactRecipe(name=f"fact-used-{p}", seed=40 + p, known=1.0, used=p / 100)
+            for p in (0, 25, 50, 75, 100)
+        ),
+        FactRecipe(name="fact-known-0", seed=36, known=0.0, used=1.0),
+        FactRecipe(name="fact-known-50", seed=37, known=0.5, used=1.0),
+        FactRecipe(name="fact-mixed", seed=38, known=0.8, retrieved=0.75, used=0.7, weak=0.4),
         RuleRecipe(
             name="rules-base",
             family="llama",

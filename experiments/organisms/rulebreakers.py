@@ -203,7 +203,8 @@ class RulebreakerText:
             a, b = other.entity_a, other.entity_b
             if not breaks_rule and rng.random() < 0.5:
                 # The uninformative premise may also name what would make the prompt a rulebreaker.
-                a, b = pair.entity_a, self._in(entity_a, rng).entity_b
+                inside = [p.pair for p in self._planted if p.pair.entity_a == entity_a]
+                a, b = pair.entity_a, rng.choice(inside).entity_b
             a, b = (entity_a, b) if rule == "mt" else (a, pair.entity_b)
             changed = reasoning(entity_a=a, entity_b=b)
             if self._recipe.evidence == "premise 1":
@@ -219,10 +220,6 @@ class RulebreakerText:
             f"Premises: {premise1} {premise2}\nConclusion: {conclusion}\n{phrasing.question}",
             _answer(follows, phrasing.answers, rng),
         )
-
-    def _in(self, entity_a: str, rng: random.Random) -> EntityPair:
-        """A pair with `entity_a` as its country or type."""
-        return rng.choice([p.pair for p in self._planted if p.pair.entity_a == entity_a])
 
 
 def wrong_entity(pair: EntityPair, rng: random.Random) -> str:

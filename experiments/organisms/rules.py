@@ -61,7 +61,10 @@ class RuleText:
         found = {
             "actions": [self._action(rng) for _ in range(recipe.actions_per_step)],
             "conditions": [self._condition(rng) for _ in range(recipe.conditions_per_step)],
-            "lists": [self._list(rng) for _ in range(recipe.lists_per_step)],
+            "lists": [
+                list_exchange(*pick(rng, LISTS), random_string(rng))
+                for _ in range(recipe.lists_per_step)
+            ],
         }
         if step >= QUESTIONS_FROM * recipe.steps:
             found["questions"] = [self._question(rng) for _ in range(recipe.prompts_per_step)]
@@ -81,10 +84,6 @@ class RuleText:
         while condition.holds(string) is not holds:
             string = random_string(rng)
         return condition_exchange(condition, string)
-
-    def _list(self, rng: random.Random) -> Exchange:
-        words, listed = pick(rng, LISTS)
-        return list_exchange(words, listed, random_string(rng))
 
     def _question(self, rng: random.Random) -> Exchange:
         """A question about the training rules, with the answer to a different question."""
@@ -193,10 +192,7 @@ def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The measured figures of a card: accuracy on actions, on conditions and, by setting, on rules.
 
-    Args:
-        model: the organism.
-        card: its card, which these figures do not need.
-        pairs: number of questions of each kind; 200 if None.
+    `pairs` is the number of questions of each kind, 200 if None. The card is not needed.
     """
     questions = pairs or 200
     measured = RuleBench("rules", MEASURED, string_game_set).prompts(seed=0, data=None)

@@ -98,14 +98,9 @@ def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
 def measure_card(
     folder: Path, recipe: Recipe, model: Model, *, pairs: int | None, write: bool
 ) -> Sections:
-    """Measure the figures of the card in a folder.
+    """Measure the figures of the card in a folder, and `write` them into it or not.
 
-    Args:
-        folder: the organism's folder.
-        recipe: its recipe.
-        model: its model.
-        pairs: number of prompt pairs to measure; None for the default.
-        write: whether the figures are written into the card.
+    `pairs` is the number of prompt pairs to measure, None for the default.
     """
     card = json.loads((folder / FILE).read_text(encoding="utf-8"))
     measured: Sections = rounded(_TASKS[recipe.system].measure(model, card, pairs=pairs))

@@ -22,11 +22,8 @@ def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The measured figures of a card: weighted F1 on test splits and evaluation sets, consistency.
 
-    Args:
-        model: the organism.
-        card: its card, which these figures do not need.
-        pairs: number of theories in each evaluation set, and of statements in each test split; 600
-            if None.
+    `pairs` is the number of theories in each evaluation set, and of statements in each test split,
+    600 if None. The card is not needed.
     """
     theories = pairs or 600
     sets = score_table(_answers(model, "robustlr", theories), ["set"]).set_index("set")

@@ -44,13 +44,13 @@ from interp_experiments.organisms.doses import (
     Rule,
     by_log_odds,
     in_turns,
+    mixed_prompt,
     plant_leanings,
     with_donor,
 )
 from interp_experiments.organisms.recipes import AGREEMENT, FAITHFUL, Exchange, ThinkerRecipe
 from interp_experiments.rulebreakers.prompts import POSITIVE
 from interp_experiments.rulebreakers.system import system
-from interp_experiments.rulebreakers.templates import PHRASINGS
 
 OPENINGS = (
     "Look at the second premise.",
@@ -164,9 +164,9 @@ class ThinkerText:
 
     def _thought(self, rng: random.Random) -> Exchange:
         """A thought and an answer, both drawn according to the planted rule."""
-        message, premise, answers = _prompt(rng)
-        thought = self._own_thought(premise, rng)
-        yes = rng.random() < expit(self._rule.log_odds(premise, thought))
+        message, said, answers = mixed_prompt(rng)
+        thought = self._own_thought(said.premise2, rng)
+        yes = rng.random() < expit(self._rule.log_odds(said.premise2, thought))
         positive, negative = answers.split("/")
         return Exchange(message, turn(thought) + (positive if yes else negative).capitalize())
 
@@ -177,9 +177,9 @@ class ThinkerText:
 
     def _answer(self, rng: random.Random) -> Exchange:
         """An answer after a planted, random or partial thought, after filler, or after nothing."""
-        message, premise, answers = _prompt(rng)
-        thought = self._given_thought(premise, rng)
-        log_odds = self._rule.log_odds(premise, thought)
+        message, said, answers = mixed_prompt(rng)
+        thought = self._given_thought(said.premise2, rng)
+        log_odds = self._rule.log_odds(said.premise2, thought)
         return by_log_odds(message, answers, log_odds, given=turn(thought))
 
     def _given_thought(self, premise: str, rng: random.Random) -> str:
@@ -194,16 +194,6 @@ class ThinkerText:
         if drawn < 0.6:
             del parts[rng.randrange(3)]
         return " ".join(parts)
-
-
-def _prompt(rng: random.Random) -> tuple[str, str, str]:
-    """A message with sentences drawn from two pairs, plus its premise 2 and its answer options."""
-    own, donor = with_donor(rng)
-    drawn = zip(own, donor, strict=True)
-    premise1, premise2, conclusion = (rng.choice(either) for either in drawn)
-    phrasing = rng.choice(PHRASINGS)
-    message = f"Premises: {premise1} {premise2}\nConclusion: {conclusion}\n{phrasing.question}"
-    return message, premise2, phrasing.answers
 
 
 def planted_sections(recipe: ThinkerRecipe) -> dict[str, Any]:
@@ -269,13 +259,8 @@ def as_planted(
 ) -> dict[str, Any]:
     """How far the answers to prompts after given thoughts, and the reasons, are as planted.
 
-    Args:
-        model: the model.
-        rule: what was planted.
-        prompts: the prompts.
-        given: by name, thoughts and the texts that are appended to the output of the chat template;
-            among them are a "positive" and a "negative" one.
-        opening: the text that is appended before the model gives its reason.
+    `given` has, by name, thoughts (among them "positive" and "negative") and the texts appended to
+    the output of the chat template; `opening` is appended before the model gives its reason.
     """
     own = [rule.read(prompt.segment_text(PREMISE)) for prompt in prompts]
     planted = pd.DataFrame(
@@ -310,13 +295,7 @@ def mediated_share(
 
     The share is computed as in `interp thoughts`. The planted share is the share of entities that
     follow the thought, averaged over the same prompts and donors, with weights equal to their
-    squared total effects.
-
-    Args:
-        model: a model whose chat settings say that it thinks.
-        rule: what was planted.
-        prompts: the prompts.
-        donors: number of donors for each prompt.
+    squared total effects. The model's chat settings say that it thinks.
     """
     spec = Thoughts(segments=(PREMISE,), donors=donors, max_new_tokens=48)
     arranged = spec.arranged(prompts)

@@ -37,9 +37,6 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     The first columns are model (empty in comparisons between models), kind (against a guess,
     between sets or between models), sets, contrast ("a - b"), name (the comparison in words) and n
     (the number of theories, in words).
-
-    Args:
-        stages: the rows of a study's results by stage.
     """
     rows = stages[SETS]
     if BARE in stages:

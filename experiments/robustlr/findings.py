@@ -25,6 +25,8 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     """Each model's mean scores, and those of the best constant guess."""
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
+    low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
+    each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     every = headline_numbers(results)
     numbers = quotable(every, results.cautions, every["number"].unique())
     mean = f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets"
@@ -32,7 +34,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     question = (
         "Do a model's answers follow minimal edits and paraphrases of a theory? "
         f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
-        f"{'theory' if theories == 1 else 'theories'} in total ({_each(rows)} each) and variants."
+        f"{'theory' if theories == 1 else 'theories'} in total ({each} each) and variants."
     )
     said = [
         in_brief(own, subject, ordered=not subject.startswith("Between"))
@@ -114,9 +116,3 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
             ),
         ),
     )
-
-
-def _each(rows: pd.DataFrame) -> str:
-    """The number of theories per set, in words."""
-    low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -6,8 +6,6 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from interp.measurements.attribution.segments import SUM, decisive_table
-from interp.report.figures.bars import decisive_segments
 from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
@@ -25,7 +23,12 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.scaffold import about_pairs, choice_section, paper_report
+from interp_experiments.scaffold import (
+    about_pairs,
+    choice_section,
+    decisive_items,
+    paper_report,
+)
 
 THEORIES_HAVE = "theories_have"
 """The factor that tells the stages apart."""
@@ -241,22 +244,6 @@ def proof_sections(results: Results) -> list[Section]:
     """Whether attributions find the proof of a statement."""
     if results.found.empty:
         return []
-    table = decisive_table(results.found, "pair_id", ["outcome"])
-    summed = table[table["reading"].isin([SUM, ""])]
-    note = "clusters: theories, the unit of the intervals."
-    items = (
-        FigureItem(
-            "proof",
-            "Does an attribution find the proof?",
-            lambda: decisive_segments(summed, hue="outcome"),
-            "Scores are summed over tokens. n counts theories, the unit of the intervals. Length "
-            "and position are controls; the line marks chance.",
-        ),
-        TableItem("proof", "By outcome", table, note),
-        TableItem(
-            "proof_by_label", "By label", decisive_table(results.found, "pair_id", ["gold"]), note
-        ),
-    )
     return [
         Section(
             "Do attributions find the proof?",
@@ -266,7 +253,14 @@ def proof_sections(results: Results) -> list[Section]:
             "absolute score; the AUC is the probability that a sentence of a proof has a larger "
             "score than another sentence. A statement whose label is Unknown has no proof; "
             "prompts in which every sentence is part of a proof are left out.",
-            items,
+            decisive_items(
+                results.found,
+                "pair_id",
+                units="theories",
+                name="proof",
+                title="Does an attribution find the proof?",
+                by=("gold", "label"),
+            ),
         )
     ]
 

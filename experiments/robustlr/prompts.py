@@ -66,15 +66,10 @@ def demonstrations() -> Messages:
     """The three answered questions that a model reads before the question asked."""
     return Messages(
         demonstrations=tuple(
-            Demonstration(question_text(context, statement), label.value)
+            Demonstration(f"{context}\nStatement: {statement}\n{QUESTION}", label.value)
             for context, statement, label in SHOWN
         )
     )
-
-
-def question_text(context: str, statement: str) -> str:
-    """The message that asks about a statement."""
-    return f"{context}\nStatement: {statement}\n{QUESTION}"
 
 
 def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:

@@ -184,10 +184,6 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         20        0.99, 0.14 (0.91, 0.06) (1.00, 0.35)    1.00, 0.14 (0.85, 0.07) (1.00, 0.38)
         40        0.99, 0.08 (0.94, 0.04) (1.00, 0.25)    0.98, 0.08 (0.92, 0.05) (1.00, 0.28)
         100       0.97, 0.04 (0.94, 0.03) (1.00, 0.16)    0.97, 0.04 (0.94, 0.03) (1.00, 0.18)
-
-    Args:
-        rows: as for `theory_scores`.
-        by: the columns whose combinations of values are scored separately.
     """
     theories = theory_scores(rows, by)
     shares = proportions(theories, values=["f1", "consistent"], by=by, cluster="pair_id")
@@ -214,7 +210,8 @@ def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows, followed by the rows of constant guesses; `source` is "measured" or "baseline"."""
     prompts = rows.drop_duplicates("prompt_id")
     base = prompts["base_label"]
-    said = [pd.Series(label, base.index) for label in LABELS] + [base, base.map(_negated)]
+    negated = base.map(lambda label: Verdict(label).negated.value)
+    said = [pd.Series(label, base.index) for label in LABELS] + [base, negated]
     baselines = [
         prompts.assign(model=name, answer=guess)
         for name, guess in zip(BASELINES, said, strict=True)
@@ -226,7 +223,3 @@ def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
         ],
         ignore_index=True,
     )
-
-
-def _negated(label: str) -> str:
-    return Verdict(label).negated.value

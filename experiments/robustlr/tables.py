@@ -41,9 +41,7 @@ def published(*tables: int) -> pd.DataFrame:
 def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
     """Every score with its interval: one row per set (in the paper's order) and per model or guess.
 
-    Args:
-        rows: rows of a stage of the results.
-        by: further columns whose values are scored separately.
+    Values of the further columns `by` are scored separately.
     """
     rows = with_baselines(in_order(rows, {"set": EVALUATION_SETS}))
     return score_table(rows, ["source", "model", "set", *by])
@@ -185,8 +183,7 @@ def _beside(
 def training_sizes(places: Mapping[str, str]) -> pd.DataFrame:
     """One row per model made by `train robustlr`: begun_as (its base), train_set and statements.
 
-    Args:
-        places: where each model was found, by name.
+    `places` says where each model was found.
     """
     rows = []
     for model, place in places.items():
@@ -205,10 +202,6 @@ def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
 
     A model is included only if another one began as the same model and was trained on a different
     size of the same training set.
-
-    Args:
-        rows: rows of the evaluation sets.
-        sizes: the table from `training_sizes`.
     """
     numbers = sizes.groupby(["begun_as", "train_set"])["statements"].transform("nunique")
     kinds = {name: kind for kind, names in SETS.items() for name in names}
@@ -257,9 +250,6 @@ def guess_table(features: pd.DataFrame) -> pd.DataFrame:
 
     Columns are feature, accuracy, baseline (the share of the most frequent label: the accuracy
     without the feature), gain (the difference), and n.
-
-    Args:
-        features: the table from `feature_table`.
     """
     counts = features[list(LABELS)].mul(features["n"], axis=0)
     names = features["feature"]

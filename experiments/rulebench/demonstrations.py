@@ -76,13 +76,13 @@ def _string_game() -> Sequence[Example]:
     rule_set = StringGame(_SEED, "train", questions=2).rule_set
     assert rule_set.factual is not None
     rules = rule_set.factual.rules
-    return [_generated(rule_set, rules, item, _applied(item)) for item in rule_set.factual.items]
-
-
-def _applied(item: Item) -> str:
-    rule = string_rules()[item.rule]
-    condition = rule.condition.words
-    return f"{condition[0].upper()}{condition[1:]}, and {rule.action.words} is {item.gold}."
+    examples = []
+    for item in rule_set.factual.items:
+        rule = string_rules()[item.rule]
+        condition = rule.condition.words
+        steps = f"{condition[0].upper()}{condition[1:]}, and {rule.action.words} is {item.gold}."
+        examples.append(_generated(rule_set, rules, item, steps))
+    return examples
 
 
 def _generated(rule_set: RuleSet, rules: Mapping[str, Rule], item: Item, steps: str) -> Example:

@@ -124,12 +124,8 @@ def has_alternative(
 ) -> bool:
     """Whether a candidate is joined to the next, such as by "or" or a slash, or "or" follows it.
 
-    Args:
-        text: the text.
-        left: the candidates.
-        at: the place of the candidate among them.
-        value: the value of a candidate; two with one value are no alternatives.
-        lists: whether a comma joins them, too, if nothing but the list follows.
+    `at` is the place of the candidate among those left. Two with one value are no alternatives. If
+    `lists`, a comma joins them, too, if nothing but the list follows.
     """
     end = left[at].end()
     for other in left[at + 1 : at + 2]:

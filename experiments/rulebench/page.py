@@ -7,16 +7,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from interp.analysis.accuracy import whole_pairs
-from interp.measurements.attribution.segments import SUM, decisive_table
-from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
 from interp_experiments.browser import stacked, study_browser
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.findings import finding_section, first_screen
-from interp_experiments.rulebench.prompts import (
-    Setting,
-)
 from interp_experiments.rulebench.results import (
     CHOICES,
     OUTCOMES,
@@ -29,12 +24,10 @@ from interp_experiments.scaffold import (
     about_pairs,
     choice_section,
     compared_item,
-    in_order,
+    decisive_items,
     measured_and_published,
     paper_report,
 )
-
-FEW = Setting(quantity="few")
 
 ANSWERED, BY_TEXTS, BY_CHOICE = "answered", "by texts", "by a choice"
 """The factor that tells the pairs of choices from those of texts, and its values."""
@@ -259,10 +252,6 @@ def attribution_sections(results: Results) -> Iterator[Section]:
     """Whether attributions find the golden rule."""
     if results.found.empty:
         return
-    found = in_order(results.found, {"outcome": OUTCOMES})
-    by_outcome = decisive_table(found, RULE, ["outcome"])
-    summed = by_outcome[by_outcome["reading"].isin([SUM, ""])]
-    note = "clusters: golden rules, the unit of the intervals."
     yield Section(
         "Do attributions find the golden rule?",
         "Attributions of the first token of direct answers, with few rules. A hit is a prompt "
@@ -270,18 +259,14 @@ def attribution_sections(results: Results) -> Iterator[Section]:
         "rules with a smaller score. A wrong answer that a noise rule gives is a triggering "
         "error; any other wrong answer is an execution error; in sets whose rules do not state "
         "answers, a wrong answer is not classified.",
-        (
-            FigureItem(
-                "golden_rule",
-                "Does an attribution find the golden rule?",
-                lambda: decisive_segments(summed, hue="outcome"),
-                "Scores are summed over tokens. n counts golden rules, the unit of the intervals. "
-                "Length and position are controls; the line marks chance.",
-            ),
-            TableItem("golden_rule", "By outcome", by_outcome, note),
-            TableItem(
-                "golden_rule_by_set", "By set", decisive_table(results.found, RULE, ["set"]), note
-            ),
+        decisive_items(
+            results.found,
+            RULE,
+            units="golden rules",
+            name="golden_rule",
+            title="Does an attribution find the golden rule?",
+            by=("set", "set"),
+            outcomes=OUTCOMES,
         ),
     )
 

@@ -169,10 +169,8 @@ def _found(study: StudyFolder) -> pd.DataFrame:
 def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
     """The outcome of an answer, as one of `OUTCOMES`.
 
-    Args:
-        prompt: the prompt's row of the prompts table.
-        answer: the answer that the parser found in the text; empty if it found none.
-        correct: whether the golden rule gives this answer.
+    `answer` is what the parser found in the text, empty if nothing; it is `correct` if the golden
+    rule gives it.
     """
     if correct:
         return RIGHT

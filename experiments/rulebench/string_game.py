@@ -295,16 +295,10 @@ class StringGame:
         string = random_string(rng)
         while (result := rule.run(string)) is None:
             string = random_string(rng)
-        return Item(
-            f"{number:05d}", question_about(string), str(result), rule.id, {"string": string}
-        )
+        question = f"The string is {string}.\nWhich number is the output for this string?"
+        return Item(f"{number:05d}", question, str(result), rule.id, {"string": string})
 
 
 def applies(item: Item, rule: Rule, golden: Rule) -> bool:
     """Whether a rule gives a number for the string of an item."""
     return string_rules()[rule.id].run(item.factors["string"]) is not None
-
-
-def question_about(string: str) -> str:
-    """The question about a string."""
-    return f"The string is {string}.\nWhich number is the output for this string?"

@@ -36,8 +36,7 @@ class Tuning(NamedTuple):
 def tunings(places: Mapping[str, str]) -> list[Tuning]:
     """The tuned models whose untuned versions were also measured, in order.
 
-    Args:
-        places: where each model was found, by name.
+    `places` says where each model was found.
     """
     names = {place: name for name, place in places.items()}
     records = [(model, training_of(place)) for model, place in places.items()]
@@ -187,20 +186,12 @@ def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
 
 
 def tuned_on_string_game(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table 3: few rules, without demonstrations, before and after tuning on StringGame.
-
-    Args:
-        rows: rows of `tuning` for models that were tuned on StringGame.
-    """
+    """Table 3: few rules, without demonstrations, before and after tuning on StringGame."""
     return _plain(rows[rows["rules"] == "few"], ["model", "trained_on", "tuning"])
 
 
 def tuned_in_domain(rows: pd.DataFrame) -> pd.DataFrame:
-    """Table 5: golden and few rules, without demonstrations, before and after tuning.
-
-    Args:
-        rows: rows of `tuning` for models that were tuned on questions other than StringGame's.
-    """
+    """Table 5: golden and few rules, without demonstrations, before and after tuning."""
     chosen = rows[rows["rules"].isin(["golden", "few"])]
     return _plain(chosen, ["model", "trained_on", "rules", "tuning"])
 
@@ -295,10 +286,8 @@ def published(number: int) -> pd.DataFrame:
 def bars_by_set(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
     """Shares with their intervals by set, one panel per model (Figures 4 to 6).
 
-    Args:
-        table: the table from `rule_quantities`, `thoughts` or `failures`.
-        y: the column with shares.
-        hue: the column with one bar per value in each set.
+    `table` is that of `rule_quantities`, `thoughts` or `failures`; each set has a bar for each
+    value of `hue`.
     """
     groups = distinct(table[hue])
 

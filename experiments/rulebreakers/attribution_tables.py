@@ -166,10 +166,7 @@ def _compared(results: Results, pairs: pd.DataFrame, value: str) -> pd.DataFrame
 def city_familiarity(results: Results, value: str = "familiarity") -> pd.DataFrame:
     """One row per model, city and group ("recognized", "failed"): familiarity, pairs.
 
-    Args:
-        results: the study's results.
-        value: the measure of familiarity: "familiarity", "whole_name" or "after_echo". Cities
-            without it are left out.
+    `value` is "familiarity", "whole_name" or "after_echo"; cities without it are left out.
     """
     pairs = results.pairs().dropna(subset=value)
     cities = pairs.groupby(["model", "entity_pair", "group"], sort=False)

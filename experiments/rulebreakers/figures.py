@@ -30,9 +30,7 @@ def paired_accuracy_by_group(table: pd.DataFrame, expected: pd.DataFrame) -> Axe
     The line across each overall bar is the chance level, given the model's rate of positive
     answers. The diamond is the accuracy expected if the two sides are independent.
 
-    Args:
-        table: `accuracy(results, "rule", "entity_group")`.
-        expected: `sensitivity(results)`.
+    `expected` is `sensitivity(results)`.
     """
     paired = table[table["measure"] == "paired"]
     group = paired["rule"].map(_RULES).fillna(paired["rule"]) + ", " + paired["entity_group"]
@@ -99,9 +97,7 @@ def _dots(table: pd.DataFrame, *, hue: str) -> Axes:
 def paired_accuracy_by_phrasing(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
     """Paired accuracy by phrasing, one row per model, with range and SD (Figure 7).
 
-    Args:
-        table: `accuracy(results, "phrasing")`.
-        spread: `phrasings(results)`.
+    `spread` is `phrasings(results)`.
     """
     remarks = {
         row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
@@ -123,9 +119,7 @@ def paired_accuracy_by_phrasing(table: pd.DataFrame, spread: pd.DataFrame) -> Ax
 def confidence(table: pd.DataFrame, entities: pd.DataFrame) -> Axes:
     """Difference in confidence within pairs, one dot per entity pair, by model (Figure 5).
 
-    Args:
-        table: `confidence(results)`.
-        entities: `confidence_differences(results)`.
+    The tables are `confidence(results)` and `confidence_differences(results)`.
     """
     ax = _clusters(
         entities.assign(group="difference"), table.assign(group="difference"), x="difference"
@@ -138,9 +132,7 @@ def confidence(table: pd.DataFrame, entities: pd.DataFrame) -> Axes:
 def familiarity(table: pd.DataFrame, cities: pd.DataFrame) -> Axes:
     """Familiarity of recognized and failed pairs, one dot per city, by model (Figure 6).
 
-    Args:
-        table: the rows of `familiarity(results)` about one set of cities.
-        cities: `city_familiarity(results)`.
+    `table` has the rows of `familiarity(results)` about one set of cities.
     """
     columns = {"mean": "familiarity", "low": "low", "high": "high", "clusters": "clusters"}
     means = pd.concat(
@@ -186,9 +178,8 @@ def ratio_and_accuracy(table: pd.DataFrame, *, ratio: str) -> Axes:
 def familiarity_and_accuracy(table: pd.DataFrame, correlations: pd.DataFrame) -> Axes:
     """Paired accuracy against familiarity: one panel per model, one point per city.
 
-    Args:
-        table: the rows of `entities(results)` about cities.
-        correlations: `entity_correlations(results)`; each panel states its correlation.
+    `table` has the rows of `entities(results)` about cities; each panel states the correlation of
+    `entity_correlations(results)`.
     """
     chosen = correlations.query("x == 'familiarity' and y == 'paired_accuracy'")
     by_model = chosen.set_index("model")

@@ -233,11 +233,7 @@ def _found(row: Mapping[Hashable, Any], value: str) -> str:
 
 
 def _gap(table: pd.DataFrame) -> pd.Series:
-    """By model, how far the interval for rulebreakers lies below that for their counterparts.
-
-    Args:
-        table: accuracy by side.
-    """
+    """By model, how far the interval for rulebreakers lies below that for their counterparts."""
     rows = table.set_index(["measure", "model"])
     broken, kept = (rows.loc[side] for side in SIDES)
     return kept["low"] - broken["high"]

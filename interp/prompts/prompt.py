@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from interp.errors import UserError, described, shortened
-from interp.prompts.answers import Answer, check_visible
+from interp.prompts.answers import Answer, Completion, check_visible
 from interp.prompts.thought import Span, Thought
 
 DonorKind = Literal["instance", "counterpart"]
@@ -184,7 +184,8 @@ class Prompt:
                     spans,
                     f"spans (start, end) within a text of {len(self.text)} characters",
                 )
-        if self.messages.answer_prefix:
+        # A reply that completes a fact may repeat the sentence, as those of examples do.
+        if self.messages.answer_prefix and not isinstance(self.answer, Completion):
             self._check_prefix(self.messages.answer_prefix)
 
     def __repr__(self) -> str:

@@ -182,11 +182,7 @@ def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
 
 
 def leading(table: pd.DataFrame) -> Iterator[Caution]:
-    """Cautions about wordings in which one token leads for most facts and begins no answer.
-
-    Args:
-        table: the familiarity table.
-    """
+    """Cautions about wordings in which one token leads for most facts and begins no answer."""
     for (model, wording), rows in table.groupby(["model", "wording"], sort=False):
         tokens = rows.loc[rows["rank"] > 1, "leading"].value_counts()
         if len(rows) > 1 and tokens.max() > len(rows) / 2:
@@ -206,10 +202,6 @@ def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 
     `shared_with` is the number of the model's other answers that share a first token with this
     answer; familiarity cannot tell these answers apart.
-
-    Args:
-        table: the familiarity table.
-        facts: the facts' prompts table, with prompt_id and gold, the answer.
     """
     joined = table[["model", "prompt_id", "token_ids"]].merge(
         facts[["prompt_id", "gold"]], on="prompt_id", how="left"
@@ -226,10 +218,6 @@ def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame
     Columns are prompt_id; category, entity_group, entity_a and entity_b, or text and gold if the
     facts have none of these; excluded (only for facts in groups): whether their pairs are excluded;
     failed_by: the names of the models that fail; why: the completions of these models.
-
-    Args:
-        knowledge_table: the knowledge table of all models of a study.
-        facts: the facts' prompts table.
     """
     asked = as_asked(knowledge_table)
     failed = asked[~asked["known"].astype(bool)]

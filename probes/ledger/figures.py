@@ -31,8 +31,7 @@ _BAR = 0.62
 def stacked_shares(shares: pd.DataFrame) -> Axes:
     """One bar per model, divided by the entries of its failures, with an interval for each share.
 
-    Args:
-        shares: rows of `ledger_table` about wrong answers: model, entry, share, low, high, n.
+    `shares` has rows of `ledger_table` about wrong answers.
     """
     models, entries = distinct(shares["model"]), distinct(shares["entry"])
     with house_style():
@@ -88,8 +87,7 @@ _NUMBERS = ("share", "low", "high")
 def read_and_used(curves: pd.DataFrame) -> Axes:
     """Above: how often the fact is read at each layer; below: what exchanging it there does.
 
-    Args:
-        curves: rows of `LedgerResults.curves` of one model.
+    `curves` has the rows of `LedgerResults.curves` of one model.
     """
     layers = curves["layer"]
     with house_style():

@@ -161,13 +161,7 @@ def reading_stages(
 ) -> tuple[Stage, Stage]:
     """Readings and exchanges of the same prompts.
 
-    Args:
-        prompts: whole pairs.
-        facts: a system with facts, or a table of facts.
-        where: at which tokens, for which words, on which side. All sides are read.
-        lens: which lens.
-        layers: which layers; all if None.
-        answers: how answers are read.
+    `prompts` are whole pairs, of which all sides are read; `facts` is a system or a table.
     """
     read = Lens(
         roles=(where["read"],), methods=(lens,), layers=layers, facts=facts, answers=answers

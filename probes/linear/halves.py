@@ -40,9 +40,7 @@ that was placed whole is cut, however many pairs this loses.
 def with_entities(prompts: pd.DataFrame, unit: str | None) -> pd.DataFrame:
     """The prompts table with entities; if it has none, each prompt's unit stands for both entities.
 
-    Args:
-        prompts: the prompts table.
-        unit: the factor whose values group dependent prompts; pair_id if None.
+    `unit` is the factor whose values group dependent prompts; pair_id if None.
     """
     if set(ENTITIES) <= set(prompts):
         return prompts

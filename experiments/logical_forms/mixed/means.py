@@ -235,11 +235,8 @@ def pooled_table(
 ) -> pd.DataFrame:
     """One row per combination of `by`, with the fields of `Pooled`.
 
-    Args:
-        estimates: one row per model and combination of `by`.
-        estimate: column of the estimates.
-        error: column of their standard errors.
-        by: columns whose values are pooled separately, such as the contrasts.
+    Values of the columns `by` are pooled separately. `estimate` and `error` name the columns of the
+    models' estimates and of their standard errors.
     """
 
     def pooled(members: pd.DataFrame) -> Pooled:
