@@ -126,12 +126,8 @@ def _parts_item(
         for row in part_rows(sample, of_model[model], own)
     ]
     table = corrected(rows)
-    ends = ("difference", "difference_low", "difference_high")
-    last = ["p_half", "pairs", "clusters", "note"]
-    columns = [name for name in table if name not in (*ends, *last)]
-    place = columns.index("p")
-    table = table[[*columns[:place], *ends, *columns[place:], *last]]
-    cells = {**_APART_CELLS, "difference": ends}
+    table = table[[*table.columns.drop("note"), "note"]]
+    cells = {**_APART_CELLS, "difference": ("difference", "difference_low", "difference_high")}
     title = "Prompts told apart without parts of them"
     return _shown("told_apart_without", title, table, f"{_PARTS} {_APART}", cells)
 

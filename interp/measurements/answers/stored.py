@@ -22,7 +22,7 @@ from interp.runs.identity import code_version, texts_record
 from interp.runs.records import Call, ModelRecord, column_types, now, versions
 from interp.runs.run import Run, in_use
 from interp.runs.shards import Shard, cut_by, write
-from interp.stored.output import Output, StoredTexts
+from interp.stored.output import StoredTexts
 from interp.stored.sources import ModelTexts, texts_by_model
 from interp.stored.text_file import TextFile
 from interp.tables import Row
@@ -106,7 +106,8 @@ _SHARD_PROMPTS = 2000
 def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
     """Record a model, whose identity is that of its texts; return its shards."""
     spec, matched = Stored(), own.matched
-    judged = {id_: _record(texts[0]) for id_, texts in matched.outputs.items()}
+    firsts = {id_: texts[0] for id_, texts in matched.outputs.items()}
+    judged = {id_: [one.answer, one.finished, one.error] for id_, one in firsts.items()}
     identity = hashlib.sha256(json.dumps(sorted(judged.items())).encode()).hexdigest()
     modules = (*spec.modules(), *sorted(prompts.parser_modules()))
     shards = cut_by(
@@ -148,11 +149,6 @@ def _problems(own: ModelTexts) -> tuple[str, ...]:
     if draws > 1:
         lines.append(f"up to {draws:,} texts are on one prompt, of which the first is judged")
     return tuple(lines)
-
-
-def _record(output: Output) -> list[str]:
-    """What is judged of a text, for hashing."""
-    return [output.answer, output.finished, output.error]
 
 
 def _judge(own: ModelTexts, shards: Sequence[Shard], prompts: PromptSet) -> None:
