@@ -22,7 +22,8 @@ from interp.analysis.readings import logs
 from interp.prompts.changes import ALL_PREMISES
 from interp.statistics.decisions import SIGNIFICANT
 from interp.statistics.discrimination import Area, auroc, concordance
-from interp.statistics.resampling import apart
+from interp.statistics.means import FINE
+from interp.statistics.resampling import apart, random_sign_sums, share_as_far
 
 AS_THEY_ARE = "as they are"
 """What tables name in place of a change of the prompts."""
@@ -59,11 +60,19 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         "concordance": share.get("share", np.nan),
         "low": share.get("low", np.nan),
         "high": share.get("high", np.nan),
-        "p": mean.p,
+        "p": mean.p if np.isnan(mean.p) else _by_signs(order),
         "pairs": mean.trials,
         "clusters": mean.clusters,
         "note": joined(area.note, share.get("note", ""), mean.note),
     }
+
+
+def _by_signs(order: pd.DataFrame) -> float:
+    """p of a concordance of one half: either order of a pair is as likely without knowledge."""
+    over = (order["order"] - 0.5) * order["weight"]
+    sums = over.groupby(order["unit"].to_numpy()).sum().to_numpy().round(12)
+    p = share_as_far(random_sign_sums(sums, resamples=FINE), float(sums.sum()))
+    return max(p, 2 / (1 + FINE))  # the least p of every other test
 
 
 def _area(scored: pd.DataFrame) -> Area:

@@ -66,14 +66,12 @@ def answer_cautions(
         silent = rows["answer"] == ""
         if silent.mean() >= OUTSIDE:
             yield _outside(str(model), rows, silent, remedy(replies.get(str(model))))
-        heard = rows[~silent]
         if silent.mean() >= MOST_OUTSIDE:
             continue
-        constant = constant_answers(rows)
-        if constant is not None:
+        if constant := constant_answers(rows):
             forced = FORCED in answers
             yield _constant(str(model), constant, chosen=forced, unknown=model not in replies)
-        elif phrasings := constant_phrasings(heard):
+        elif phrasings := constant_phrasings(heard := rows[~silent]):
             yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
 
 
@@ -93,8 +91,8 @@ def _with_options(
     highest = share.groupby([options[key] for key in keys], sort=False).transform("max")
     best = options[share >= highest * (1 - SAME)].groupby(keys, sort=False)["option"]
     rows = rows.join(best.agg(tuple).rename("forced"), on=keys)
-    names = options.groupby(keys, sort=False)["option"].agg(tuple).rename("options")
-    rows = rows.join(names, on=keys)
+    names = options.groupby(keys, sort=False)["option"].agg(tuple)
+    rows = rows.join(names.rename("options"), on=keys)
     several = rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)
     return rows[several.astype(bool)]  # of no rows, pandas knows no type
 
@@ -132,10 +130,8 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
         "count as wrong"
     )
     numbers: dict[str, object] = {"share": share, "replies": len(rows)}
-    begun: list[object] = []
-    if first_tokens:
-        begun = rows.loc[silent, "predicted_token"].mode().tolist()
-    if begun:  # a decoder can predict a number that is no token of its tokenizer
+    # A decoder can predict a number that is no token of its tokenizer.
+    if first_tokens and len(begun := rows.loc[silent, "predicted_token"].mode()):
         first = str(begun[0])
         text += f"; most often they begin with “{reply_text(first)}”"
         numbers["token"] = first

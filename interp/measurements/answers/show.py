@@ -161,14 +161,9 @@ _NEARLY_EQUAL = 0.8
 
 
 def unequal(prompts: pd.DataFrame, cluster: str) -> str:
-    """A sentence on clusters with unequal weights.
+    """A sentence on clusters (a column of the prompts table) with unequal weights.
 
-    It is empty if their weights hardly differ, or so much that a caution says it
-    (`sample_cautions`).
-
-    Args:
-        prompts: the prompts table, with its weights.
-        cluster: the column of the clusters.
+    It is empty if these hardly differ, or so much that a caution says it (`sample_cautions`).
     """
     weights = prompts.groupby(cluster)["weight"].sum().to_numpy(dtype=float)
     effective = effective_number(weights)
