@@ -68,7 +68,7 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
 
 
 def _by_signs(order: pd.DataFrame) -> float:
-    """p of a concordance of one half: either order of a pair is as likely without knowledge."""
+    """The p of a concordance of one half, if either order of a pair is as likely."""
     over = (order["order"] - 0.5) * order["weight"]
     sums = over.groupby(order["unit"].to_numpy()).sum().to_numpy().round(12)
     p = share_as_far(random_sign_sums(sums, resamples=FINE), float(sums.sum()))
