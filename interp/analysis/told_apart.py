@@ -25,9 +25,6 @@ from interp.statistics.discrimination import Area, auroc, concordance
 from interp.statistics.means import FINE
 from interp.statistics.resampling import apart, random_sign_sums, share_as_far
 
-AS_THEY_ARE = "as they are"
-"""What tables name in place of a change of the prompts."""
-
 
 def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
     """How well one model's probabilities tell apart prompts with different correct answers.
@@ -133,7 +130,7 @@ def part_rows(
         auroc_difference with its ends: the same of the areas, with the interval of `mean_over`.
     """
     whole = side_row(sample, options)
-    yield {"change": AS_THEY_ARE, **whole, "p": np.nan, "p_half": whole["p"]}
+    yield {"change": "as they are", **whole, "p": np.nan, "p_half": whole["p"]}
     for what, rows in changed[changed["change"] == "without"].groupby("what", sort=False):
         alone = side_row(sample, rows)
         same = options[options["prompt_id"].isin(rows["prompt_id"])]
