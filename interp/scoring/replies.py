@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -35,9 +34,9 @@ class Replies(NamedTuple):
     """The most frequent of them; empty if there is none."""
     templated: bool
     """Whether the model has a chat template; base models have none."""
-    asked: int = 0
+    asked: int
     """Number of prompts that were asked in other ways, if most tokens begin none."""
-    given: Mapping[str, int] = MappingProxyType({})
+    given: Mapping[str, int]
     """How many of their replies give an option, by the flag that asks for the way."""
 
 
@@ -64,7 +63,7 @@ def first_replies(model: Model, prompts: Sequence[Prompt], sample: int) -> Repli
     (token, _), *_ = Counter(outside).most_common(1) or [("", 0)]
     if not read:
         return None
-    replies = Replies(len(read), len(outside), token, model.chat_frame.templated)
+    replies = Replies(len(read), len(outside), token, model.chat_frame.templated, 0, {})
     if 2 * len(outside) <= len(read) or model.kind is not CAUSAL or model.chat.thinks:
         return replies
     asked = min(FEW, len(prompts))

@@ -99,7 +99,8 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     weighted = trials[value].astype(float) * weights
     parts = pd.DataFrame({"sum": weighted, "mass": weights, "size": weighted.abs()})
     sums, masses, sizes = parts.groupby(trials[cluster]).sum().to_numpy().T
-    sums[np.abs(sums) <= ROUNDING * sizes] = 0.0  # as is 2/3 - 1/3 - 1/3, but for rounding
+    # Such as 2/3 - 1/3 - 1/3, which is not 0 in floating-point numbers.
+    sums = np.where(np.abs(sums) <= ROUNDING * sizes, 0.0, sums)
     mean = estimates(sums[None], masses[None], np.ones((1, len(sums)), dtype=bool))
     note = too_few(len(sums)) if len(sums) < FEWEST else NO_SPREAD if mean.flat[0] else ""
     center, low, high, p = (float(one[0]) for one in (mean.value, mean.low, mean.high, mean.p))

@@ -43,7 +43,7 @@ def test_replies_are_the_most_probable_tokens_of_plain_passes():
 
 def test_an_organism_replies_with_options(organism):
     templated = organism.chat_frame.templated
-    assert first_replies(organism, PROMPTS, SAMPLE) == Replies(SAMPLE, 0, "", templated)
+    assert first_replies(organism, PROMPTS, SAMPLE) == Replies(SAMPLE, 0, "", templated, 0, {})
 
 
 def test_at_most_a_sample_is_read_from_the_first_prompt_to_the_last(organism, monkeypatch):
