@@ -1,6 +1,5 @@
 """Facts about a model, its tokenizer and this machine that matter before a long run."""
 
-import io
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -141,10 +140,6 @@ def _tried(model: Model) -> Finding:
     marks = tried_on(kind, type(model.hf).__name__)
     if marks is None:
         return Finding(f"models of the type {kind}", "not tried")
-    known = {
-        mark: [name for name, own in marks.items() if own == mark]
-        for mark in (RIGHT, SOME, GIVEN, ABSENT, REFUSED)
-    }
     words = {
         RIGHT: "as plain passes",
         SOME: "in some layers",
@@ -152,7 +147,8 @@ def _tried(model: Model) -> Finding:
         ABSENT: "absent",
         REFUSED: "refused",
     }
-    said = [f"{words[mark]}: {', '.join(names)}" for mark, names in known.items() if names]
+    known = {word: [name for name in marks if marks[name] == mark] for mark, word in words.items()}
+    said = [f"{word}: {', '.join(names)}" for word, names in known.items() if names]
     return Finding(f"small models of the type {kind}", "; ".join(said))
 
 
@@ -313,25 +309,18 @@ def numbers(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Findin
         if not bool(logits.isfinite().all()):
             check_finite(model, prompt)
     with model.measuring():
-        together = torch.cat([_logits(model, chunk) for chunk in _chunks(model, prompts)])
+        chunks = [prompts] if model.allows_padding else [[prompt] for prompt in prompts]
+        together = torch.cat([_logits(model, chunk) for chunk in chunks])
         yield _difference("logits of a single prompt and in a batch", alone, together)
         if model.is_mapped:
-            yield _difference("logits with and without hooks", alone, _hooked(model, prompts))
+            places = {n: locate(model, "resid_pre", n) for n in range(layer_count(model))}
+            with recorded(places):
+                hooked = torch.cat([_logits(model, [prompt]) for prompt in prompts])
+            yield _difference("logits with and without hooks", alone, hooked)
 
 
 def _logits(model: Model, prompts: Sequence[TokenizedPrompt]) -> Logits:
     return reader_of(model).answer_logits(pad(model, prompts)).double().cpu()
-
-
-def _chunks(model: Model, prompts: Sequence[TokenizedPrompt]) -> list[Sequence[TokenizedPrompt]]:
-    """All prompts in one batch, or one prompt per batch if the model does not accept padding."""
-    return [prompts] if model.allows_padding else [[prompt] for prompt in prompts]
-
-
-def _hooked(model: Model, prompts: Sequence[TokenizedPrompt]) -> Logits:
-    places = {layer: locate(model, "resid_pre", layer) for layer in range(layer_count(model))}
-    with recorded(places):
-        return torch.cat([_logits(model, [prompt]) for prompt in prompts])
 
 
 def _difference(about: str, one: Logits, other: Logits) -> Finding:
@@ -424,9 +413,4 @@ def _measured(spec: Spec, model: Model, prompts: Sequence[Prompt]) -> tuple[floa
     start = time.perf_counter()
     tables = collect(measurement, prompts)
     seconds = time.perf_counter() - start
-    stored = 0
-    for table in tables.values():
-        file = io.BytesIO()
-        table.to_parquet(file, index=False)
-        stored += file.tell()
-    return seconds, stored
+    return seconds, sum(len(table.to_parquet(index=False)) for table in tables.values())

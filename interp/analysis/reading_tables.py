@@ -1,7 +1,7 @@
 """How often each reading of the answers is correct, beside baselines that read no prompt."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from functools import cached_property
 
 import numpy as np
@@ -27,9 +27,8 @@ from interp.statistics.decisions import (
     holm,
     out_of_reach,
 )
-from interp.statistics.means import FINE, ClusterMean, cluster_mean, least_p
+from interp.statistics.means import ClusterMean, cluster_mean, least_p
 from interp.statistics.proportions import proportions
-from interp.statistics.resampling import random_sign_sums, share_as_far
 
 CHANCE, CONSTANT = "chance", "constant answer"
 """Baselines: each option is equally probable; the most frequent correct answer to such options."""
@@ -45,8 +44,6 @@ ABOVE, BELOW, EQUAL = "above", "below", "not different"
 
 FEW_SIDES = 3
 """If there are more sides than this, only the accuracies over prompts and groups are given."""
-
-_PAIRED = "paired"
 
 
 class Sample:
@@ -76,6 +73,10 @@ class Sample:
     def unit(self) -> str:
         """The column of the units: the cluster or, without any, the pair."""
         return self.cluster or "pair_id"
+
+    def scored(self, options: pd.DataFrame) -> pd.DataFrame:
+        """One model's options of these prompts (`scored_options`)."""
+        return scored_options(options, self.prompts, unit=self.unit)
 
     @cached_property
     def baselines(self) -> Mapping[str, pd.Series]:
@@ -119,17 +120,20 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
         sample: the prompts.
         readings: for each model and reading, credit, tied and, if known, outside, by prompt_id.
     """
+    prompts = sample.prompts[["prompt_id", "unit", "weight"]]
     over = {
-        baseline: [_over(sample, own, baseline) for own in readings.values()]
-        for baseline in dict.fromkeys([sample.better, CHANCE])
+        name: [
+            mean_over(prompts.assign(over=prompts["prompt_id"].map(own["credit"] - baseline)))
+            for own in readings.values()
+        ]
+        for name, baseline in sample.baselines.items()
+        if name in (sample.better, CHANCE)
     }
     rows = [
-        {"model": model, "reading": reading, **_reading_row(sample, reading, own, found)}
-        for ((model, reading), own), found in zip(
-            readings.items(), over[sample.better], strict=True
-        )
+        {"model": model, "reading": reading, **_reading_row(sample, reading, own, mean)}
+        for ((model, reading), own), mean in zip(readings.items(), over[sample.better], strict=True)
     ]
-    table = pd.DataFrame(rows).assign(compared=sample.better).join(_tests(over))
+    table = pd.DataFrame(rows).assign(compared=sample.better).join(_tests(over, sample.better))
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
         {"model": NO_MODEL, "reading": name, **_row(sample, own.to_frame("credit"))}
@@ -160,7 +164,7 @@ def readings_of(
         options: its rows of the option_probabilities table.
         changed: its rows of the changed_options table, if changed prompts were measured.
     """
-    scored = scored_options(options, sample.prompts, unit=sample.unit)
+    scored = sample.scored(options)
     of_sample = answers[answers["prompt_id"].isin(sample.prompts["prompt_id"])]
     found = {
         FREE: free_choice(of_sample),
@@ -179,7 +183,7 @@ def readings_of(
     others = changed[changed["change"] != "content-free"]
     for (kind, what), rows in others.groupby(["change", "what"], sort=False):
         name = SWAPPED if kind == "swapped" else f"{WITHOUT}{what}"
-        found[name] = forced_choice(scored_options(rows, sample.prompts, unit=sample.unit))
+        found[name] = forced_choice(sample.scored(rows))
     return found
 
 
@@ -249,11 +253,12 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
         "clusters": judged["unit"].nunique(),
         "note": over_prompts["note"],
     }
-    of_groups = {_PAIRED: pairs, **{side: judged[judged["side"] == side] for side in sample.sides}}
+    of_groups = {"paired": pairs, **{side: judged[judged["side"] == side] for side in sample.sides}}
     for name, rows in of_groups.items():
         if len(rows):
             share = share_of(rows, "unit" if sample.cluster else None)
-            found |= {f"{name}_{column}": share[given] for column, given in _COLUMNS.items()}
+            found[f"{name}_accuracy"] = share["share"]
+            found |= {f"{name}_{end}": share[end] for end in ("low", "high")}
     return found
 
 
@@ -283,39 +288,23 @@ def joined(*notes: object) -> str:
     return "; ".join(dict.fromkeys(str(note) for note in notes if note))
 
 
-_COLUMNS = {"accuracy": "share", "low": "low", "high": "high"}
-
-
 def share_of(rows: pd.DataFrame, cluster: str | None) -> pd.Series:
     """The weighted mean of the column credit, from 0 to 1: share, low and high (`proportions`)."""
     by = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
     return by.iloc[0]
 
 
-def _over(sample: Sample, own: pd.DataFrame, baseline: str) -> ClusterMean:
-    """The mean difference between a reading and a baseline, with its test."""
-    rows = sample.prompts[["prompt_id", "unit", "weight"]]
-    over = rows["prompt_id"].map(own["credit"] - sample.baselines[baseline])
-    return mean_over(rows.assign(over=over))
-
-
-def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
+def _tests(over: Mapping[str, Sequence[ClusterMean]], better: str) -> pd.DataFrame:
     """The columns of the tests, of the better baseline and, with the ending _chance, of chance.
 
     Args:
-        over: for the better baseline and for chance, the differences of all readings from it.
+        over: for both, the differences of all readings from it.
+        better: the better baseline.
     """
     # One family, since a reader would notice a difference from either.
-    table = corrected(
-        [
-            {"baseline": name, "over": one.mean, "p": one.p, "clusters": one.clusters}
-            for name, own in over.items()
-            for one in own
-        ]
-    )
+    table = corrected([{**asdict(one), "baseline": name} for name in over for one in over[name]])
     tested = table["p_holm"].mask(out_of_reach(table))
-    table = table.assign(verdict=[*map(_verdict, tested, table["over"])])
-    better = next(iter(over))
+    table = table.assign(verdict=[*map(_verdict, tested, table["mean"])])
     columns = pd.DataFrame(
         {
             f"{column}{ending}": table.loc[table["baseline"] == name, column].to_numpy()
@@ -327,31 +316,8 @@ def _tests(over: Mapping[str, Sequence[ClusterMean]]) -> pd.DataFrame:
 
 
 def mean_over(rows: pd.DataFrame) -> ClusterMean:
-    """The mean of the column over, with its test."""
-    mean = cluster_mean(by_unit(rows), value="over", cluster="unit", weight="weight")
-    return replace(mean, trials=int(rows["over"].notna().sum()))
-
-
-def by_unit(rows: pd.DataFrame) -> pd.DataFrame:
-    """The mean of the column over and the weight of each unit.
-
-    Means are rounded: 2/3 - 1/3 - 1/3 is not 0 in floating-point numbers, and a test of signs would
-    find that all units lie on the same side of 0.
-    """
-    known = rows.dropna(subset="over")
-    unit, weight = known["unit"].to_numpy(), known["weight"].astype(float)
-    mass = weight.groupby(unit).sum()
-    means = ((known["over"] * weight).groupby(unit).sum() / mass).round(12)
-    return pd.DataFrame({"unit": mass.index, "over": means.to_numpy(), "weight": mass.to_numpy()})
-
-
-def flipped(units: pd.DataFrame) -> float:
-    """The p-value of random signs of units: exact if each unit's sign is as likely as the other."""
-    sums = (units["over"] * units["weight"]).to_numpy()
-    return max(
-        share_as_far(random_sign_sums(sums, resamples=FINE), float(sums.sum())),
-        2 / (1 + FINE),  # the least p of every other test
-    )
+    """The mean of the column over, with its test (`cluster_mean`)."""
+    return cluster_mean(rows, value="over", cluster="unit", weight="weight")
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

@@ -14,19 +14,16 @@ from interp.analysis.cautions.caution import PART_ALONE, Caution
 from interp.analysis.reading_tables import (
     WITHOUT,
     Sample,
-    by_unit,
-    flipped,
     joined,
     mean_over,
     share_of,
 )
-from interp.analysis.readings import logs, scored_options
+from interp.analysis.readings import logs
 from interp.prompts.changes import ALL_PREMISES
 from interp.statistics.decisions import SIGNIFICANT
-from interp.statistics.discrimination import area_difference, auroc, concordance
-
-AS_THEY_ARE = "as they are"
-"""What tables name in place of a change of the prompts."""
+from interp.statistics.discrimination import Area, auroc, concordance
+from interp.statistics.means import FINE
+from interp.statistics.resampling import apart, random_sign_sums, share_as_far
 
 
 def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
@@ -48,13 +45,11 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         are clustered (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`,
         random signs of clusters).
     """
-    scored = scored_options(options, sample.prompts, unit=sample.unit)
-    area = auroc(scored, **_AREA)
-    order = pair_order(scored)
-    over = order.assign(over=order["order"] - 0.5)
-    found = mean_over(over)
+    scored = sample.scored(options)
+    area, order = _area(scored), pair_order(scored)
+    mean = mean_over(order.assign(over=order["order"] - 0.5))
     credited = order.rename(columns={"order": "credit"})
-    share: Mapping[str, float] = dict(share_of(credited, "unit")) if len(order) else {}
+    share: Mapping[str, Any] = dict(share_of(credited, "unit")) if len(order) else {}
     return {
         "auroc": area.area,
         "auroc_low": area.low,
@@ -62,12 +57,24 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
         "concordance": share.get("share", np.nan),
         "low": share.get("low", np.nan),
         "high": share.get("high", np.nan),
-        # Without knowledge, either order of a pair is as likely, so signs alone are exact.
-        "p": found.p if np.isnan(found.p) else flipped(by_unit(over)),
-        "pairs": found.trials,
-        "clusters": found.clusters,
-        "note": joined(area.note, share.get("note", ""), found.note),
+        "p": mean.p if np.isnan(mean.p) else _by_signs(order),
+        "pairs": mean.trials,
+        "clusters": mean.clusters,
+        "note": joined(area.note, share.get("note", ""), mean.note),
     }
+
+
+def _by_signs(order: pd.DataFrame) -> float:
+    """The p of a concordance of one half, if either order of a pair is as likely."""
+    over = (order["order"] - 0.5) * order["weight"]
+    sums = over.groupby(order["unit"].to_numpy()).sum().to_numpy().round(12)
+    p = share_as_far(random_sign_sums(sums, resamples=FINE), float(sums.sum()))
+    return max(p, 2 / (1 + FINE))  # the least p of every other test
+
+
+def _area(scored: pd.DataFrame) -> Area:
+    columns = {"score": "log_odds", "positive": "right", "cluster": "unit", "weight": "weight"}
+    return auroc(scored, **columns, within=["phrasing", "option"])
 
 
 def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
@@ -105,15 +112,6 @@ def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
 
 
-_AREA: Mapping[str, Any] = {
-    "score": "log_odds",
-    "positive": "right",
-    "cluster": "unit",
-    "weight": "weight",
-    "within": ["phrasing", "option"],
-}
-
-
 def part_rows(
     sample: Sample, options: pd.DataFrame, changed: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
@@ -129,39 +127,39 @@ def part_rows(
         p_half that of a concordance of one half. difference, difference_low, difference_high: the
         concordance of the changed prompts minus that of the same pairs as they are, with the
         interval of a share over clusters (`interp.statistics.proportions`) of (1 + difference) / 2;
-        auroc_difference with its ends: the same of the areas (`area_difference`).
+        auroc_difference with its ends: the same of the areas, with the interval of `mean_over`.
     """
     whole = side_row(sample, options)
-    yield {"change": AS_THEY_ARE, **whole, "p": np.nan, "p_half": whole["p"]}
+    yield {"change": "as they are", **whole, "p": np.nan, "p_half": whole["p"]}
     for what, rows in changed[changed["change"] == "without"].groupby("what", sort=False):
-        own = side_row(sample, rows)
+        alone = side_row(sample, rows)
         same = options[options["prompt_id"].isin(rows["prompt_id"])]
-        differences = _differences(*(_scored(sample, each) for each in (rows, same)))
-        yield {"change": f"{WITHOUT}{what}", **own, "p_half": own["p"], **differences}
-
-
-def _scored(sample: Sample, options: pd.DataFrame) -> pd.DataFrame:
-    return scored_options(options, sample.prompts, unit=sample.unit)
+        differences = _differences(*map(sample.scored, (rows, same)))
+        yield {"change": f"{WITHOUT}{what}", **alone, "p_half": alone["p"], **differences}
 
 
 def _differences(changed: pd.DataFrame, whole: pd.DataFrame) -> dict[str, object]:
     """What a change makes of the area and of the concordance, from the scored options of both."""
-    area = area_difference(changed, whole, **_AREA)
-    pairs = pair_order(changed).merge(
-        pair_order(whole)[["pair_id", "order"]], on="pair_id", suffixes=("", "_whole")
-    )
+    one, other = map(_area, (changed, whole))
+    # Values of clusters whose mean is the difference, and whose error is Obuchowski's.
+    away = one.deviations.sub(other.deviations, fill_value=0.0)
+    over = (apart(one.area, other.area) + len(away) * away).round(12)
+    area = mean_over(pd.DataFrame({"unit": over.index, "over": over, "weight": 1.0}))
     found: dict[str, object] = {
-        "auroc_difference": area.area,
+        "auroc_difference": area.mean,
         "auroc_difference_low": area.low,
         "auroc_difference_high": area.high,
     }
+    pairs = pair_order(changed).merge(
+        pair_order(whole)[["pair_id", "order"]], on="pair_id", suffixes=("", "_whole")
+    )
     if pairs.empty:
         return {**found, "p": np.nan}
-    over = pairs["order"] - pairs["order_whole"]
+    pairs["over"] = pairs["order"] - pairs["order_whole"]
     # A share of the range from -1 to 1, so equal orders of few clusters leave room for others.
-    share = share_of(pairs.assign(credit=(1 + over) / 2), "unit")
+    share = share_of(pairs.assign(credit=(1 + pairs["over"]) / 2), "unit")
     ends = {f"difference_{end}": 2 * share[end] - 1 for end in ("low", "high")}
-    mean = mean_over(pairs.assign(over=over))
+    mean = mean_over(pairs)
     return {**found, "difference": mean.mean, **ends, "p": mean.p}
 
 

@@ -115,9 +115,11 @@ class Spec(Options):
         return prompts
 
     @property
-    def reads_options(self) -> bool:
-        """Whether answers are options of which a model may reply with none."""
-        return self.own_answers and (self.compares_options or "answers" in self.fills)
+    def replies_read(self) -> int:
+        """Number of prompts whose replies are tried, since a model may reply with no option."""
+        if self.compares_options:
+            return 16
+        return 4 if self.own_answers and "answers" in self.fills else 0
 
     def fitted(self, prompts: Sequence[Any]) -> Self:
         """The spec with what the arranged prompts require; by default, unchanged."""

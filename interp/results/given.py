@@ -110,11 +110,11 @@ def facts_of(model: "Model", prompts: Sequence[Prompt], spec: Spec) -> ModelFact
     Args:
         model: the model.
         prompts: the prompts.
-        spec: the measurement. If it compares options alone, what the model replies is read besides.
+        spec: the measurement, which tells how many replies are read.
     """
     # These import torch.
     from interp.scoring.own_thoughts import thought_surprise
-    from interp.scoring.replies import first_replies, other_ways
+    from interp.scoring.replies import first_replies
     from interp.scoring.rounding import logit_spacing
 
     texts, surprise = model.thought_texts, thought_surprise(model, prompts)
@@ -127,8 +127,7 @@ def facts_of(model: "Model", prompts: Sequence[Prompt], spec: Spec) -> ModelFact
         texts="" if texts is None else texts.file,
         unfitting=() if texts is None else texts.problems,
         surprise=None if surprise is None else (surprise.mean, surprise.se),
-        replies=first_replies(model, prompts) if spec.compares_options else None,
-        ways=other_ways(model, prompts) if spec.reads_options else None,
+        replies=first_replies(model, prompts, spec.replies_read),
     )
 
 

@@ -192,10 +192,10 @@ class InFolder(ResultTables):
                 surprise=None if own.surprise is None else (own.surprise.mean, own.surprise.se),
                 replies=None
                 if (tried := own.replies) is None
-                else (tried.read, tried.outside, tried.token),
-                ways=None
-                if (asked := own.ways) is None
-                else (asked.templated, asked.read, asked.options),
+                else (
+                    *(tried.read, tried.outside, tried.token, tried.templated),
+                    *(tried.asked, tried.given),
+                ),
             )
             for name, own in self.run.models().items()
         }

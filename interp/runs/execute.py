@@ -31,7 +31,7 @@ from interp.runs.workers import (
     worker_records,
 )
 from interp.scoring.own_thoughts import thought_surprise
-from interp.scoring.replies import first_replies, other_ways
+from interp.scoring.replies import first_replies
 from interp.scoring.rounding import logit_spacing
 
 POLL = 1.0
@@ -150,9 +150,7 @@ def _follow(plan: RunPlan, ranks: Ranks) -> None:
             elif order["do"] == "find_surprise":
                 thought_surprise(measurement.model, prompts)
             elif order["do"] == "find_replies":
-                first_replies(measurement.model, prompts)
-            elif order["do"] == "find_ways":
-                other_ways(measurement.model, prompts)
+                first_replies(measurement.model, prompts, measurement.spec.replies_read)
             elif order["do"] == "explain":
                 explained(order["error"], measurement.model, prompts[:1])
 

@@ -192,14 +192,11 @@ class RepliesRecord(Record):
     outside: Count
     token: Text
     """The token with which most of these begin."""
-
-
-class WaysRecord(Record):
-    """How many of a model's first replies give an option if it is asked in other ways."""
-
-    templated: bool
-    read: Annotated[int, Field(ge=1, le=2**53)]
-    options: dict[Text, Count]
+    templated: bool = True
+    asked: Count = 0
+    """Number of prompts that were asked in other ways."""
+    given: dict[Text, Count] = {}
+    """How many of these replies give an option, by flag."""
 
 
 class ModelRecord(Record):
@@ -232,9 +229,7 @@ class ModelRecord(Record):
     surprise: SurpriseRecord | None = None
     """Whether these thoughts are the model's own, as its probabilities tell."""
     replies: RepliesRecord | None = None
-    """What it replies to a few prompts, if the measurement only compares options."""
-    ways: WaysRecord | None = None
-    """What helps it to reply with an option, if most replies give none (`scoring.replies`)."""
+    """What it replies to a few prompts that offer options."""
     tables: dict[TableName, dict[str, Text]]
     """Columns and their types."""
     origin: dict[str, JsonValue]

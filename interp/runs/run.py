@@ -51,7 +51,6 @@ from interp.runs.records import (
     RepliesRecord,
     RunIdentity,
     RunRecord,
-    WaysRecord,
     read_record,
     updated,
     write_record,
@@ -281,20 +280,16 @@ class Run(RunFolder):
         def found() -> dict[str, object]:
             # These import torch.
             from interp.scoring.own_thoughts import thought_surprise
-            from interp.scoring.replies import first_replies, other_ways
+            from interp.scoring.replies import first_replies
             from interp.scoring.rounding import logit_spacing
 
             model = measurement.model
             self.tell("find_spacing")
             fields: dict[str, object] = {"logit_spacing": logit_spacing(model, self.prompts)}
-            if measurement.spec.compares_options:
+            if sample := measurement.spec.replies_read:
                 self.tell("find_replies")
-                replies = first_replies(model, self.prompts)
+                replies = first_replies(model, self.prompts, sample)
                 fields["replies"] = replies and RepliesRecord(**replies._asdict())
-            if measurement.spec.reads_options:
-                self.tell("find_ways")
-                ways = other_ways(model, self.prompts)
-                fields["ways"] = ways and WaysRecord(**ways._asdict())
             if model.thought_texts is not None:
                 self.tell("find_surprise")
                 fields["surprise"] = surprise_record(thought_surprise(model, self.prompts))

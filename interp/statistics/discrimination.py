@@ -15,7 +15,7 @@ from jaxtyping import Float
 from scipy.special import expit, logit, ndtri, stdtrit
 
 from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
-from interp.statistics.resampling import ROUNDING, apart, bootstrap_sums
+from interp.statistics.resampling import ROUNDING, bootstrap_sums
 from interp.statistics.summaries import UPPER, grouped, percentile_interval, table_by
 
 
@@ -131,12 +131,14 @@ def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Seri
 class Area(NamedTuple):
     """An area under the receiver operating characteristic, with its 95% interval."""
 
-    area: float
-    low: float
-    high: float
-    clusters: int
-    note: str
+    area: float = NAN
+    low: float = NAN
+    high: float = NAN
+    clusters: int = 0
+    note: str = "undefined: no trials of both kinds to compare"
     """Why the area or its interval is undefined; otherwise empty."""
+    deviations: pd.Series = pd.Series(dtype=float)
+    """Each cluster's deviation from the area; they sum to 0."""
 
 
 def auroc(
@@ -163,68 +165,13 @@ def auroc(
         weight: the column of the trials' weights.
         within: the columns whose combinations of values are the strata.
     """
-    columns = {"score": score, "positive": positive, "cluster": cluster, "weight": weight}
-    part = _area(trials, **columns, within=within)
-    if part is None:
-        return Area(NAN, NAN, NAN, 0, "undefined: no trials of both kinds to compare")
-    area, deviations, alike = part
-    if len(deviations) < FEWEST:
-        return Area(area, NAN, NAN, len(deviations), too_few(len(deviations)))
-    if alike:
-        reason = "the sides are all alike, or perfectly separated"
-        note = f"AUROC's interval undefined: {reason}"
-        return Area(round(area, 12), NAN, NAN, len(deviations), note)
-    slope = area * (1 - area)
-    error = standard_error(deviations.to_numpy(), 1.0) / slope
-    half = float(stdtrit(len(deviations) - 1, UPPER)) * error
-    center = float(logit(area))
-    ends = float(expit(center - half)), float(expit(center + half))
-    return Area(area, *ends, len(deviations), "")
-
-
-def area_difference(
-    trials: pd.DataFrame,
-    others: pd.DataFrame,
-    *,
-    score: str,
-    positive: str,
-    cluster: str,
-    weight: str,
-    within: Sequence[str] = (),
-) -> Area:
-    """The area of `trials` minus that of `others`, which have the same clusters (`auroc`).
-
-    The interval is Student's t, with the variance of the difference of each cluster's deviations.
-    """
-    columns = {"score": score, "positive": positive, "cluster": cluster, "weight": weight}
-    one, other = (_area(own, **columns, within=within) for own in (trials, others))
-    if one is None or other is None:
-        return Area(NAN, NAN, NAN, 0, "undefined: no trials of both kinds to compare")
-    deviations = one[1].sub(other[1], fill_value=0.0).to_numpy()
-    difference = apart(one[0], other[0])
-    if len(deviations) < FEWEST or np.ptp(deviations) < ROUNDING:
-        return Area(difference, NAN, NAN, len(deviations), "")
-    half = float(stdtrit(len(deviations) - 1, UPPER)) * standard_error(deviations, 1.0)
-    return Area(difference, difference - half, difference + half, len(deviations), "")
-
-
-def _area(
-    trials: pd.DataFrame,
-    *,
-    score: str,
-    positive: str,
-    cluster: str,
-    weight: str,
-    within: Sequence[str],
-) -> tuple[float, pd.Series, bool] | None:
-    """The area, each cluster's deviations from it, and whether all trials win alike."""
     strata = [
         rows
         for _, rows in grouped(trials, within)
         if rows[positive].any() and not rows[positive].all()
     ]
     if not strata:
-        return None
+        return Area()
     total = float(sum(rows[weight].sum() for rows in strata))
     area, parts = 0.0, []
     for rows in strata:
@@ -238,7 +185,17 @@ def _area(
     # Deviations from the whole area, since a stratum of one pair never deviates from its own.
     found["own"] = (found["won"] - area) * found["weight"]
     deviations = found["own"].groupby(found["cluster"].to_numpy()).sum()
-    return area, deviations, bool(np.ptp(found["won"]) < ROUNDING)
+    ends, note = (NAN, NAN), ""
+    if len(deviations) < FEWEST:
+        note = too_few(len(deviations))
+    elif np.ptp(found["won"]) < ROUNDING:
+        area = round(area, 12)
+        note = "AUROC's interval undefined: the sides are all alike, or perfectly separated"
+    else:
+        error = standard_error(deviations.to_numpy(), 1.0) / (area * (1 - area))
+        half = float(stdtrit(len(deviations) - 1, UPPER)) * error
+        ends = float(expit(logit(area) - half)), float(expit(logit(area) + half))
+    return Area(area, *ends, len(deviations), note, deviations)
 
 
 def _won(

@@ -100,8 +100,11 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     if trials.empty:
         return ClusterMean(NAN, note=NO_TRIALS)
     weights = trials[weight].astype(float)
-    parts = pd.DataFrame({"sum": trials[value].astype(float) * weights, "mass": weights})
-    sums, masses = parts.groupby(trials[cluster]).sum().to_numpy().T
+    weighted = trials[value].astype(float) * weights
+    parts = pd.DataFrame({"sum": weighted, "mass": weights, "size": weighted.abs()})
+    sums, masses, sizes = parts.groupby(trials[cluster]).sum().to_numpy().T
+    # Such as 2/3 - 1/3 - 1/3, which is not 0 in floating-point numbers.
+    sums = np.where(np.abs(sums) <= ROUNDING * sizes, 0.0, sums)
     mean = estimates(sums[None], masses[None], np.ones((1, len(sums)), dtype=bool))
     (note,) = reasons(mean, np.array([len(sums)]))
     center, low, high, p = (float(one[0]) for one in (mean.value, mean.low, mean.high, mean.p))

@@ -89,12 +89,6 @@ def weighted_quantile(values: Values, weights: Values, share: float) -> float:
     return float(np.interp(share, below, values[order]))
 
 
-def geometric_mean(values: Values, weights: Values) -> float:
-    """The geometric mean; 0 if any value is 0."""
-    with np.errstate(divide="ignore"):
-        return float(np.exp(weighted_mean(np.log(values), weights)))
-
-
 def largest_share(values: Values, weights: Values) -> float:
     """The largest share of the weighted sum that comes from one value; NaN if the sum is 0."""
     parts = values * weights

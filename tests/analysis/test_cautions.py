@@ -338,14 +338,13 @@ FLAGS = ["--answer-prefix Answer:", "--shots 4", "--answers whole"]
 @pytest.mark.parametrize("templated", [True, False])
 def test_what_helps_a_model_to_reply_with_an_option_is_said_with_its_counts(templated):
     answers = answers_of([""] * 24, "base", tokens=["\n"] * 24)
-    ways = (templated, 4, dict(zip(FLAGS, (3, 4, 0), strict=True)))
-    facts = {"base": ModelFacts("float32", ways=ways)}
+    given = dict(zip(FLAGS, (3, 4, 0), strict=True))
+    facts = {"base": ModelFacts("float32", replies=(16, 12, "\n", templated, 4, given))}
     (found,) = cautions_on(prompts_of(BALANCED), answers=answers, facts=facts)
-    for flag, count in ways[2].items():
+    for flag, count in given.items():
         assert f"{count} of 4 with {flag}" in found.text
     assert ("base model" in found.text) != templated
-    preferred = ModelFacts("float32", replies=(16, 12, "\n"), ways=ways)
-    (found,) = model_cautions({"base": preferred}, {})
+    (found,) = model_cautions(facts, {})
     assert f"“{chr(92)}n”" in found.text and "4 of 4 with --shots 4" in found.text
 
 

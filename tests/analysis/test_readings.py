@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
+from scipy.stats import t as student
 from sklearn.metrics import accuracy_score, roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
@@ -35,7 +37,7 @@ from interp.analysis.readings import (
     median_choice,
     scored_options,
 )
-from interp.analysis.told_apart import pair_order, side_row
+from interp.analysis.told_apart import pair_order, part_rows, side_row
 from interp.statistics.clusters import too_few
 from interp.statistics.decisions import UNTESTED, out_of_reach
 from interp.tables import TIE
@@ -401,3 +403,43 @@ def test_few_units_that_differ_are_tested_by_their_signs(differing):
     over = pd.DataFrame({"unit": range(64), "weight": 1.0, "over": 0.0})
     over.loc[: differing - 1, "over"] = 0.5
     assert reading_tables.mean_over(over).p == pytest.approx(2 ** (1 - differing), abs=0.015)
+
+
+def test_the_difference_of_areas_is_that_of_a_jackknife_over_clusters():
+    rng, count = np.random.default_rng(3), 40
+    right = np.array([True, False] * (2 * count))
+    prompts = pd.DataFrame(
+        {
+            "prompt_id": [f"p{n}" for n in range(4 * count)],
+            "pair_id": np.repeat(range(2 * count), 2).astype(str),
+            "side": np.where(right, "a", "b"),
+            "gold": np.where(right, "Yes", "No"),
+            "town": np.repeat(range(count), 4).astype(str),
+            "weight": 1.0,
+        }
+    )
+    common, noise = rng.normal(size=len(right)), rng.normal(size=(2, len(right)))
+    scores = [common + shift * right + one for shift, one in zip((0.5, 1.5), noise, strict=True)]
+
+    def options(score):
+        share = pd.DataFrame({"Yes": expit(score), "No": expit(-score)}, prompts["prompt_id"])
+        rows = share.rename_axis(columns="option").stack().rename("relative_probability")
+        return rows.reset_index().assign(model=MODEL)
+
+    def difference(left):
+        kept = prompts["town"] != left
+        one, other = (roc_auc_score(right[kept], score[kept]) for score in scores)
+        return one - other
+
+    whole, changed = options(scores[1]), options(scores[0])
+    changed = changed.assign(change="without", what="all premises")
+    _, row = part_rows(Sample(prompts, whole, "town"), whole, changed)
+    assert row["auroc_difference"] == pytest.approx(difference(None))
+    without = np.array([difference(str(town)) for town in range(count)])
+    error = np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
+    half = student.ppf(0.975, count - 1) * error
+    ends = row["auroc_difference_low"], row["auroc_difference_high"]
+    assert (ends[1] - ends[0]) / 2 == pytest.approx(half, rel=0.1)
+    same = whole.assign(change="without", what="all premises")
+    _, row = part_rows(Sample(prompts, whole, "town"), whole, same)
+    assert row["auroc_difference"] == 0 and np.isnan(row["auroc_difference_low"])

@@ -99,7 +99,7 @@ def test_a_run_keeps_its_cautions(folder):
 
 
 def test_records_of_models_without_the_new_fields_are_read(folder):
-    new = ("own_system_prompt", "logit_spacing", "ways")
+    new = ("own_system_prompt", "logit_spacing", "replies")
     (file,) = (folder / "models").glob("*.json")
     edited(file, lambda record: [record.pop(name) for name in new])
     facts = Scores.of(RunFolder.read(folder)).measured.facts()

@@ -25,7 +25,7 @@ def test_attributions_show_their_table_and_the_first_pair(attributions):
 
 def test_without_token_scores_there_is_the_table_alone(organism, prompts):
     html = interp.attribute(organism, prompts[:2])._repr_html_()
-    assert "gradient ratio" in html
+    assert "geometric mean" in html
     assert "heat-map" not in html
 
 
@@ -148,12 +148,14 @@ def test_verified_cells_are_no_sample(organism, prompts):
 def test_a_heat_map_of_patches_shows_one_site(patches):
     image = patches.plot(site="attn_out").axes[0].images[0]
     summary = patches.summary().query("site == 'attn_out' and recognized == 'all'")
-    expected = summary.pivot(index="role", columns="layer", values="effect")
-    shown = np.sort(np.asarray(image.get_array()).ravel())
-    assert shown == pytest.approx(np.sort(expected.to_numpy().ravel()))
-    shares = np.asarray(patches.plot("recovered", site="attn_out").axes[0].images[0].get_array())
-    recovered = patches.summary().query("site == 'attn_out' and recognized == 'yes'")["recovered"]
-    assert np.sort(shares.ravel()) == pytest.approx(np.sort(recovered))
+    # Cells whose interval holds 0 are gray.
+    loud = summary[(summary["effect_low"] > 0) | (summary["effect_high"] < 0)]
+    assert 0 < len(loud) < len(summary)
+    assert np.sort(image.get_array().compressed()) == pytest.approx(np.sort(loud["effect"]))
+    shares = patches.plot("recovered", site="attn_out").axes[0].images[0].get_array().compressed()
+    recovered = patches.summary().query("site == 'attn_out' and recognized == 'yes'")
+    recovered = recovered[~((recovered["recovered_low"] <= 0) & (recovered["recovered_high"] >= 0))]
+    assert np.sort(shares) == pytest.approx(np.sort(recovered["recovered"]))
     with pytest.raises(interp.UserError, match=r"site 'z'.*resid_pre, attn_out"):
         patches.plot(site="z")
     with pytest.raises(interp.UserError, match=r"choice 'layer'.*direction, model, method"):

@@ -119,7 +119,7 @@ def test_white_space_alone_never_counts_after_any_end(text):
 def test_answers_that_begin_alike_are_refused_after_any_end(text):
     model = make_tiny("llama", byte_level(None))
     alike = {"positive": ONE["positive"], "negative": AnswerOption("Yes but", ("Yes but no",))}
-    with pytest.raises(UserError, match=r"'Yes'.*'Yes but'.*'Ġ?Yes'.*tiny llama"):
+    with pytest.raises(UserError, match=r"'Yes'.*'Yes but'.*' ?Yes'.*tiny llama"):
         answers_of(model, **alike, text=text)
 
 
@@ -321,7 +321,7 @@ def test_answers_that_begin_alike_in_one_way_of_writing_them_are_refused():
         "positive": AnswerOption("Yes", ("Yes",)),
         "negative": AnswerOption("other", (" Yes but", "No")),
     }
-    with pytest.raises(UserError, match=r"'Yes'.*'other'.*'▁Yes'.*tiny llama"):
+    with pytest.raises(UserError, match=r"'Yes'.*'other'.*' Yes'.*tiny llama"):
         answers_of(model, **options)
 
 

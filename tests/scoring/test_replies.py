@@ -17,11 +17,12 @@ from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
 from interp.runs.run import Run
 from interp.scoring import replies
-from interp.scoring.replies import FEW, SAMPLE, Replies, Ways, first_replies, other_ways
+from interp.scoring.replies import FEW, Replies, first_replies
 from interp_experiments.rulebreakers.prompts import SIDES
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
+SAMPLE = Patch().replies_read
 PROMPTS = some_prompts(SAMPLE)
 
 EASY = {"sites": ("resid_pre",), "layers": (0,)}
@@ -35,13 +36,14 @@ def test_replies_are_the_most_probable_tokens_of_plain_passes():
         with torch.no_grad():
             logits = model.hf(torch.tensor([own.token_ids])).logits[0, -1]
         said.append(model.tokenizer.convert_ids_to_tokens(int(logits.argmax())))
-    found = first_replies(model, first)
+    found = first_replies(model, first, SAMPLE)
     # The weights are random, and none of its tokens is an option.
-    assert found == Replies(4, 4, Counter(said).most_common(1)[0][0])
+    assert found[:3] == (4, 4, Counter(said).most_common(1)[0][0])
 
 
 def test_an_organism_replies_with_options(organism):
-    assert first_replies(organism, PROMPTS) == Replies(SAMPLE, 0, "")
+    templated = organism.chat_frame.templated
+    assert first_replies(organism, PROMPTS, SAMPLE) == Replies(SAMPLE, 0, "", templated, 0, {})
 
 
 def test_at_most_a_sample_is_read_from_the_first_prompt_to_the_last(organism, monkeypatch):
@@ -52,7 +54,7 @@ def test_at_most_a_sample_is_read_from_the_first_prompt_to_the_last(organism, mo
         return tokenize(model, prompts)
 
     monkeypatch.setattr("interp.scoring.replies.tokenize", noted)
-    first_replies(organism, PROMPTS)
+    first_replies(organism, PROMPTS, SAMPLE)
     assert len(read) == SAMPLE
     assert (read[0], read[-1]) == (PROMPTS[0], PROMPTS[-1])
     assert {prompt.side for prompt in read} == {*SIDES}
@@ -63,7 +65,7 @@ def test_prompts_that_cannot_be_read_do_not_count(monkeypatch):
         raise UserError("it is too long")
 
     monkeypatch.setattr("interp.scoring.replies.tokenize", refused)
-    assert first_replies(tiny_model("llama"), PROMPTS) is None
+    assert first_replies(tiny_model("llama"), PROMPTS, SAMPLE) is None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_a_run_keeps_what_was_replied(tmp_path, organism):
         run = Run.open(tmp_path / name, spec.arranged(PROMPTS), spec)
         run.measure(bind(spec, model))
         (facts,) = InFolder(RunFolder.read(run.folder)).facts().values()
-        assert facts.replies == first_replies(model, spec.arranged(PROMPTS))
+        assert facts.replies == first_replies(model, spec.arranged(PROMPTS), SAMPLE)
 
 
 def test_what_shows_replies_by_itself_reads_them_once():
@@ -98,23 +100,24 @@ def test_what_shows_replies_by_itself_reads_them_once():
     (found,) = [own for own in result.cautions if own.kind == OUTSIDE_OPTIONS]
     assert found.numbers["replies"] == 4
     assert all(spec.compares_options for spec in (Edges, Effects, Patch, Steer))
+    assert Evaluate().replies_read == FEW
     assert not interp.measurement("attribute").compares_options
 
 
 def test_other_ways_of_asking_are_tried_where_replies_give_no_option(organism, monkeypatch):
-    assert other_ways(organism, PROMPTS) is None
-    plain = replies._answer
+    plain = replies._answers
 
-    def only_after_a_prefix(model, prompt, answers):
-        row = plain(model, prompt, answers)
-        shown = (
-            prompt.messages.answer_prefix == "Answer:" or len(prompt.messages.demonstrations) == 4
-        )
-        return row if shown else row | {"answer": ""}
+    def only_after_a_prefix(model, prompts, reading="first"):
+        shown = [
+            own.messages.answer_prefix == "Answer:" or len(own.messages.demonstrations) == 4
+            for own in prompts
+        ]
+        rows = plain(model, prompts, reading)
+        return [row if one else row | {"answer": ""} for row, one in zip(rows, shown, strict=True)]
 
-    monkeypatch.setattr(replies, "_answer", only_after_a_prefix)
-    found = other_ways(organism, PROMPTS)
-    assert (found.templated, found.read) == (organism.chat_frame.templated, FEW)
+    monkeypatch.setattr(replies, "_answers", only_after_a_prefix)
+    found = first_replies(organism, PROMPTS, FEW)
+    assert (found.templated, found.asked) == (organism.chat_frame.templated, FEW)
     # Counted by evaluate, which reads the same prompts in its own way.
     for flag, asked in (
         ("--answer-prefix Answer:", {"answer_prefix": "Answer:"}),
@@ -122,18 +125,18 @@ def test_other_ways_of_asking_are_tried_where_replies_give_no_option(organism, m
     ):
         around = interp.with_messages(PROMPTS, **asked)[:FEW]
         given = interp.evaluate(organism, list(around)).answers["answer"] != ""
-        assert found.options[flag] == given.sum()
-    assert found.options["--answers whole"] == 0
+        assert found.given[flag] == given.sum()
+    assert found.given["--answers whole"] == 0
     own = [replace(prompt, text=f"{prompt.text}\nAnswer:") for prompt in PROMPTS]
-    assert "--answer-prefix Answer:" not in other_ways(organism, own).options
+    assert "--answer-prefix Answer:" not in first_replies(organism, own, FEW).given
 
 
 def test_the_ways_are_recorded_with_the_run(tmp_path, monkeypatch):
-    ways = Ways(True, 4, {"--shots 4": 3})
-    monkeypatch.setattr("interp.scoring.replies.other_ways", lambda *_: ways)
+    tried = Replies(4, 4, "x", templated=True, asked=4, given={"--shots 4": 3})
+    monkeypatch.setattr("interp.scoring.replies.first_replies", lambda *_: tried)
     model = tiny_model("llama")
     run = interp.run(Evaluate(), models=model, prompts=PROMPTS[:8], out=tmp_path / "run")
-    assert run.measured.facts()[model.name].ways == tuple(ways)
+    assert run.measured.facts()[model.name].replies == tuple(tried)
     assert "3 of 4 with --shots 4" in run.cautions[0].text
     assert interp.evaluate(model, PROMPTS[:8]).cautions[0].text == run.cautions[0].text
 

@@ -3,11 +3,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, norm, t
+from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 
 from interp.statistics.discrimination import (
-    area_difference,
     concordance,
     discrimination,
     discrimination_table,
@@ -135,31 +134,3 @@ def test_intervals_hold_the_truth_and_concordance_finds_nothing_where_nothing_is
     assert low <= np.mean(np.array(discoveries) <= 0.05) <= high
     assert 0.91 <= np.mean(area) <= 0.99
     assert 0.89 <= np.mean(sensitivity) <= 0.99
-
-
-def test_the_difference_of_areas_is_that_of_a_jackknife_over_clusters():
-    rng, count = np.random.default_rng(3), 40
-    trials = pd.DataFrame(
-        {"cluster": np.repeat(np.arange(count), 4), "right": [True, False] * (2 * count)}
-    ).assign(weight=1.0)
-    noise, common = rng.normal(size=(2, len(trials))), rng.normal(size=len(trials))
-    scored = [
-        trials.assign(score=common + shift * trials["right"] + own)
-        for shift, own in zip((1.5, 0.5), noise, strict=True)
-    ]
-    names = {"score": "score", "positive": "right", "cluster": "cluster", "weight": "weight"}
-    found = area_difference(*scored, **names)
-
-    def difference(left):
-        kept = [own[own["cluster"] != left] for own in scored]
-        one, other = (roc_auc_score(own["right"], own["score"]) for own in kept)
-        return one - other
-
-    assert found.area == pytest.approx(difference(None))
-    without = np.array([difference(cluster) for cluster in range(count)])
-    error = np.sqrt((count - 1) / count * ((without - without.mean()) ** 2).sum())
-    half = t.ppf(0.975, count - 1) * error
-    assert found.high - found.area == pytest.approx(half, rel=0.05)
-    assert found.area - found.low == pytest.approx(half, rel=0.05)
-    same = area_difference(scored[0], scored[0], **names)
-    assert same.area == 0 and np.isnan(same.low)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from types import MappingProxyType
 
@@ -20,6 +20,7 @@ from interp.analysis.cautions.caution import (
     reply_text,
 )
 from interp.analysis.constant import ALIKE, NAMED, Constant, constant_answers, constant_phrasings
+from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import SAME
 from interp.console import counted
 from interp.errors import one_line
@@ -35,24 +36,18 @@ rather than what the model concludes."""
 FORCED = "forced_choice"
 """Column of answers that are forced choices."""
 
-Ways = tuple[bool, int, Mapping[str, int]]
-"""Whether a model has a chat template, how many of its first prompts were asked in other ways, and
-how many replies then gave an option, by the flag that asks so."""
+Replies = tuple[int, int, str, bool, int, Mapping[str, int]]
+"""What a model replies to a few prompts (`interp.scoring.replies.Replies`)."""
 
 LONGEST_BEGINNING = 200
 """Number of characters of a generated text in which its first words are looked for."""
-
-FEW_SIDES = 3
-"""Accuracies by side are given for at most so many sides."""
 
 
 def answer_cautions(
     answers: pd.DataFrame,
     prompts: pd.DataFrame,
     options: pd.DataFrame | None = None,
-    *,
-    replied: Collection[str] = (),
-    ways: Mapping[str, Ways | None] = MappingProxyType({}),
+    replies: Mapping[str, Replies] = MappingProxyType({}),
 ) -> Iterator[Caution]:
     """Cautions about replies outside the options, and about answers that hardly vary.
 
@@ -64,22 +59,19 @@ def answer_cautions(
             says that the answers are the preferred ones of some options, whatever the replies are.
         prompts: the prompts table.
         options: rows of the option_probabilities table, if there are any.
-        replied: models of which it is known otherwise whether they reply with an option.
-        ways: what was tried with models whose replies give no option (`ModelFacts.ways`).
+        replies: what models reply to a few prompts (`ModelFacts.replies`), if that was read.
     """
     chosen = _with_options(answers, prompts, options)
     for model, rows in chosen.groupby("model", sort=False):
         silent = rows["answer"] == ""
         if silent.mean() >= OUTSIDE:
-            yield _outside(str(model), rows, silent, remedy(ways.get(str(model))))
-        heard = rows[~silent]
+            yield _outside(str(model), rows, silent, remedy(replies.get(str(model))))
         if silent.mean() >= MOST_OUTSIDE:
             continue
-        constant = constant_answers(rows)
-        if constant is not None:
+        if constant := constant_answers(rows):
             forced = FORCED in answers
-            yield _constant(str(model), constant, chosen=forced, unknown=model not in replied)
-        elif phrasings := constant_phrasings(heard):
+            yield _constant(str(model), constant, chosen=forced, unknown=model not in replies)
+        elif phrasings := constant_phrasings(heard := rows[~silent]):
             yield _in_phrasings(str(model), phrasings, heard["phrasing"].nunique())
 
 
@@ -99,8 +91,8 @@ def _with_options(
     highest = share.groupby([options[key] for key in keys], sort=False).transform("max")
     best = options[share >= highest * (1 - SAME)].groupby(keys, sort=False)["option"]
     rows = rows.join(best.agg(tuple).rename("forced"), on=keys)
-    names = options.groupby(keys, sort=False)["option"].agg(tuple).rename("options")
-    rows = rows.join(names, on=keys)
+    names = options.groupby(keys, sort=False)["option"].agg(tuple)
+    rows = rows.join(names.rename("options"), on=keys)
     several = rows["options"].map(lambda own: isinstance(own, tuple) and len(own) > 1)
     return rows[several.astype(bool)]  # of no rows, pandas knows no type
 
@@ -116,15 +108,16 @@ def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     return {pair: own if prompts_with[own] >= ALIKE else () for pair, own in golds.items()}
 
 
-def remedy(ways: Ways | None) -> str:
+def remedy(replies: Replies | None) -> str:
     """What helps a model to reply with an option, and how far it does."""
-    if ways is None:
-        return " --answer-prefix Answer:, --shots 4 or --answers whole may help; doctor tries them."
-    templated, read, options = ways
+    *_, templated, asked, given = replies or (True, 0, {})
     base = "" if templated else " It has no chat template (a base model): it continues the text."
-    tried = ", ".join(f"{given} of {read} with {flag}" for flag, given in options.items())
-    said = f" Of its first {read} replies, an option is given by {tried}." if tried else ""
-    return f"{base}{said}"
+    tried = ", ".join(f"{count} of {asked} with {flag}" for flag, count in given.items())
+    if tried:
+        return f"{base} Of its first {asked} replies, an option is given by {tried}."
+    return (
+        f"{base} --answer-prefix Answer:, --shots 4 or --answers whole may help; doctor tries them."
+    )
 
 
 def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Caution:
@@ -137,10 +130,8 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
         "count as wrong"
     )
     numbers: dict[str, object] = {"share": share, "replies": len(rows)}
-    begun: list[object] = []
-    if first_tokens:
-        begun = rows.loc[silent, "predicted_token"].mode().tolist()
-    if begun:  # a decoder can predict a number that is no token of its tokenizer
+    # A decoder can predict a number that is no token of its tokenizer.
+    if first_tokens and len(begun := rows.loc[silent, "predicted_token"].mode()):
         first = str(begun[0])
         text += f"; most often they begin with “{reply_text(first)}”"
         numbers["token"] = first

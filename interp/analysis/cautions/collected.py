@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from interp.analysis.cautions.answers import answer_cautions
+from interp.analysis.cautions.answers import FORCED, answer_cautions
 from interp.analysis.cautions.caution import Caution, ordered
 from interp.analysis.cautions.models import (
     ModelFacts,
@@ -44,17 +44,11 @@ def cautions_on(
     """
     if differences is None:
         differences = {} if options is None else side_differences(options, prompts)
-    replied = [model for model, own in facts.items() if own.replies is not None]
-    ways = {model: own.ways for model, own in facts.items()}
-    about_answers = (
-        ()
-        if answers is None
-        else answer_cautions(answers, prompts, options, replied=replied, ways=ways)
-    )
+    replies = {model: own.replies for model, own in facts.items() if own.replies is not None}
     return ordered(
         [
-            *about_answers,
-            *model_cautions(facts, differences),
+            *(() if answers is None else answer_cautions(answers, prompts, options, replies)),
+            *model_cautions(facts, differences, compared=answers is None or FORCED in answers),
             *path_cautions(facts, methods),
             *(() if gaps is None else gap_cautions(gaps)),
             *sample_cautions(prompts, cluster),

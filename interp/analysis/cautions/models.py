@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from interp.analysis.cautions.answers import MOST_OUTSIDE, OUTSIDE, Ways, remedy
+from interp.analysis.cautions.answers import MOST_OUTSIDE, OUTSIDE, Replies, remedy
 from interp.analysis.cautions.caution import (
     FOREIGN,
     GAP,
@@ -65,15 +65,12 @@ class ModelFacts(NamedTuple):
     surprise: tuple[float, float] | None = None
     """How much less probable these thoughts are than the model's own, in nats per token, with the
     standard error of that number for its own; None if they were not read from a file."""
-    replies: tuple[int, int, str] | None = None
-    """If only options are compared: how many replies were read, how many of them give none of the
-    options, and the token with which most of these begin. None if they were not read."""
-    ways: Ways | None = None
-    """What helps the model to reply with an option, if most replies give none."""
+    replies: Replies | None = None
+    """What it replies to a few prompts; None if that was not read."""
 
 
 def model_cautions(
-    facts: Mapping[str, ModelFacts], differences: Mapping[str, float]
+    facts: Mapping[str, ModelFacts], differences: Mapping[str, float], *, compared: bool = True
 ) -> Iterator[Caution]:
     """Cautions about stored texts, replies, system prompts of templates, and rounding.
 
@@ -81,6 +78,7 @@ def model_cautions(
         facts: what is known about each model.
         differences: for each model, how much the sides of a pair typically differ, in logits
             (`side_differences`).
+        compared: whether options alone are compared, so that no table tells what models reply.
     """
     for model, own in facts.items():
         if own.surprise is not None:
@@ -88,8 +86,8 @@ def model_cautions(
         if own.unfitting:
             text = f"of the texts in {own.texts}: {'; '.join(own.unfitting)}."
             yield Caution(TEXTS, model, text, numbers={"problems": list(own.unfitting)})
-        if own.replies is not None:
-            yield from _replies(model, *own.replies, ways=own.ways)
+        if compared and own.replies is not None:
+            yield from _replies(model, own.replies)
         if own.system_prompt:
             text = (
                 f"its chat template writes a system prompt of its own, "
@@ -112,21 +110,16 @@ def _foreign(model: str, file: str, mean: float, se: float) -> Iterator[Caution]
         yield Caution(FOREIGN, model, text, numbers={"mean": mean, "se": se})
 
 
-def _replies(
-    model: str,
-    read: int,
-    outside: int,
-    token: str,
-    ways: tuple[bool, int, Mapping[str, int]] | None,
-) -> Iterator[Caution]:
+def _replies(model: str, replies: Replies) -> Iterator[Caution]:
     """That a model of which only preferences between options are shown would reply with none."""
+    read, outside, token, *_ = replies
     share = outside / read
     if share >= OUTSIDE:
         text = (
             f"{percent(share)} of the replies that were tried ({outside:,} of {read:,}) give none "
             f"of the options; most often they begin with “{reply_text(token)}”. "
             "What is measured here is which of two options it prefers, whatever it replies."
-            f"{remedy(ways)}"
+            f"{remedy(replies)}"
         )
         numbers = {"share": share, "replies": read, "token": token}
         yield Caution(OUTSIDE_OPTIONS, model, text, voids=share >= MOST_OUTSIDE, numbers=numbers)

@@ -81,7 +81,8 @@ def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterat
     if units < FEWEST:
         text = (
             f"Most tests and intervals need at least {_units(FEWEST, name)} and are left out: "
-            f"there {'is' if units == 1 else 'are'} {units}. Measure more (--limit, or more pairs)."
+            f"there {'is' if units == 1 else 'are'} {units}. Measure more (--limit, or more "
+            f"{'facts' if name == 'fact' else 'pairs'})."
         )
         yield Caution(UNTESTED, "", text, numbers={"units": units, "least": FEWEST})
 

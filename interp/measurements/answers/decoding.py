@@ -90,10 +90,10 @@ def generate(model: Model, batch: Batch, spec: Generate, *, draw: str = "") -> l
 
 
 def _check(model: Model, batch: Batch, spec: Generate) -> None:
+    named = f"{model.name} ({model.hf.config.model_type})"
     if model.kind is CLASSIFIER or not model.hf.can_generate():
         raise ModelError(
-            f"{model.name} ({model.hf.config.model_type}) cannot generate text; use a causal or "
-            "a text-to-text language model"
+            f"{named} cannot generate text; use a causal or a text-to-text language model"
         )
     if (
         model.kind is CAUSAL
@@ -101,13 +101,13 @@ def _check(model: Model, batch: Batch, spec: Generate) -> None:
         and not model.takes_positions
     ):
         raise ModelError(
-            f"transformers' generate counts the positions of {model.name} "
-            f"({model.hf.config.model_type}) from 0, but the model does not; evaluate works"
+            f"transformers' generate counts the positions of {named} from 0, but the model does "
+            "not; evaluate works"
         )
     if generates_otherwise(model.hf.config):
         raise ModelError(
-            f"transformers' generate writes other tokens for {model.name} "
-            f"({model.hf.config.model_type}) than its passes give; evaluate works"
+            f"transformers' generate writes other tokens for {named} than its passes give; "
+            "evaluate works"
         )
     context = model.context_length
     longest = max(map(len, batch.prompts))

@@ -6,6 +6,7 @@ from functools import partial
 
 import torch
 
+from interp.console import echo
 from interp.errors import ModelError
 from interp.measurements.specs import Evaluate, SoftScore
 from interp.measuring.core import Measurement, PromptRows
@@ -44,14 +45,15 @@ class AnswerMeasurement(Measurement):
 def evaluation(model: Model, spec: Evaluate, *, batch_tokens: int | None = None) -> Measurement:
     """Measure answers: probabilities of the options, prediction, correctness.
 
-    A model that thinks is not measured without premises (`Evaluate.fitted`), which nobody asked
-    for if it is for the sake of demonstrations: its thoughts would be about the whole prompts.
+    A model that thinks is not measured without premises, and a line says so: demonstrations ask
+    for it too (`Evaluate.fitted`).
 
     Raises:
         ModelError: other changed prompts are asked for, but the model thinks before it answers, so
             its thoughts would still be about the unchanged prompts.
     """
-    if model.chat.thinks:
+    if model.chat.thinks and spec.without_premises:
+        echo(f"{model.name} thinks before it answers, so it is not measured without premises")
         spec = spec.model_copy(update={"without_premises": False})
     if spec.changes_prompts and model.chat.thinks:
         raise ModelError(

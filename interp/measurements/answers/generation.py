@@ -12,7 +12,6 @@ from interp.measurements.specs import Generate
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
-from interp.prompts.thought import Thought
 from interp.reading.budget import TokenBudget, token_budget
 from interp.reading.thoughts import cut_thought, marks_of
 from interp.reading.tokens import Batch, TokenizedPrompt, batches, tokenize
@@ -110,7 +109,8 @@ def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -
             and text.finished == "length"
             and not own.thought.ended
         ]
-        thoughts = {row: _ended(model, said[row].thought) for row in open_ends}
+        end = marks_of(model).thought("").after
+        thoughts = {row: replace(said[row].thought, after=end, ended=True) for row in open_ends}
         prompts = [replace(batch.prompts[row].prompt, thought=thoughts[row]) for row in open_ends]
         answers = dict(zip(open_ends, _answers(model, prompts, spec, budget, seeded), strict=True))
         for row, (tokenized, text, own) in enumerate(zip(batch.prompts, texts, said, strict=True)):
@@ -140,11 +140,6 @@ def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -
                 shown = {**judged, "tokens": tokens, "finished": answer.finished}
                 rows[row]["completions"].append({**key, **(shown if finite else failed)})
     return rows
-
-
-def _ended(model: Model, thought: Thought) -> Thought:
-    """The thought with its end mark added."""
-    return replace(thought, after=marks_of(model).thought("").after, ended=True)
 
 
 def _answers(

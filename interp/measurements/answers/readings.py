@@ -69,7 +69,9 @@ def reading_items(
     yield _reading_item(sample, readings)
     if any(map(_changes, readings.values())):
         yield _change_item(sample, readings)
-    yield _apart_item(sample, of_model)
+    apart_rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
+    title = "Prompts with different correct answers, told apart by the options' probabilities"
+    yield _shown("told_apart", title, apart_rows, f"{_APART} {_P}", _APART_CELLS)
     if any(name.startswith(WITHOUT) for own in readings.values() for name in own):
         yield _parts_item(sample, of_model, after_change)
     for factor in by:
@@ -96,24 +98,16 @@ def _changes(readings: Mapping[str, pd.DataFrame]) -> list[str]:
 
 
 def _change_item(sample: Sample, readings: Mapping[str, Mapping[str, pd.DataFrame]]) -> TableItem:
-    table = corrected(
-        [
-            {"model": model, "change": name, **change_row(sample, own, name)}
-            for model, own in readings.items()
-            for name in _changes(own)
-        ]
-    )
+    rows = [
+        {"model": model, "change": name, **change_row(sample, own, name)}
+        for model, own in readings.items()
+        for name in _changes(own)
+    ]
     cells = {
         "difference": ("difference", "low", "high"),
         "changed_choices": ("changed", "changed_low", "changed_high"),
     }
-    return _shown("change_table", "Forced choices after changed prompts", table, _CHANGED, cells)
-
-
-def _apart_item(sample: Sample, of_model: Mapping[str, pd.DataFrame]) -> TableItem:
-    rows = [{"model": model, **side_row(sample, own)} for model, own in of_model.items()]
-    title = "Prompts with different correct answers, told apart by the options' probabilities"
-    return _shown("told_apart", title, corrected(rows), f"{_APART} {_P}", _APART_CELLS)
+    return _shown("change_table", "Forced choices after changed prompts", rows, _CHANGED, cells)
 
 
 def _parts_item(
@@ -125,15 +119,9 @@ def _parts_item(
         for model, own in changed.items()
         for row in part_rows(sample, of_model[model], own)
     ]
-    table = corrected(rows)
-    ends = ("difference", "difference_low", "difference_high")
-    last = ["p_half", "pairs", "clusters", "note"]
-    columns = [name for name in table if name not in (*ends, *last)]
-    place = columns.index("p")
-    table = table[[*columns[:place], *ends, *columns[place:], *last]]
-    cells = {**_APART_CELLS, "difference": ends}
+    cells = {**_APART_CELLS, "difference": ("difference", "difference_low", "difference_high")}
     title = "Prompts told apart without parts of them"
-    return _shown("told_apart_without", title, table, f"{_PARTS} {_APART}", cells)
+    return _shown("told_apart_without", title, rows, f"{_PARTS} {_APART}", cells)
 
 
 def _apart_by_item(
@@ -148,13 +136,19 @@ def _apart_by_item(
     ]
     title = f"Prompts with different correct answers, told apart, by {factor.replace('_', ' ')}"
     note = f"{_APART_BY} {_APART} {_P}"
-    return _shown(f"told_apart_by_{factor}", title, corrected(rows), note, _APART_CELLS)
+    return _shown(f"told_apart_by_{factor}", title, rows, note, _APART_CELLS)
 
 
 def _shown(
-    name: str, title: str, table: pd.DataFrame, note: str, cells: Mapping[str, tuple[str, ...]]
+    name: str,
+    title: str,
+    rows: Sequence[Mapping[str, object]],
+    note: str,
+    cells: Mapping[str, tuple[str, ...]],
 ) -> TableItem:
     """A table whose intervals stand behind their numbers; terminals show only these and p_holm."""
+    table = corrected(rows)
+    table = table[[*table.columns.drop("note"), "note"]]
     inside = {column for columns in cells.values() for column in columns}
     first = list(table)[: min(list(table).index(columns[0]) for columns in cells.values())]
     named = table[first].assign(**{name: _cells(table, *own) for name, own in cells.items()})

@@ -16,6 +16,7 @@ from interp.analysis.accuracy import (
 )
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, said_outside
 from interp.analysis.cautions.sample import HALF
+from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import FORCED
 from interp.console import echo
 from interp.errors import UserError
@@ -25,15 +26,9 @@ from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
 from interp.report.glance import Difference, headline
 from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Panel
-from interp.results.given import CHANGED
+from interp.results.given import CHANGED, JUDGED
 from interp.results.result import Result, chosen, errors_by_model, summarize
 from interp.statistics.summaries import effective_number
-
-_ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
-_FEW_SIDES = 3
-"""If there are more sides than this, only the accuracy over whole groups is shown."""
-
-_PROMPTS = ["prompt_id", "pair_id", "side", "weight"]
 
 
 class Answered(Result):
@@ -96,7 +91,7 @@ class Answered(Result):
             cluster=cluster if cluster in alike else None,
             weight="weight" if "weight" in alike else None,
         )
-        measures = ("paired", *(sides if 1 < len(sides) <= _FEW_SIDES else ()))
+        measures = ("paired", *(sides if 1 < len(sides) <= FEW_SIDES else ()))
         rows = [table[table["measure"] == measure].set_index("model") for measure in measures]
         return pd.concat(
             headline(
@@ -136,11 +131,11 @@ class Answered(Result):
     @cached_property
     def _own_answers(self) -> pd.DataFrame:
         """The answers that accuracies are computed from."""
-        return self.table(self.answered, _ANSWERS)
+        return self.table(self.answered, JUDGED)
 
     @cached_property
     def _own_prompts(self) -> pd.DataFrame:
-        return self.table("prompts", _PROMPTS)
+        return self.table("prompts", ["prompt_id", "pair_id", "side", "weight"])
 
     def _accuracy_item(self) -> TableItem:
         table = accuracy_table(self._own_answers, self._own_prompts)
@@ -166,14 +161,9 @@ _NEARLY_EQUAL = 0.8
 
 
 def unequal(prompts: pd.DataFrame, cluster: str) -> str:
-    """A sentence on clusters with unequal weights.
+    """A sentence on clusters (a column of the prompts table) with unequal weights.
 
-    It is empty if their weights hardly differ, or so much that a caution says it
-    (`sample_cautions`).
-
-    Args:
-        prompts: the prompts table, with its weights.
-        cluster: the column of the clusters.
+    It is empty if these hardly differ, or so much that a caution says it (`sample_cautions`).
     """
     weights = prompts.groupby(cluster)["weight"].sum().to_numpy(dtype=float)
     effective = effective_number(weights)

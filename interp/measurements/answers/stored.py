@@ -106,10 +106,8 @@ _SHARD_PROMPTS = 2000
 def _begin(run: Run, own: ModelTexts, prompts: PromptSet) -> list[Shard]:
     """Record a model, whose identity is that of its texts; return its shards."""
     spec, matched = Stored(), own.matched
-    judged = {
-        id_: [texts[0].answer, texts[0].finished, texts[0].error]
-        for id_, texts in matched.outputs.items()
-    }
+    firsts = {id_: texts[0] for id_, texts in matched.outputs.items()}
+    judged = {id_: [one.answer, one.finished, one.error] for id_, one in firsts.items()}
     identity = hashlib.sha256(json.dumps(sorted(judged.items())).encode()).hexdigest()
     modules = (*spec.modules(), *sorted(prompts.parser_modules()))
     shards = cut_by(

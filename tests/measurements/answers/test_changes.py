@@ -201,10 +201,14 @@ def test_demonstrations_add_the_row_without_premises(monkeypatch):
     assert "changed_options" not in scores.tables
 
 
-def test_a_model_that_thinks_is_not_asked_without_premises():
+def test_a_model_that_thinks_is_not_asked_without_premises_and_a_line_says_so(capsys):
     model = dataclasses.replace(thinking_model(QWEN3, thinking="on"), thoughts={"x": ()})
     measured = evaluation.evaluation(model, Evaluate(without_premises=True))
     assert list(measured.tables) == ["answers", "option_probabilities"]
+    said = capsys.readouterr().err
+    assert "tiny llama" in said and "without premises" in said
+    evaluation.evaluation(model, Evaluate())
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
