@@ -66,7 +66,9 @@ def _packed(header: Header) -> str | None:
     for tensor in header.tensors.values():
         if tensor.dtype not in _PLAIN:
             values[tensor.dtype] += tensor.size
-    names = {kind.value: kind.name.removeprefix("MOSTLY_") for kind in LlamaFileType}
+    names: dict[Any, str] = {
+        kind.value: kind.name.removeprefix("MOSTLY_") for kind in LlamaFileType
+    }
     own = names.get(header.settings.get("general.file_type"), "GUESSED")
     if not values or own not in ("GUESSED", "ALL_F32", "F16", "BF16"):
         return own if values else None
@@ -162,7 +164,8 @@ class GGUF(Format):
         header = header_of(Path(place))
         with torch.device("meta"):
             empty = auto.from_config(config)
-        processor = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)(config.to_dict())
+        made: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
+        processor = made(config.to_dict())
         # transformers would make its table of tensor names anew for every module.
         with patch("gguf.get_tensor_name_map", cache(gguf.get_tensor_name_map)):
             names = get_gguf_hf_weights_map(empty, processor)
