@@ -270,21 +270,6 @@ def answer_opening(
     return opening if found and whole.startswith(text) else ""
 
 
-def end_of_turn(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """The token that a chat template writes behind an answer; None if it writes no single token."""
-    said = [("user", MARKER), ("assistant", ANSWER)]
-    if not tokenizer.chat_template:
-        return None
-    try:
-        text = write(tokenizer, ChatFormat(), said, generation=False)
-    except (UserError, ValueError):  # of a tokenizer whose templates have other names
-        return None
-    rest = text.rpartition(MARKER)[2].rpartition(ANSWER)[2].lstrip()
-    added = {str(token): index for index, token in tokenizer.added_tokens_decoder.items()}
-    found = [token for token in added if token and rest.startswith(token)]
-    return added[max(found, key=len)] if found else None
-
-
 def write(
     tokenizer: PreTrainedTokenizerBase,
     chat: ChatFormat,

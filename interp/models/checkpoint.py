@@ -55,7 +55,7 @@ def as_user_error(part: str, name: str, *, expected: str = MODEL) -> Iterator[No
         ) from error
     except BaseException as error:
         text = str(error)
-        if type(error) in (TypeError, AttributeError, IndexError, ZeroDivisionError):
+        if type(error) in (TypeError, IndexError, ZeroDivisionError):
             text = f"a value has another type or size than expected ({type(error).__name__})"
         elif not text or isinstance(error, KeyError):  # the text of a KeyError is only the key
             text = f"{type(error).__name__} {text}"

@@ -59,14 +59,6 @@ class Format:
     may_quantize: ClassVar[bool] = True
     """Whether the weights can be quantized while they are loaded."""
 
-    def check_configuration(self, name: str, place: Path) -> None:
-        """Check the configuration before transformers reads it.
-
-        Raises:
-            UserError: it is missing or damaged.
-        """
-        read_configuration(name, place)
-
     def read(self, name: str, place: Path, *, allow_pickle: bool) -> Contents:
         """Check a model's files without reading weights.
 
@@ -92,8 +84,14 @@ class Format:
         yield place
 
     def load_config(self, place: Path | str, **options: Any) -> PreTrainedConfig:
-        """The configuration; `options` are transformers'."""
+        """The configuration; `options` are transformers'.
+
+        Raises:
+            UserError: it is missing or damaged.
+        """
         with self.readable(place) as location:
+            if isinstance(location, Path):
+                read_configuration(str(place), location)
             config: PreTrainedConfig = AutoConfig.from_pretrained(location, **options)
         return config
 
@@ -128,8 +126,9 @@ class Format:
             **options: transformers' options.
         """
         with self.readable(place) as location:
-            # transformers' annotations omit the information that it also returns.
-            loaded: Any = auto.from_pretrained(location, output_loading_info=True, **options)
+            loaded: tuple[PreTrainedModel, dict[str, Any]] = auto.from_pretrained(
+                location, output_loading_info=True, **options
+            )
         return loaded
 
     def finish(self, name: str, hf: PreTrainedModel, contents: Contents) -> None:

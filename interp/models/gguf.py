@@ -5,23 +5,24 @@ of the weights are read here, each once.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_gguf_pytorch_utils import (
     TENSOR_PROCESSORS,
     TensorProcessor,
     get_gguf_hf_weights_map,
+    load_gguf_checkpoint,
 )
 
 from interp.errors import UserError, one_line
@@ -33,47 +34,25 @@ from interp.models.gguf_tokenizer import build_tokenizer, end_tokens
 
 MODEL = "a whole GGUF file of a language model whose architecture transformers reads"
 
+_PLAIN = ("F64", "F32", "F16", "BF16", "I8", "I16", "I32", "I64")
+"""Types that store each value by itself, as the types of safetensors do."""
+
 _MOST_EXPERTS = 1024
 
 _ROPE = ("rope_freqs.", "rope_factors_")
 """Beginnings of the names of tensors that scale rotary frequencies, which transformers ignores."""
 
-_READ_SCALING = frozenset({"gpt-oss"})
-"""Architectures whose settings of rotary scaling transformers reads."""
-
-_COUNTED = frozenset({"gpt2", "starcoder2"})
-"""Architectures whose tokens transformers counts; for others, a setting gives their number."""
-
-_NOT_OUTLINED = (
-    *("general.architecture", "general.alignment", "tokenizer.chat_template"),
-    *(f"tokenizer.ggml.{name}" for name in ("tokens", "token_type", "scores", "merges", "precomp")),
-)
-"""Beginnings of keys that do not concern the configuration, or are written otherwise."""
-
 _CHUNK = 2**18
 """Number of values that are dequantized at once: few enough to stay in a processor's cache."""
 
 
-def read_header(name: str, file: Path) -> Contents:
-    """Check the header of a GGUF file, without reading weights.
-
-    Raises:
-        UserError: the file is damaged or a part of a split model, its weights would not be read as
-            they are meant, or the package gguf is missing.
-    """
+def _header(place: Path) -> Header:
     if find_spec("gguf") is None:
         raise UserError(
-            f"the model {one_line(name)!r} is a GGUF file, which needs the package gguf; run pip "
-            "install 'interp[gguf]'"
+            f"{one_line(place.name)} is a GGUF file, which needs the package gguf; run pip install "
+            "'interp[gguf]'"
         )
-    with as_user_error(one_line(file.name), name, expected=MODEL):
-        header = header_of(file)
-        _check_settings(header.settings, header.tensors)
-    stored = {
-        key: tensor if _is_plain(tensor.dtype) else StoredTensor(tensor.shape, "F32")
-        for key, tensor in header.tensors.items()
-    }
-    return Contents(stored, packed=_packed(header))
+    return header_of(place)
 
 
 def _packed(header: Header) -> str | None:
@@ -85,16 +64,15 @@ def _packed(header: Header) -> str | None:
 
     values: Counter[str] = Counter()
     for tensor in header.tensors.values():
-        values[tensor.dtype] += 0 if _is_plain(tensor.dtype) else tensor.size
-    most = next((kind for kind, size in values.most_common(1) if size), None)
-    names = {kind.value: kind.name.removeprefix("MOSTLY_") for kind in LlamaFileType}
+        if tensor.dtype not in _PLAIN:
+            values[tensor.dtype] += tensor.size
+    names: dict[Any, str] = {
+        kind.value: kind.name.removeprefix("MOSTLY_") for kind in LlamaFileType
+    }
     own = names.get(header.settings.get("general.file_type"), "GUESSED")
-    return most if most is None or own in ("GUESSED", "ALL_F32", "F16", "BF16") else own
-
-
-def _is_plain(kind: str) -> bool:
-    """Whether a type stores each value by itself, as the types of safetensors do."""
-    return kind in ("F64", "F32", "F16", "BF16", "I8", "I16", "I32", "I64")
+    if not values or own not in ("GUESSED", "ALL_F32", "F16", "BF16"):
+        return own if values else None
+    return values.most_common(1)[0][0]
 
 
 def _check_settings(settings: Mapping[str, Any], tensors: Mapping[str, StoredTensor]) -> None:
@@ -115,7 +93,7 @@ def _check_settings(settings: Mapping[str, Any], tensors: Mapping[str, StoredTen
                 "tensors"
             )
     scaled = [key for key in tensors if key.startswith(_ROPE)]
-    if settings.get(f"{kind}.rope.scaling.type", "none") != "none" and kind not in _READ_SCALING:
+    if settings.get(f"{kind}.rope.scaling.type", "none") != "none":
         scaled.append(f"{kind}.rope.scaling.type")
     if scaled:
         raise ValueError(
@@ -131,13 +109,20 @@ class GGUF(Format):
     expected = MODEL
     may_quantize = False
 
-    def check_configuration(self, name: str, place: Path) -> None:
-        """Check the header."""
-        read_header(name, place)
-
     def read(self, name: str, place: Path, *, allow_pickle: bool) -> Contents:
-        """Check the header."""
-        return read_header(name, place)
+        """Check the header, without reading weights.
+
+        Raises:
+            UserError: the file is damaged, or the package gguf is missing.
+        """
+        with as_user_error(one_line(place.name), name, expected=MODEL):
+            header = _header(place)
+            packed = _packed(header)
+        stored = {
+            key: tensor if tensor.dtype in _PLAIN else StoredTensor(tensor.shape, "F32")
+            for key, tensor in header.tensors.items()
+        }
+        return Contents(stored, packed=packed)
 
     def checksum(self, name: str, place: Path, *, allow_pickle: bool) -> str:
         """A hash of the file."""
@@ -151,18 +136,20 @@ class GGUF(Format):
         """The configuration that transformers makes of the settings.
 
         Raises:
-            ValueError: the settings describe no model that transformers knows.
+            ValueError: the settings describe no model that transformers knows, a part of a split
+                one, or one whose weights would not be read as they are meant.
         """
-        header = header_of(Path(place))
-        with _outline(header) as file:
-            try:
-                return super().load_config(file.parent, gguf_file=str(file), **options)
-            # Its readers raise any error of Python about settings of other types.
-            except Exception as error:
-                raise ValueError(
-                    f"its settings are none from which transformers makes a model of the "
-                    f"architecture {one_line(header.architecture, 40)!r}"
-                ) from error
+        header = _header(Path(place))
+        _check_settings(header.settings, header.tensors)
+        try:
+            with patch("gguf.GGUFReader", lambda path: _as_read(header)):
+                return AutoConfig.for_model(**load_gguf_checkpoint(str(place))["config"])
+        # Its readers raise any error of Python about settings of other types.
+        except Exception as error:
+            raise ValueError(
+                f"its settings are none from which transformers makes a model of the architecture "
+                f"{one_line(header.architecture, 40)!r}"
+            ) from error
 
     def load_tokenizer(self, place: Path | str, **options: Any) -> PreTrainedTokenizerBase:
         """The tokenizer, of which nothing comes from files beside the model."""
@@ -172,11 +159,15 @@ class GGUF(Format):
         self, auto: Any, place: Path | str, config: PreTrainedConfig, **options: Any
     ) -> tuple[PreTrainedModel, dict[str, Any]]:
         """The model with its dequantized weights."""
+        import gguf
+
         header = header_of(Path(place))
         with torch.device("meta"):
             empty = auto.from_config(config)
-        processor = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)(config.to_dict())
-        with _one_table():
+        made: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
+        processor = made(config.to_dict())
+        # transformers would make its table of tensor names anew for every module.
+        with patch("gguf.get_tensor_name_map", cache(gguf.get_tensor_name_map)):
             names = get_gguf_hf_weights_map(empty, processor)
         weights = _weights(Path(place), header, names, processor)
         hf, info = type(empty).from_pretrained(
@@ -207,58 +198,24 @@ class GGUF(Format):
             )
 
 
-@contextmanager
-def _outline(header: Header) -> Iterator[Path]:
-    """A file with the settings and the names of the tensors alone, for transformers.
+def _as_read(header: Header) -> Any:
+    """A header as transformers gets it from the package gguf, with as many tokens as embeddings.
 
-    It would read the whole vocabulary several times, into kilobytes of memory per token.
+    The last embeddings may belong to no token. Other lists of the tokenizer are left out, because
+    transformers would go through each element.
     """
-    from gguf import GGUFValueType, GGUFWriter
-
-    counted = f"{header.architecture}.vocab_size"
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "model.gguf"
-        writer = GGUFWriter(file, header.architecture)
-        for key, value in header.settings.items():
-            kind, inner = header.kinds[key]
-            if value != [] and not key.startswith(_NOT_OUTLINED) and key != counted:
-                types = GGUFValueType(kind), None if inner is None else GGUFValueType(inner)
-                writer.add_key_value(key, value, *types)
-        rows = _vocabulary_size(header)
-        writer.add_uint32(counted, rows)
-        if header.architecture in _COUNTED:
-            writer.add_array("tokenizer.ggml.tokens", [0] * rows)
-        else:
-            writer.add_uint32("tokenizer.ggml.tokens", rows)
-        for key in header.tensors:
-            writer.add_tensor(key, np.zeros(1, np.float32))
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
-        yield file
-
-
-@contextmanager
-def _one_table() -> Iterator[None]:
-    """Within the block, transformers makes its table of tensor names once, not for every module."""
-    import gguf
-
-    known = gguf.get_tensor_name_map
-    vars(gguf)["get_tensor_name_map"] = cache(known)
-    try:
-        yield
-    finally:
-        vars(gguf)["get_tensor_name_map"] = known
-
-
-def _vocabulary_size(header: Header) -> int:
-    """The number of embeddings, of which the last may belong to no token."""
     embedded = header.tensors.get("token_embd.weight")
-    return (
-        len(header.settings.get("tokenizer.ggml.tokens", ()))
-        if embedded is None
-        else embedded.shape[0]
+    tokens = header.settings.get("tokenizer.ggml.tokens", [])
+    counted = {"tokenizer.ggml.tokens": [0] * (embedded.shape[0] if embedded else len(tokens))}
+    fields = {}
+    for key, value in {**header.settings, **counted}.items():
+        parts = value if isinstance(value, list) else [value]
+        of_tokenizer = key.startswith("tokenizer.") and parts is value
+        if key in counted or not (of_tokenizer or key.endswith(".vocab_size")):
+            # Without a type, transformers takes parts as they are.
+            fields[key] = SimpleNamespace(parts=parts, data=range(len(parts)), types=[None])
+    return SimpleNamespace(
+        fields=fields, tensors=[SimpleNamespace(name=key) for key in header.tensors]
     )
 
 

@@ -1,7 +1,7 @@
 """The header of a GGUF file: its settings and where its tensors are.
 
 Its counts may be as large as 2^64. Therefore everything that it announces must lie within the file
-and within limits (https://github.com/ggml-org/ggml, docs/gguf.md).
+and within limits. The format is specified at https://github.com/ggml-org/ggml.
 """
 
 import math
@@ -42,8 +42,6 @@ class Header:
 
     settings: Mapping[str, Any]
     """Values by key; arrays are lists."""
-    kinds: Mapping[str, tuple[int, int | None]]
-    """The type of each setting in the format and, of an array, the type of its elements."""
     tensors: Mapping[str, StoredTensor]
     """The tensors with their type in the format, such as Q4_1."""
     places: Mapping[str, int]
@@ -101,22 +99,18 @@ class _Bytes:
     def text(self, longest: int = _LONGEST_TEXT) -> str:
         return self.take(self.count("bytes of text", longest)).decode()
 
-    def value(self) -> tuple[Any, tuple[int, int | None]]:
-        """A setting and its type."""
-        kind: int = self.number("I")
+    def value(self, kind: int) -> Any:
+        """A setting of a type in the format."""
         if kind == _STRING:
-            return self.text(), (kind, None)
+            return self.text()
         if kind != _ARRAY:
-            return self.number(_scalar(kind)), (kind, None)
+            return self.number(_scalar(kind))
         inner: int = self.number("I")
         count = self.count("elements of arrays", _MOST_ELEMENTS - self.elements)
         self.elements += count
-        return self._elements(inner, count), (kind, inner)
-
-    def _elements(self, kind: int, count: int) -> list[Any]:
-        if kind == _STRING:
+        if inner == _STRING:
             return [self.text(_LONGEST_TOKEN) for _ in range(count)]
-        code = f"<{count}{_scalar(kind)}"
+        code = f"<{count}{_scalar(inner)}"
         return list(struct.unpack(code, self.take(struct.calcsize(code))))
 
 
@@ -133,12 +127,12 @@ def _walk(header: _Bytes) -> Header:
         raise ValueError(f"the file has version {version:,} of the format; expected 2 or 3")
     tensor_count = header.count("tensors", _MOST_ENTRIES)
     settings: dict[str, Any] = {}
-    kinds: dict[str, tuple[int, int | None]] = {}
     for _ in range(header.count("settings", _MOST_ENTRIES)):
         key = _new(header.text(), settings)
-        settings[key], kinds[key] = header.value()
-    if kinds.get("general.alignment", (_UINT32, None)) != (_UINT32, None):
-        raise ValueError("general.alignment has another type than uint32")
+        kind: int = header.number("I")
+        settings[key] = header.value(kind)
+        if key == "general.alignment" and kind != _UINT32:
+            raise ValueError("general.alignment has another type than uint32")
     tensors: dict[str, StoredTensor] = {}
     spans: dict[str, tuple[int, int]] = {}
     for _ in range(tensor_count):
@@ -146,7 +140,7 @@ def _walk(header: _Bytes) -> Header:
         tensors[key], spans[key] = _tensor(header, key)
     start = _check_places(header, settings.get("general.alignment", 32), spans)
     places = {key: start + begin for key, (begin, _) in spans.items()}
-    return Header(settings, kinds, tensors, places)
+    return Header(settings, tensors, places)
 
 
 def _check_places(header: _Bytes, alignment: int, spans: Mapping[str, tuple[int, int]]) -> int:

@@ -5,7 +5,6 @@ know another one, and ignores settings that are left to the kind of tokenizer. R
 are those of llama.cpp (src/llama-vocab.cpp), whose table names the models that have each rule.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Literal
@@ -24,12 +23,6 @@ _REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _CASED = tuple(rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}{a}{_LOWER}{b}" for a, b in ("*+", "+*"))
 _CASED_REST = r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-_HAN = "[一-龥ࠀ-一가-퟿]+"
-_DEEPSEEK3 = (
-    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
-    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-_BLOOM = r" ?[^(\s|.,!?…。，、।۔،)]+"
 
 _RULES = {
     "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 gigachat a.x-4.0 mellum": (_GPT2,),
@@ -39,49 +32,38 @@ _RULES = {
     "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2": (
         rf"{_SHORT}|{_WORD}|\p{{N}}|{_REST}",
     ),
-    "qwen35": (
-        rf"{_SHORT}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}"
-        r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
     "gpt-4o llama4 kanana2 talkie minimax-m2": (
         rf"{_CASED[0]}{_SHORT}?|{_CASED[1]}{_SHORT}?|\p{{N}}{{1,3}}|{_CASED_REST}",
     ),
     "tekken": (rf"{_CASED[0]}|{_CASED[1]}|\p{{N}}|{_CASED_REST}",),
-    "seed-coder": (
-        rf"{_SHORT}|{_WORD}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+",
-    ),
-    "bailingmoe bailingmoe2 llada-moe": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*"
-        r"|\s*[\r\n]|\s+(?!\S)|\s+",
-    ),
-    "deepseek-v3 hunyuan-dense joyai-llm": (r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", _DEEPSEEK3),
-    "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _HAN, r"\p{N}"),
-    "bloom poro-chat gpt3-finnish": (_BLOOM,),
-    "viking": (_BLOOM, r"\p{N}"),
 }
 SPLITS = {name: rules for names, rules in _RULES.items() for name in names.split()}
 """By the values of tokenizer.ggml.pre, the expressions that cut text before tokens are merged: each
 cuts the pieces that the one before it has left.
 """
 
-_WHOLE = frozenset(
-    ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2")
-) | {"tekken"}
+_WHOLE = (
+    *("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
+    "tekken",
+)
 """Values of tokenizer.ggml.pre with which a piece that is a token is not merged from parts, and
 with which the first token of a text is bos unless the file says otherwise.
 """
 
-_UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
-"""Types of tokens that are found in a text before it is cut; only the last kind is not special."""
+_FOUND, _USER_DEFINED = (2, 3, 4), 4
+"""Types of tokens that are found in a text before it is cut; only the last one is not special."""
 
-_DEFAULT_IDS = {
-    "llama": {"bos": 1, "eos": 2, "unknown": 0},
-    "t5": {"eos": 1, "unknown": 2, "padding": 0},
-}
-"""Tokens of a kind of tokenizer whose file does not name them."""
+_DEFAULT_IDS = {"bos": 1, "eos": 2, "unknown": 0}
+"""Tokens of a vocabulary of pieces whose file does not name them."""
 
 _MERGES_PER_TOKEN = 4
 """Largest number of merges per token; tokenizers of Llama 3 and 4 have more than two."""
+
+_ENDS = (
+    *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|return|>", "<end_of_turn>"),
+    *("<turn|>", "<end_of_utterance>", "<|endoftext|>", "<|end_of_text|>", "<EOT>"),
+)
+"""Special tokens that end a text, turn or message, whatever a file says, as in llama.cpp."""
 
 _NOT_STRIPPED = ("<unk>", "<s>", "<|endoftext|>")
 """The special tokens of Phi-3 that do not take the white space behind them."""
@@ -90,7 +72,7 @@ _NOT_STRIPPED = ("<unk>", "<s>", "<|endoftext|>")
 class _Settings(BaseModel, strict=True):
     """What a file says about its tokenizer, by the ends of keys."""
 
-    kind: Literal["gpt2", "llama", "t5", "gemma4"] = Field(alias="model")
+    kind: Literal["gpt2", "llama", "gemma4"] = Field(alias="model")
     pre: str | None = None
     tokens: list[str]
     scores: list[float] | list[int] | None = None
@@ -105,20 +87,19 @@ class _Settings(BaseModel, strict=True):
     add_bos_token: bool | None = None
     add_eos_token: bool | None = None
     add_space_prefix: bool | None = None
-    precompiled_charsmap: list[int] | None = None
     chat_template: str | None = None
 
     def index(self, name: str) -> int | None:
         """The id of a special token."""
         own: int | None = getattr(self, f"{name}_token_id")
-        return _DEFAULT_IDS.get(self.kind, {}).get(name) if own is None else own
+        return _DEFAULT_IDS.get(name) if own is None and self.kind == "llama" else own
 
     def token(self, name: str) -> str | None:
         """A special token."""
         index = self.index(name)
         return None if index is None else self.tokens[index]
 
-    def adds(self, name: str, default: bool) -> bool:
+    def adds(self, name: str, *, default: bool) -> bool:
         """Whether bos or eos is added to each text."""
         own: bool | None = getattr(self, f"add_{name}_token")
         if own and self.index(name) is None:
@@ -141,32 +122,32 @@ def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
     if len(vocabulary) < len(tokens):
         twice = next(token for index, token in enumerate(tokens) if vocabulary[token] != index)
         raise ValueError(f"its vocabulary holds the token {one_line(twice, 40)!r} twice")
+    # llama.cpp tells Phi-3 by its name; later models of this architecture have bytes.
+    phi3 = settings.kind == "llama" and header.architecture == "phi3"
     if settings.kind == "gpt2":
         backend = _byte_level(settings, vocabulary)
-    elif settings.kind == "t5":
-        backend = _unigram(settings)
     else:
-        backend = _sentencepiece(settings, vocabulary, header.architecture, gemma=gemma)
-    phi3 = re.search("phi-?3", str(header.settings.get("general.name")).lower()) is not None
-    _add_special(backend, settings, vocabulary, strips=phi3)
+        backend = _pieces(settings, vocabulary, gemma=gemma, phi3=phi3)
+    _add_special(backend, settings, strips=phi3)
     tokenizer = _wrapped(backend, settings)
     _check_ids(tokenizer, settings, vocabulary)
     return tokenizer
 
 
 def end_tokens(header: Header) -> list[int]:
-    """The tokens with which a model ends its answer or its turn, as a file names them."""
+    """The tokens with which a model ends its answer or its turn."""
     settings = _read(header)
-    ends = {settings.index("eos"), settings.eot_token_id, settings.eom_token_id}
+    ends = {settings.index("eos"), settings.eot_token_id, settings.eom_token_id} - {None}
+    typed = enumerate(zip(settings.tokens, settings.token_type or (), strict=False))
+    ends |= {index for index, (token, kind) in typed if kind in _FOUND and token in _ENDS}
     return sorted(end for end in ends if end is not None)
 
 
 def _read(header: Header) -> _Settings:
-    parts = ("tokenizer.ggml.", "tokenizer.")
     own = {
-        key.removeprefix(parts[0]).removeprefix(parts[1]): value
+        key.rpartition(".")[2]: value
         for key, value in header.settings.items()
-        if key.startswith(parts)
+        if key.startswith("tokenizer.")
     }
     try:
         return _Settings.model_validate(own)
@@ -252,29 +233,26 @@ def _byte_level(settings: _Settings, vocabulary: dict[str, int]) -> Tokenizer:
     return backend
 
 
-def _sentencepiece(
-    settings: _Settings, vocabulary: dict[str, int], architecture: str, *, gemma: bool
+def _pieces(
+    settings: _Settings, vocabulary: dict[str, int], *, gemma: bool, phi3: bool
 ) -> Tokenizer:
     """A tokenizer that merges characters and, where it lacks one, falls back to bytes.
 
     Gemma's scores do not follow the order of its merges, but its ids do.
     """
-    merges = _merges(settings, vocabulary) if settings.merges else None
-    if merges is None and settings.scores is None:
+    if not settings.merges and settings.scores is None:
         raise ValueError("its vocabulary has neither merges nor scores")
+    merges = (
+        _merges(settings, vocabulary)
+        if settings.merges
+        else _recovered(vocabulary, None if gemma else settings.scores)
+    )
+    unknown = settings.token("unknown")
     backend = Tokenizer(
-        models.BPE(
-            vocabulary,
-            _recovered(vocabulary, None if gemma else settings.scores)
-            if merges is None
-            else merges,
-            unk_token=settings.token("unknown"),
-            fuse_unk=True,
-            byte_fallback=True,
-        )
+        models.BPE(vocabulary, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True)
     )
     prefix = not gemma if settings.add_space_prefix is None else settings.add_space_prefix
-    if prefix and architecture != "phi3":
+    if prefix and not phi3:
         backend.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first", split=False)
     else:
         spelled = [normalizers.Prepend("▁")] * prefix + [normalizers.Replace(" ", "▁")]
@@ -288,34 +266,20 @@ def _sentencepiece(
     return backend
 
 
-def _unigram(settings: _Settings) -> Tokenizer:
-    """The tokenizer of T5, which chooses the most probable pieces of each word."""
-    scored = list(zip(settings.tokens, map(float, settings.scores or ()), strict=True))
-    backend = Tokenizer(models.Unigram(scored, unk_id=settings.index("unknown")))
-    if settings.precompiled_charsmap is not None:
-        changes = bytes(byte % 256 for byte in settings.precompiled_charsmap)
-        backend.normalizer = normalizers.Precompiled(changes)
-    words = pre_tokenizers.Metaspace("▁", prepend_scheme="always", split=True)
-    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), words])
-    backend.decoder = decoders.Metaspace("▁", prepend_scheme="always", split=True)
-    return backend
-
-
-def _add_special(
-    backend: Tokenizer, settings: _Settings, vocabulary: Mapping[str, int], *, strips: bool
-) -> None:
+def _add_special(backend: Tokenizer, settings: _Settings, *, strips: bool) -> None:
     """Let the tokens that are found in a text before it is cut be found."""
-    for kinds, add in (
-        ((_UNKNOWN, _CONTROL), backend.add_special_tokens),
-        ((_USER_DEFINED,), backend.add_tokens),
-    ):
-        add(
-            [
-                AddedToken(token, normalized=False, rstrip=strips and token not in _NOT_STRIPPED)
-                for token, kind in zip(settings.tokens, settings.token_type or (), strict=False)
-                if kind in kinds and token and token in vocabulary
-            ]
-        )
+    backend.add_tokens(
+        [
+            AddedToken(
+                token,
+                normalized=False,
+                special=kind != _USER_DEFINED,
+                rstrip=strips and token not in _NOT_STRIPPED,
+            )
+            for token, kind in zip(settings.tokens, settings.token_type or (), strict=False)
+            if kind in _FOUND and backend.token_to_id(token) is not None
+        ]
+    )
 
 
 class _Once:
@@ -337,8 +301,8 @@ def _wrapped(backend: Tokenizer, settings: _Settings) -> PreTrainedTokenizerFast
         pad_token=settings.token("padding"),
         # transformers: Gemma 4's chat template writes bos itself.
         add_bos_token=settings.kind != "gemma4"
-        and settings.adds("bos", settings.kind == "llama" or settings.pre in _WHOLE),
-        add_eos_token=settings.adds("eos", settings.kind == "t5"),
+        and settings.adds("bos", default=settings.kind == "llama" or settings.pre in _WHOLE),
+        add_eos_token=settings.adds("eos", default=False),
         chat_template=settings.chat_template,
         clean_up_tokenization_spaces=False,
         model_input_names=["input_ids", "attention_mask"],
@@ -350,14 +314,13 @@ def _check_ids(
 ) -> None:
     """Check that every token has its own id, and that there are no others."""
     built = tokenizer.get_vocab()
-    wrong = next((token for token, index in vocabulary.items() if built.get(token) != index), None)
-    if wrong is None and len(built) > len(vocabulary):
-        wrong = next(iter(built.keys() - vocabulary.keys()))
+    tokens = built.keys() | vocabulary.keys()
+    wrong = sorted(token for token in tokens if built.get(token) != vocabulary.get(token))
     for name in ("bos", "eos"):
-        if wrong is None and getattr(tokenizer, f"{name}_token_id") != settings.index(name):
-            wrong = settings.token(name)
-    if wrong is not None:
+        if getattr(tokenizer, f"{name}_token_id") != settings.index(name):
+            wrong.append(str(settings.token(name)))
+    if wrong:
         raise ValueError(
-            f"no tokenizer can be built in which {one_line(wrong, 40)!r} has the id that it has "
+            f"no tokenizer can be built in which {one_line(wrong[0], 40)!r} has the id that it has "
             "in the file; pass the model's original folder"
         )

@@ -8,19 +8,12 @@ from functools import cache
 from typing import Any
 
 import torch
-from transformers import (
-    PreTrainedModel,
-)
+from transformers import PreTrainedModel
 
 from interp.console import echo
 from interp.errors import UserError, described, one_line
 from interp.models.adapters import merged
-from interp.models.checkpoint import (
-    Stored,
-    as_user_error,
-    read_configuration,
-    stored_tensors,
-)
+from interp.models.checkpoint import Stored, as_user_error, read_configuration, stored_tensors
 from interp.models.find import FoundModel, find_named
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -109,7 +102,10 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         hf = merged(found.adapter, hf)
     check_blocks(found.name, hf)
     source = dict(found.source)
-    if (method := _dequantized(found, hf)) is not None:
+    method = None if quantization_of(hf.config) else quantization_of(found.config)
+    if found.contents is not None and found.contents.packed is not None:
+        method = found.contents.packed
+    if method is not None:
         source["dequantized"] = method
         notes += (f"the weights of {found.name} are dequantized from {method}",)
     if (pickle := found.unread_pickle) is not None:
@@ -204,13 +200,6 @@ def _load_weights(found: FoundModel, **options: Any) -> tuple[PreTrainedModel, t
     if method is not None:
         run_eagerly(hf)
     return hf, notes
-
-
-def _dequantized(found: FoundModel, hf: PreTrainedModel) -> str | None:
-    """The format of stored weights that are ordinary numbers once they are loaded."""
-    if found.contents is not None and found.contents.packed is not None:
-        return found.contents.packed
-    return None if quantization_of(hf.config) else quantization_of(found.config)
 
 
 @torch.no_grad()

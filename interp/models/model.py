@@ -25,7 +25,7 @@ from transformers.utils.hub import TRANSFORMERS_DYNAMIC_MODULE_NAME
 
 from interp.errors import ModelError, UserError, described, one_line, shortened
 from interp.models.architectures import anatomy_of, family_modules, listed_for
-from interp.models.chat_template import PLAIN, ChatFrame, Turn, end_of_turn
+from interp.models.chat_template import PLAIN, ChatFrame, Turn
 from interp.models.families import settings
 from interp.models.families.attention import calls_registered
 from interp.models.families.modules import Architecture
@@ -401,23 +401,18 @@ class Model:
                 )
         return digest.hexdigest()
 
-    @cached_property
-    def _end_of_turn(self) -> int | None:
-        return end_of_turn(self.tokenizer)
-
     @property
     def end_tokens(self) -> list[int]:
-        """The tokens that end an answer or a turn.
-
-        They come from the tokenizer, the generation settings and the chat template.
+        """The tokens that end an answer, from the tokenizer and the generation settings.
 
         Raises:
             UserError: a setting is not a token id.
         """
         settings = getattr(getattr(self.hf, "generation_config", None), "eos_token_id", None)
         ids = settings if isinstance(settings, list | tuple) else [settings]
-        ends = {self.tokenizer.eos_token_id, self._end_of_turn} - {None}
-        return sorted(self._tokens("eos_token_id", [id_ for id_ in ids if id_ is not None]) | ends)
+        end = self.tokenizer.eos_token_id
+        named = self._tokens("eos_token_id", [id_ for id_ in ids if id_ is not None])
+        return sorted(named | ({end} if end is not None else set()))
 
     def token_setting(self, name: str) -> int | None:
         """A token id from the configuration or, failing that, from the generation settings.

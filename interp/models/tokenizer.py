@@ -49,8 +49,8 @@ def _cut_as_mistral(tokenizer: Any) -> None:
     if backend is None or backend.pre_tokenizer is None or backend.token_to_id("10") is not None:
         return
     saved = json.loads(backend.pre_tokenizer.__getstate__())
-    first = saved.get("pretokenizers", [{}])[0]
-    if first.get("pattern") == {"Regex": SPLITS["llama3"][0]}:
+    first = saved.get("pretokenizers", [])[:1]
+    if [part.get("pattern") for part in first] == [{"Regex": SPLITS["llama3"][0]}]:
         backend.pre_tokenizer[0] = Split(Regex(SPLITS["tekken"][0]), "isolated")
 
 

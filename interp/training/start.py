@@ -212,7 +212,6 @@ def _from_scratch(
         location = place.location
         if isinstance(location, Path):
             location = model_file(name, location)
-            format_of(location).check_configuration(name, location)
         with as_user_error("its configuration", name):
             config = format_of(location).load_config(location, **options)
             kind = trained_kind(config, config.architectures or ())

@@ -15,11 +15,11 @@ LLAMA3 = (
 QWEN2 = LLAMA3.replace("{1,3}", "")
 
 
-def header(tokens, architecture="llama", name="", **settings):
+def header(tokens, architecture="llama", **settings):
     own = {f"tokenizer.ggml.{key}": value for key, value in settings.items()}
-    own |= {"general.architecture": architecture, "general.name": name}
+    own["general.architecture"] = architecture
     own["tokenizer.ggml.tokens"] = tokens
-    return Header(own, {}, {"token_embd.weight": StoredTensor((len(tokens), 8), "F32")}, {})
+    return Header(own, {"token_embd.weight": StoredTensor((len(tokens), 8), "F32")}, {})
 
 
 def of_bytes(*special, pre="gpt-2", **settings):
@@ -63,6 +63,20 @@ def test_special_tokens_are_those_of_the_file():
     )
     assert end_tokens(made) == sorted([end, ids["eot_token_id"], ids["eom_token_id"]])
     assert tokenizer("Yes")["input_ids"][0] != bos
+
+
+@pytest.mark.parametrize(
+    ("token", "kind", "ends"),
+    [
+        *(("<|im_end|>", 3, True), ("<|im_end|>", 4, True), ("<|eot_id|>", 3, True)),
+        *(("<|im_end|>", 1, False), ("<|im_start|>", 3, False)),
+    ],
+)
+def test_known_ends_of_turns_need_no_setting(token, kind, ends):
+    made = of_bytes(("<last>", 3), (token, kind))
+    last = len(made.settings["tokenizer.ggml.tokens"]) - 1
+    made.settings["tokenizer.ggml.eos_token_id"] = last - 1
+    assert end_tokens(made) == [last - 1, last][: 1 + ends]
 
 
 def reference(rules, **options):
@@ -115,7 +129,9 @@ def test_every_rule_keeps_all_characters():
         assert tokenizer.decode(ids) == TEXT
 
 
-@pytest.mark.parametrize("pre", [None, "default", "falcon", "kimi-k2", "nosuch"])
+@pytest.mark.parametrize(
+    "pre", [None, "default", "falcon", "kimi-k2", "seed-coder", "bloom", "nosuch"]
+)
 def test_an_unknown_rule_is_refused(pre):
     with pytest.raises(ValueError, match=rf"tokenizer\.ggml\.pre is {pre}\b"):
         build_tokenizer(of_bytes(pre=pre))
@@ -142,6 +158,7 @@ def test_the_first_token_follows_the_rule_unless_the_file_says_otherwise(pre, ad
         ({"merges": ["a b"] * 5000}, "5,000 merges"),
         ({"tokens": 7}, "tokens: "),
         ({"model": "bert"}, "model: "),
+        ({"model": "t5"}, "model: "),
         ({"add_space_prefix": True}, "add_space_prefix"),
         ({"add_eos_token": True}, "eos_token_id"),
     ],
@@ -181,9 +198,10 @@ def test_a_space_before_a_text_is_left_out_if_the_file_says_so(prefix, first):
 
 @pytest.mark.parametrize("architecture", ["gemma3", "phi3"])
 def test_other_pieces_are_built_as_their_own_tokenizers(architecture):
-    tokenizer = build_tokenizer(pieces(architecture, name="Phi-3 mini"))
-    said = tokenizer("Yes</s> No", add_special_tokens=False)["input_ids"]
-    tokens = tokenizer.convert_ids_to_tokens(said)
-    first = "Yes" if architecture == "gemma3" else "▁Yes"
-    last = "No" if architecture == "gemma3" else "▁No"
-    assert tokens == [first, "</s>", last]
+    tokenizer = build_tokenizer(pieces(architecture))
+    said = tokenizer("Yes</s>\nNo", add_special_tokens=False)["input_ids"]
+    expected = ["Yes", "</s>", "<0x0A>", "No"] if architecture == "gemma3" else PHI3
+    assert tokenizer.convert_ids_to_tokens(said) == expected
+
+
+PHI3 = ["▁Yes", "</s>", "▁No"]
