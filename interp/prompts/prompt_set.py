@@ -194,9 +194,9 @@ class PromptSet(Sequence[Prompt]):
             factors.update(prompt.factors)
             places.update(f"{name}_{end}" for name in prompt.segments for end in ("start", "end"))
             sides[prompt.pair_id].append(prompt.side)
-        if taken := factors & places:
+        if placed := factors & places:
             raise UserError(
-                f"the factor {min(taken)} has the name of the column of the prompts table with the "
+                f"the factor {min(placed)} has the name of the column of the prompts table with the "
                 "place of a segment; rename the factor"
             )
         for pair_id, found in sides.items():
