@@ -196,8 +196,8 @@ class PromptSet(Sequence[Prompt]):
             sides[prompt.pair_id].append(prompt.side)
         if placed := factors & places:
             raise UserError(
-                f"the factor {min(placed)} has the name of the column of the prompts table with the "
-                "place of a segment; rename the factor"
+                f"the factor {min(placed)} has the name of the column of the prompts table with "
+                "the place of a segment; rename the factor"
             )
         for pair_id, found in sides.items():
             missing = set(self.sides) - set(found) if self.whole_groups else set()
