@@ -349,6 +349,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
         "written to {folder}/segment_effect_table.csv; prompt by prompt in segment_effects.parquet"
     )
     measures = "interp.measurements.effects.measure:effects"
+    derives = ("interp.measurements.effects.show:CONTEXT",)
     compares_options = True
     fills = ("segment_effects", "coalition_values", "context_scores")
     optional: ClassVar[Mapping[str, str]] = {"context_scores": "context"}
@@ -421,6 +422,10 @@ class Thoughts(ReadsAnswers, Spec):
     )
     written = "written to {folder}: {tables}; {program} report {folder} makes the page"
     measures = "interp.measurements.thoughts.measure:thought_effects"
+    derives = (
+        "interp.measurements.thoughts.tables:READING",
+        "interp.measurements.thoughts.tables:SENTENCES",
+    )
     fills = ("thought_answers", "thought_effects", "sentence_effects")
     shard_prompts = 12
     reads_thoughts = False
@@ -930,6 +935,7 @@ class Lens(ReadsAnswers, Spec):
     written = "written to {folder}: {tables}; {program} report {folder} draws the readings"
     measures = "interp.measurements.lens.measure:lens"
     fills = ("answers", "lens_readings")
+    derives = ("interp.measurements.lens.retrieval:RETRIEVAL",)
     shard_prompts = 60
     result = "interp.measurements.lens.show:LensReadings"
 

@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float, Int
 from interp.estimates.declared import Plain, Share, Table
 from interp.measurements.lens.tables import in_middle, others_mean, with_words
 from interp.statistics.summaries import LEVEL, grouped
+from interp.tables import TEXT, column
 
 PLACE = ["model", "group", "method"]
 
@@ -125,6 +126,7 @@ RETRIEVAL = Table(
     ],
     trials="prompts",
     split=["model"],
+    more=[column("answered", TEXT, "`all` prompts, or those answered `right` or `wrong`")],
 )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from interp.estimates.declared import Mean, Plain, Share, Table
+from interp.tables import TEXT, column
 
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
 """Kinds of text before the answer, in the order in which results are shown."""
@@ -56,6 +57,7 @@ SENTENCES = Table(
     ],
     trials="sentences",
     alone="two models' thoughts have different sentences",
+    more=[column("place", TEXT, "`first`, `middle` or `last` sentence of the thought")],
 )
 
 _ABOUT = ["prompt_id", "pair_id", "weight"]
