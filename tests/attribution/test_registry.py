@@ -87,7 +87,7 @@ def test_a_method_of_another_package_stands_beside_the_toolkits(own):
     np.testing.assert_allclose(sums, 1.0)
     ratios = result.ratios()
     assert (ratios["error"] == "").all()
-    assert "leave_one_out_ratio" in result.summary()
+    assert "leave_one_out_mean_ratio" in result.summary()
 
 
 def test_a_segments_score_is_what_leaving_it_out_changes(own):

@@ -96,5 +96,6 @@ def test_mistrals_switch_of_phrasings_shows_and_llama_shallow_has_none(name, swi
         into_logits = table.set_index(["writer", "reader"]).loc[
             [("m1", "logits"), ("m2", "logits")]
         ]
-        assert (into_logits["phrasing_low"] > 0.3).all()
+        # The lower ends of a jackknife; those of a percentile bootstrap, above 0.3, were too high.
+        assert (into_logits["phrasing_low"] > 0.2).all() and into_logits["phrasing_low"].max() > 0.5
         assert (into_logits["p"] < 0.01).all()
