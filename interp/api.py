@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from inspect import cleandoc, signature
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import pandas as pd
 
@@ -183,6 +183,7 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return documented
 
 
+@runtime_checkable
 class Call(Protocol[_Found_co]):
     """A function that measures one model on prompts, in memory."""
 

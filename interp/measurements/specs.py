@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -118,7 +118,7 @@ class Evaluate(ReadsAnswers, Spec):
         """Whether prompts are also measured without their premises."""
         return self.without_segments or self.without_premises
 
-    def fitted(self, prompts: Sequence[Prompt]) -> Self:
+    def fitted(self, prompts: Sequence[Prompt]) -> "Evaluate":
         """With demonstrations, prompts that have premises are also measured without them."""
         from interp.prompts.changes import without_premises
 

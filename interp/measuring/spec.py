@@ -6,7 +6,7 @@ A spec is validated on creation. It is bound to a model only when it runs
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -121,7 +121,7 @@ class Spec(Options):
             return 16
         return 4 if self.own_answers and "answers" in self.fills else 0
 
-    def fitted(self, prompts: Sequence[Any]) -> Self:
+    def fitted(self, prompts: Sequence[Any]) -> "Spec":
         """The spec with what the arranged prompts require; by default, unchanged."""
         return self
 
