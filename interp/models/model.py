@@ -469,7 +469,7 @@ class Model:
         for parameter in trainable:
             parameter.requires_grad_(False)
         try:
-            with exact_gradients(self.unembedding):
+            with exact_gradients(self.hf.get_output_embeddings()):
                 yield
         except RuntimeError as error:
             _refuse_uncompiled(self.name, error)

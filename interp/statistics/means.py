@@ -199,7 +199,7 @@ def clusters_for(tests: int) -> int | None:
 
 def _alike(
     masses: Float[np.ndarray, "cells clusters"], present: Bool[np.ndarray, "cells clusters"]
-) -> list[Int[np.ndarray, " cells"]]:
+) -> list[Int[np.ndarray, " _"]]:
     """The cells that have the same clusters with the same masses."""
     if (masses == masses[:1]).all() and (present == present[:1]).all():
         return [np.arange(len(masses))] if len(masses) else []
@@ -208,7 +208,7 @@ def _alike(
     return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
-def _parts(cells: Int[np.ndarray, " cells"], resamples: int) -> list[Int[np.ndarray, " cells"]]:
+def _parts(cells: Int[np.ndarray, " cells"], resamples: int) -> list[Int[np.ndarray, " _"]]:
     size = max(1, _HELD // resamples)
     return [cells[start : start + size] for start in range(0, len(cells), size)]
 
@@ -238,12 +238,14 @@ class _Together:
         self.error = np.where(self.flat, 1.0, error)
         self.unbounded = False
 
-    def drawn(self, resamples: int) -> tuple[Draws, Draws, Draws]:
+    def drawn(self, resamples: int) -> tuple[Draws, np.ndarray, np.ndarray]:
         """What the ends and p are read from: `_distances`, and both parts of `_subsets`."""
         lower, upper = self._subsets(resamples) if self.signs else (np.empty((0, 0)),) * 2
         return self._distances(resamples), lower, upper
 
-    def ends(self, distances: Draws, lower: Draws, upper: Draws) -> tuple[Numbers, Numbers]:
+    def ends(
+        self, distances: Draws, lower: np.ndarray, upper: np.ndarray
+    ) -> tuple[Numbers, Numbers]:
         """Both ends of each interval: draws, not interpolated, so that p always agrees."""
         resamples = distances.shape[1]
         low, high = studentized_ends(self.value, self.error, distances)
@@ -254,7 +256,7 @@ class _Together:
         none = self.flat | self.unbounded
         return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
-    def p(self, distances: Draws, lower: Draws, upper: Draws, against: float) -> Numbers:
+    def p(self, distances: Draws, lower: np.ndarray, upper: np.ndarray, against: float) -> Numbers:
         """The two-sided p of a value; that of random signs if no cluster deviates."""
         resamples = distances.shape[1]
         here = ((self.value - against) / self.error)[:, None]
