@@ -222,7 +222,8 @@ def test_activations(model, plain, prompts, ids):
 def test_familiarity(model, plain):
     hf, tokenizer = plain
     (fact,) = interp.load_facts("rulebreakers")[:1]
-    (row,) = probe_familiarity(model, [fact]).table("familiarity").to_dict("records")
+    table = probe_familiarity(model, [fact]).table("familiarity")
+    (row,) = table[table["wording"] == "as asked"].to_dict("records")
     with torch.no_grad():
         given = torch.tensor([written(tokenizer, fact.text)])
         shares = hf(given).logits[0, -1].double().softmax(-1)
