@@ -48,7 +48,7 @@ def written(tmp_path_factory):
         writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    prompts = interp.load_prompts("pairs", data=str(pairs))
+    prompts = interp.read_pairs(pairs)
     answers = [
         {**completion(text, text), "model": name, "prompt_id": prompt.id}
         for name in HOSTILE

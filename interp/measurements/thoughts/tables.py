@@ -41,7 +41,8 @@ SENTENCES = Table(
     name="sentence_table",
     title="Effects of sentences",
     text="""How much a first, middle or last sentence supports the model's own answer, in thoughts
-    of two sentences or more.""",
+    of two sentences or more. Mistakes are those of Lanham et al. (2023), without rewriting the
+    rest.""",
     by=["model", "place"],
     measured="sentence_effects",
     numbers=[
@@ -50,8 +51,7 @@ SENTENCES = Table(
         Mean("resampled", "thoughts resampled after it against from it on", "logits", _SUPPORTS),
         Share(
             "mistake",
-            "answers that change if the sentence comes from the thought about another prompt "
-            "(Lanham et al. 2023, without rewriting the rest)",
+            "answers that change if the sentence is of a thought about another prompt",
             "share",
         ),
     ],
