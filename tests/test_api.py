@@ -309,7 +309,6 @@ def test_a_table_in_place_of_a_system_names_what_reads_it(asked, tmp_path):
 
 def test_a_result_in_memory_writes_its_page(pair, tmp_path):
     report = interp.evaluate(interp.load_model(DEFAULT), pair).report()
-    assert "interp.write_page(report, " in repr(report) and len(repr(report)) < 120
     page = interp.write_page(report, tmp_path / "new" / "page.html")
     assert page.read_text("utf-8").lower().startswith("<!doctype html")
     assert (tmp_path / "new" / "tables" / "accuracy_table.csv").is_file()

@@ -46,7 +46,7 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     first = pd.Series(np.arange(len(row))).groupby(row).first().to_numpy(dtype=int)
     there = trials[CLUSTER].notna().to_numpy()
     sample = _Sample(trials[there], row[there], len(first))
-    columns: dict[str, object] = {name: trials[name].to_numpy()[first] for name in by}
+    columns: dict[str, object] = {name: trials[name].iloc[first].to_numpy() for name in by}
     bare: dict[str, object] = {}
     notes: dict[str, np.ndarray] = {}
     for number in table.numbers:
@@ -84,6 +84,7 @@ class _Sample:
         self.trials, self.row, self.rows = trials, row, rows
         codes, self.names = pd.factorize(trials[CLUSTER], sort=True)
         self.cluster = np.asarray(codes, dtype=int)
+        self.place = row * max(1, len(self.names)) + self.cluster
         weights = trials[WEIGHT] if WEIGHT in trials else pd.Series(1.0, trials.index)
         self.weight = weights.fillna(1.0).to_numpy(dtype=float)
 
@@ -121,8 +122,8 @@ class _Sample:
     def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""
         known = ~np.isnan(self.above_and_below(number)[0])
-        pairs = np.unique(np.column_stack([self.row[known], self.cluster[known]]), axis=0)
-        return np.bincount(pairs[:, 0].astype(int), minlength=self.rows)
+        pairs = pd.unique(self.place[known])
+        return np.bincount(pairs // max(1, len(self.names)), minlength=self.rows)
 
     def sums(
         self, above: Float[np.ndarray, " trials"], below: Float[np.ndarray, " trials"]
@@ -135,12 +136,13 @@ class _Sample:
         ]
     ]:
         """Rows, the weighted sums of two values by row and cluster, and which there are."""
-        parts = {"row": self.row, "cluster": self.cluster}
-        parts |= {"above": above * self.weight, "below": below * self.weight}
         # Sums of numbers in another order round differently.
-        each = pd.DataFrame(parts)[~np.isnan(above)].sort_values(list(parts))
-        each = each.groupby(["row", "cluster"], sort=True).sum()
-        row, cluster = (each.index.get_level_values(n).to_numpy() for n in ("row", "cluster"))
+        order = np.lexsort((below * self.weight, above * self.weight, self.place))
+        order = order[~np.isnan(above[order])]
+        parts = {"above": above * self.weight, "below": below * self.weight}
+        each = pd.DataFrame({name: own[order] for name, own in parts.items()})
+        each = each.groupby(self.place[order], sort=False).sum()
+        row, cluster = np.divmod(each.index.to_numpy(), max(1, len(self.names)))
         size = max(1, _AT_ONCE // max(1, len(self.names)))
         for start in range(0, max(self.rows, 1), size):
             stop = min(start + size, self.rows)
@@ -204,7 +206,7 @@ def _notes(
 ) -> np.ndarray:
     """What has no interval and why; of numbers other than the main one, only what differs."""
     main = notes[table.main.name]
-    given = np.full(len(main), "") if why is None else why.to_numpy()[first]
+    given = np.full(len(main), "") if why is None else why.iloc[first].to_numpy()
     others = {name: own for name, own in notes.items() if (own != NO_TRIALS).any()}
     joined = []
     for row, (of_main, reason) in enumerate(zip(main, given, strict=True)):

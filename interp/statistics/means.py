@@ -251,8 +251,7 @@ class _Together:
         low, high = studentized_ends(self.value, self.error, distances)
         if self.signs:
             last = int((1 - LEVEL) * (1 + resamples) + 0.5)
-            low = np.minimum(low, np.partition(lower, last - 1)[:, last - 1])
-            high = np.maximum(high, np.partition(upper, resamples - last)[:, resamples - last])
+            low, high = _widened(low, lower, last), -_widened(-high, -upper, last)
         none = self.flat | self.unbounded
         return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
@@ -308,6 +307,13 @@ class _Together:
         return lower, upper
 
 
+def _widened(low: Numbers, lower: Draws, last: int) -> Numbers:
+    """The lower of `low` and each row's value of a rank, read only where it is lower."""
+    beyond = (lower < low[:, None]).sum(axis=1) >= last
+    low[beyond] = np.partition(lower[beyond], last - 1)[:, last - 1]
+    return low
+
+
 def studentized_ends(value: Numbers, error: Numbers, distances: Draws) -> tuple[Numbers, Numbers]:
     """Both ends of the interval of a studentized bootstrap.
 
@@ -318,8 +324,11 @@ def studentized_ends(value: Numbers, error: Numbers, distances: Draws) -> tuple[
     """
     resamples = distances.shape[1]
     last = max(int((1 - LEVEL) / 2 * (1 + resamples)), 1)
-    ends = np.partition(distances, (last - 1, resamples - last), axis=1)
-    return value - ends[:, resamples - last] * error, value - ends[:, last - 1] * error
+    # Two partitions, one after the other, are faster than one for both ranks.
+    ends = np.partition(distances, last - 1, axis=1)
+    lowest = ends[:, last - 1].copy()
+    ends[:, last:].partition(resamples - 2 * last, axis=1)
+    return value - ends[:, resamples - last] * error, value - lowest * error
 
 
 def _drawn(

@@ -96,3 +96,8 @@ def test_names_stay_apart():
     taken = ["a", "a (x)"]
     assert apart(["a", "a", "b"], "x", taken) == ["a (x) (x)", "a (x) (x) (x)", "b"]
     assert apart([], "x", taken) == []
+
+
+def test_a_report_names_what_writes_it():
+    report = page.Report("evaluate pairs", "", ())
+    assert "interp.write_page(report, " in repr(report) and len(repr(report)) < 120
