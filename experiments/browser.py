@@ -10,7 +10,7 @@ from interp.measuring.spec import spec_named
 from interp.report.pairs import Browser, Number, Panel
 from interp.results.given import JUDGED, judged_answers
 from interp.results.measured import InFolder
-from interp.results.result import Result, result_class
+from interp.results.result import result_class
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
@@ -36,20 +36,20 @@ def study_browser(
         prefix = f"{name}/" if name in prefixed else ""
         if run.tables() and not known.isdisjoint(prefix + run.table("prompts")["prompt_id"]):
             of_measurement = result_class(spec_named(run.record.run.measurement))
-            stages.append((prefix, of_measurement.of(run)))
+            stages.append((prefix, of_measurement.of(run).browser()))
 
     def panels(own: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         # A later stage may measure again what an earlier one measured, with more details.
         shown: set[tuple[str, str, tuple[tuple[str, Any], ...]]] = set()
-        for prefix, result in stages:
+        for prefix, stage in stages:
             there = _unprefixed(own, prefix)
-            for pair, panel in result.panels(there) if len(there) else ():
+            for pair, panel in stage.panels(there) if len(there) else ():
                 key = (prefix + pair, panel.title, tuple(panel.of.items()))
                 if key not in shown:
                     shown.add(key)
                     yield prefix + pair, panel
 
-    own = _joined([*numbers, *(n for prefix, result in stages for n in _numbers(prefix, result))])
+    own = _joined([*numbers, *(n for prefix, stage in stages for n in _numbers(prefix, stage))])
     return Browser(prompts, answers, panels, own, cluster)
 
 
@@ -79,8 +79,8 @@ def _unprefixed(prompts: pd.DataFrame, prefix: str) -> pd.DataFrame:
     return own.assign(**{name: own[name].str.removeprefix(prefix) for name in ids})
 
 
-def _numbers(prefix: str, result: Result) -> Iterator[Number]:
-    for number in result.numbers():
+def _numbers(prefix: str, stage: Browser) -> Iterator[Number]:
+    for number in stage.numbers:
         values = {prefix + pair: value for pair, value in number.values.items()}
         yield Number(number.name, number.of, values, number.headline)
 

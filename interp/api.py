@@ -36,6 +36,7 @@ from interp.measurements.specs import (
 from interp.measurements.steering.show import Steered
 from interp.measurements.thoughts.show import ThoughtEffects
 from interp.measuring.core import bind, collect
+from interp.measuring.facts import facts_of
 from interp.measuring.spec import Spec, spec_named
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -45,7 +46,6 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, check_kinds
 from interp.prompts.source import Around, PromptSource
 from interp.results.files import finish
-from interp.results.given import facts_of
 from interp.results.measured import InMemory
 from interp.results.result import Result, result_class
 from interp.runs.edge_effects import EdgesRun

@@ -23,6 +23,7 @@ from interp.measurements.circuits.measure import DIRECTIONS, circuit_budget
 from interp.measurements.edges.measure import pairs_on_graph
 from interp.measurements.specs import Attribute, Circuits, Edges, Evaluate
 from interp.measuring.core import PromptRows, bind, collect
+from interp.measuring.facts import facts_of
 from interp.measuring.spec import Spec
 from interp.models.kinds import CAUSAL
 from interp.models.model import Model
@@ -38,7 +39,6 @@ from interp.reading.pieces import token_texts
 from interp.reading.readers import check_finite, reader_of
 from interp.reading.thoughts import marks_of
 from interp.reading.tokens import TokenizedPrompt, pad, token_roles, token_segments, tokenize
-from interp.results.given import facts_of
 from interp.runs.records import peak_memory, versions
 from interp.scoring.answer_tokens import AnswerTokenizer
 

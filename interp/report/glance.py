@@ -4,7 +4,8 @@
 """
 
 import re
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -34,6 +35,27 @@ interval."""
 
 Difference = tuple[float, float, float]
 """A difference and both ends of its 95% interval."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a measurement's first screen is made of."""
+
+    numbers: pd.DataFrame
+    """Three to five headline numbers of each model, as rows from `headline`."""
+    sentences: Iterable[str] = ()
+    """Findings before the sentences about the numbers."""
+    differences: Mapping[str, Difference] = field(default_factory=dict)
+    """The differences of two models' headline numbers, the first minus the second, by number."""
+    extent: str = ""
+    """How much was measured, after the measurement's question."""
+    picture: PictureItem | None = None
+    """The picture that the measurement is known for."""
+    figure: FigureItem | None = None
+    """The figure with the main result; if None, the headline numbers are drawn."""
+    text: str = ""
+    """Findings in words, shown after the first screen."""
+
 
 TITLE = "At a glance"
 

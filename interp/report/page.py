@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -148,6 +149,21 @@ class PromptsItem:
 
 
 Item = TableItem | FigureItem | HeatMapItem | PictureItem | PromptsItem
+
+
+@dataclass(frozen=True)
+class OnPage:
+    """Items that only the page shows, made when it is written."""
+
+    make: Callable[[], Iterable[Item]]
+
+
+@dataclass(frozen=True)
+class FileItem:
+    """A further file of a run's folder, written from its shards when there are new ones."""
+
+    name: str
+    write: Callable[[Path], object]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The content of a browser of pairs: what its list is filtered and sorted by, and a pair's panels.
 
-A measurement contributes to the pairs of its results by `Result.panels` and `Result.numbers`, as
-plain data: the page draws each kind of panel itself (templates/panels.js) and shows texts as texts.
+A measurement contributes to the pairs of its results by `Result.browser`, as plain data: the page
+draws each kind of panel itself (templates/panels.js) and shows texts as texts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -42,9 +42,9 @@ def write_files(run: RunFolder, result: Result) -> list[str]:
     """
     figures = write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
-    for name, write in result.files().items():
-        if changed or run.file_problem(name):
-            write_whole(inside(run.folder, name), write)
+    for item in result.files:
+        if changed or run.file_problem(item.name):
+            write_whole(inside(run.folder, item.name), item.write)
     return figures
 
 

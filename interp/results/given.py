@@ -1,7 +1,6 @@
 """The answers behind any result, for cautions: each measurement stores them in another table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -9,18 +8,13 @@ import pandas as pd
 from interp.analysis.cautions.answers import FORCED, read_whole
 from interp.analysis.cautions.caution import Caution, ordered
 from interp.analysis.cautions.collected import cautions_on
-from interp.analysis.cautions.models import ModelFacts
 from interp.analysis.completeness import GAP_COLUMNS, adds_up, completeness_table
 from interp.analysis.reading_tables import Sample
 from interp.analysis.told_apart import alone_cautions
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
-from interp.measuring.spec import Spec, spec_named
-from interp.prompts.prompt import Prompt
+from interp.measuring.spec import spec_named
 from interp.results.measured import ResultTables
-
-if TYPE_CHECKING:
-    from interp.models.model import Model
 
 CHANGED = "changed_options"
 """Name of the table of changed prompts."""
@@ -102,33 +96,6 @@ def _differences(measured: ResultTables) -> Mapping[str, float] | None:
     apart = (pairs["base_metric"] - pairs["source_metric"]).abs()
     medians = apart.groupby(pairs["model"], sort=False).median()
     return {str(model): float(median) for model, median in medians.items()}
-
-
-def facts_of(model: "Model", prompts: Sequence[Prompt], spec: Spec) -> ModelFacts:
-    """What is known about a loaded model besides its answers to the prompts.
-
-    Args:
-        model: the model.
-        prompts: the prompts.
-        spec: the measurement, which tells how many replies are read.
-    """
-    # These import torch.
-    from interp.scoring.own_thoughts import thought_surprise
-    from interp.scoring.replies import first_replies
-    from interp.scoring.rounding import logit_spacing
-
-    texts, surprise = model.thought_texts, thought_surprise(model, prompts)
-    return ModelFacts(
-        model.dtype,
-        model.own_system_prompt,
-        logit_spacing(model, prompts),
-        model.attention_layers,
-        model.reads_tokens_again,
-        texts="" if texts is None else texts.file,
-        unfitting=() if texts is None else texts.problems,
-        surprise=None if surprise is None else (surprise.mean, surprise.se),
-        replies=first_replies(model, prompts, spec.replies_read),
-    )
 
 
 def _are_own(measured: ResultTables) -> bool:

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from interp.analysis.accuracy import whole_pairs
-from interp.analysis.cautions.models import ModelFacts
 from interp.errors import UserError, unknown
+from interp.measuring.facts import ModelFacts
 from interp.measuring.spec import Spec
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import Decisive, PromptSet

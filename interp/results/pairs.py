@@ -1,10 +1,12 @@
 """What the results of measurements of pairs share."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 
 from interp.console import counted
+from interp.report.glance import Opening
 from interp.results.result import Result, note_errors
 
 _FEW = 3
@@ -30,11 +32,15 @@ class PairResult(Result):
             for model, rows in self.pairs.groupby("model", sort=False)
         }
 
-    def extent(self) -> str:
-        """The numbers of pairs and models, and the meaning of the numbers."""
+    def opening(self) -> Opening:
+        """With how many pairs are recognized, and what the numbers mean."""
+        return replace(super().opening(), extent=self.extent(self.recognized(), self.meaning()))
+
+    def extent(self, *said: str) -> str:
+        """The numbers of pairs and models, and what is said after them."""
         pairs = counted(self.table("pairs", ["pair_id"])["pair_id"].nunique(), "pair")
         models = counted(len(self.measured.models()), "model")
-        return f"{pairs}, {models}. {self.recognized()} {self.meaning()}"
+        return " ".join([f"{pairs}, {models}.", *said])
 
     def recognized(self) -> str:
         """How many pairs each model recognizes, that is, prefers the correct answers of."""

@@ -5,11 +5,10 @@
 shown on pages and in notebooks.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import pandas as pd
@@ -22,24 +21,20 @@ from interp.estimates.compute import CLUSTER
 from interp.estimates.shown import Estimated
 from interp.measuring.spec import Spec
 from interp.plugins import named
-from interp.report.glance import (
-    COLUMNS,
-    Difference,
-    extremes,
-    glance,
-    named_numbers,
-    quotable,
-)
+from interp.report.glance import COLUMNS, Opening, extremes, glance, named_numbers, quotable
 from interp.report.page import (
     MOST_SENTENCES,
     FigureItem,
+    FileItem,
     Glance,
-    PictureItem,
+    Item,
+    OnPage,
+    PromptsItem,
     Report,
     Section,
     TableItem,
 )
-from interp.report.pairs import Browser, Number, Panel
+from interp.report.pairs import Browser, Number, Panels
 from interp.results.given import cautions_about, judged_answers
 from interp.results.measured import InFolder, ResultTables
 from interp.runs.folder import RunFolder
@@ -60,7 +55,8 @@ _R = TypeVar("_R", bound="Result")
 class Result:
     """The result of a measurement: the tables for all its models and prompts.
 
-    A spec's `result` is a subclass; `items` defines what is shown.
+    A spec's `result` is a subclass, which fills some of these: `estimated`, `items`, `opening`,
+    `browser`, `cautions` and `noted`.
     """
 
     question: ClassVar[str] = ""
@@ -75,14 +71,14 @@ class Result:
         """The result in a run folder, finished or not; its tables are read when needed."""
         return cls(InFolder(run))
 
-    def items(self) -> Iterator[TableItem | FigureItem]:
-        """The small tables and the figures derived from the measured tables, in order."""
-        yield from ()
-
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """The declared tables; their headlines, differences and links to pairs follow."""
         return ()
+
+    def items(self) -> Iterator[TableItem | FigureItem | FileItem | OnPage]:
+        """What is derived from the measured tables, in order."""
+        yield from self.declared_items()
 
     def declared_items(self) -> Iterator[TableItem]:
         """The declared tables and, of two models, their differences."""
@@ -113,10 +109,6 @@ class Result:
                 assert isinstance(about, dict)
                 noted[model] = {**about, "cautions": found}
         return noted
-
-    def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """Writers of additional files for the run folder, by name; they read only shards."""
-        return {}
 
     @property
     def prompts(self) -> pd.DataFrame:
@@ -176,7 +168,7 @@ class Result:
         Raises:
             UserError: there is nothing to draw.
         """
-        for item in chain(self.shown, self.glance().items):
+        for item in chain(self.figures, self.glance().items):
             if isinstance(item, FigureItem):
                 return figure_of(item.draw())
         raise UserError(
@@ -190,104 +182,87 @@ class Result:
             UserError: nothing has been measured yet, or the measurement has no items.
         """
         about = self.measured.about
-        sections = tuple(self.sections())
-        if not sections[0].items:
+        opening, first = self._opening, self.glance()
+        taken = set(map(id, first.items))
+        every = [item for item in self._on_page() if id(item) not in taken]
+        if not self._items:
             raise UserError(
                 f"{about.measurement} has neither a summary table nor a figure; its tables are "
                 "the Parquet files of the run"
             )
-        first = self.glance()
-        there = set(map(id, first.items))
-        kept = tuple(item for item in sections[0].items if id(item) not in there)
+        prompts = tuple(item for item in every if isinstance(item, PromptsItem))
+        results = tuple(item for item in every if not isinstance(item, PromptsItem))
         return Report(
             title=f"{about.measurement} {about.system}",
-            text=self.in_words(),
-            sections=(replace(sections[0], items=kept), *sections[1:]),
+            text=opening.text,
+            sections=(
+                Section("Results", items=results),
+                *([Section("Prompts", items=prompts)] if prompts else ()),
+            ),
             record=self.measured.record(),
             problems=self.measured.problems(),
             glance=first,
             browser=self.browser(),
         )
 
+    def _on_page(self) -> Iterator[Item]:
+        for item in self._items:
+            if isinstance(item, OnPage):
+                yield from item.make()
+            elif not isinstance(item, FileItem):
+                yield item
+
     def glance(self) -> Glance:
         """The first screen of the page."""
-        every = self.headline()
-        numbers = quotable(every, self.cautions)
-        models = numbers["model"].unique()
-        differences = self.differences(*models) if len(models) == 2 else {}
-        names = named_numbers(every, numbers)
-        sentences = [extremes(numbers, name, differences) for name in names]
-        more = list(self.findings())[:MOST_SENTENCES]
-        sentences = [*more, *sentences[: MOST_SENTENCES - len(more)]]
-        question = " ".join(f"{self.question} {self.extent()}".split())
+        opening = self._opening
+        numbers = quotable(opening.numbers, self.cautions)
+        more = list(opening.sentences)[:MOST_SENTENCES]
+        names = named_numbers(opening.numbers, numbers)[: MOST_SENTENCES - len(more)]
         return glance(
-            question,
+            " ".join(f"{self.question} {opening.extent}".split()),
             numbers,
-            sentences,
-            picture=self.main_picture(),
-            figure=self.main_figure(numbers),
+            [*more, *(extremes(numbers, name, opening.differences) for name in names)],
+            picture=opening.picture,
+            figure=opening.figure,
             cautions=self.cautions,
         )
 
-    def findings(self) -> Iterator[str]:
-        """Sentences of the first screen before those about its numbers; none by default."""
-        yield from ()
-
-    def in_words(self) -> str:
-        """Findings in words, shown after the first screen; none by default."""
-        return ""
-
-    def extent(self) -> str:
-        """A sentence about how much was measured."""
-        prompts = len(self.table("prompts", ["prompt_id"]))
-        return f"{counted(prompts, 'prompt')}, {counted(len(self.measured.models()), 'model')}."
-
-    def headline(self) -> pd.DataFrame:
-        """The headline numbers of each model (`interp.report.glance.headline`)."""
+    def opening(self) -> Opening:
+        """What the first screen is made of; the numbers are the declared tables' headlines."""
         parts = [found for one in self.estimated if (found := one.headline()) is not None]
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+        prompts = counted(len(self.table("prompts", ["prompt_id"])), "prompt")
+        models = counted(len(self.measured.models()), "model")
+        return Opening(
+            pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS),
+            differences=dict(chain.from_iterable(one.differences() for one in self.estimated)),
+            extent=f"{prompts}, {models}.",
+        )
 
-    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
-        """The differences a - b of two models' headline numbers, by number."""
-        return dict(chain.from_iterable(one.differences() for one in self.estimated))
-
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The item that shows the main result; if None, the headline numbers are drawn."""
-        return None
-
-    def main_picture(self) -> PictureItem | None:
-        """The picture that the measurement is known for, if no figure is; none by default."""
-        return None
-
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """What the browser of pairs shows for pairs, besides prompts and answers; none by default.
-
-        Args:
-            prompts: rows of the prompts table, of whole pairs; a large run passes some at a time.
-
-        Yields:
-            a pair_id, and a panel as plain data (`interp.report.pairs`).
-        """
-        yield from ()
-
-    def numbers(self) -> Iterator[Number]:
-        """Numbers of each pair, by which the browser sorts them.
-
-        Tables of the page lead to the pairs sorted by them (`Number.of`).
-        """
-        for one in self.estimated:
-            yield from one.links()
+    @cached_property
+    def _opening(self) -> Opening:
+        return self.opening()
 
     def browser(self) -> Browser:
         """All pairs with what was measured on them, for the browser beside the page."""
-        return Browser(
-            self.prompts,
-            judged_answers(self.measured),
-            self.panels,
-            tuple(self.numbers()),
-            self.cluster,
-            columns=False,
-        )
+        return self.browsed(lambda prompts: ())
+
+    def browsed(self, panels: Panels, numbers: Iterable[Number] | None = None) -> Browser:
+        """The browser of pairs, with panels, and with numbers by which it sorts pairs.
+
+        Args:
+            panels: a function from rows of the prompts table, of whole pairs, to the panels of
+                each pair, as plain data (`interp.report.pairs`).
+            numbers: by default, those of the declared tables. Tables of the page lead to the pairs
+                sorted by them (`Number.of`).
+        """
+        answers = judged_answers(self.measured)
+        every = tuple(self.links() if numbers is None else numbers)
+        return Browser(self.prompts, answers, panels, every, self.cluster, columns=False)
+
+    def links(self) -> Iterator[Number]:
+        """The numbers of pairs behind the declared tables."""
+        for one in self.estimated:
+            yield from one.links()
 
     def browse(self, pairs: int | Sequence[str] = 20) -> "Display":
         """The browser of pairs as a display of a notebook, with its own list of pairs.
@@ -317,14 +292,25 @@ class Result:
         page = standalone(replace(browser, prompts=shown), f"{about.measurement} {about.system}")
         return Display(in_frame(page, height=720))
 
-    def sections(self) -> Iterator[Section]:
-        """The sections of the page."""
-        yield Section("Results", items=self.shown)
-
     @cached_property
-    def shown(self) -> tuple[TableItem | FigureItem, ...]:
+    def _items(self) -> tuple[TableItem | FigureItem | FileItem | OnPage, ...]:
         """The items, created once."""
         return tuple(self.items())
+
+    @property
+    def shown(self) -> tuple[TableItem | FigureItem, ...]:
+        """The tables and figures, which are also files of a run."""
+        return tuple(item for item in self._items if isinstance(item, TableItem | FigureItem))
+
+    @property
+    def figures(self) -> Iterator[FigureItem]:
+        """The figures among the items."""
+        return (item for item in self.shown if isinstance(item, FigureItem))
+
+    @property
+    def files(self) -> Iterator[FileItem]:
+        """Further files of the run's folder."""
+        return (item for item in self._items if isinstance(item, FileItem))
 
     @property
     def _titled(self) -> Sequence[tuple[str, pd.DataFrame]]:

@@ -4,6 +4,7 @@ A fact that a model does not complete in one wording need not be unknown to it.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 from interp.analysis.cautions.caution import LEADING, Caution, ordered
 from interp.console import counted, echo
 from interp.errors import UserError
-from interp.report.glance import headline
+from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result
 from interp.statistics.proportions import proportions
@@ -91,7 +92,7 @@ class FactFamiliarity(_OfFacts):
     of_facts = "familiarity"
     question = "How probable is each fact to the models?"
 
-    def headline(self) -> pd.DataFrame:
+    def opening(self) -> Opening:
         """Of the facts as asked: mean familiarity, and the share that is echoed."""
         table = as_asked(self.asked)
         names = {
@@ -100,7 +101,7 @@ class FactFamiliarity(_OfFacts):
             "after_echo": "familiarity after an echo",
             "echoes": "replies that begin by an echo",
         }
-        return _means(table, names)
+        return replace(super().opening(), numbers=_means(table, names))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Familiarity of each fact, and its mean by model, entity group and wording."""
@@ -145,12 +146,11 @@ class KnownFacts(_OfFacts):
         table = shares.rename(columns={"share": "completed", "n": "facts"})
         return table[[*by, "completed", "low", "high", "facts"]]
 
-    def headline(self) -> pd.DataFrame:
+    def opening(self) -> Opening:
         """The share of the facts that each model completes, in each wording."""
         tables = self.asked.groupby("wording", sort=False)
-        return pd.concat(
-            _means(rows, {"known": f"facts completed, {name}"}) for name, rows in tables
-        )
+        numbers = [_means(rows, {"known": f"facts completed, {name}"}) for name, rows in tables]
+        return replace(super().opening(), numbers=pd.concat(numbers))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Facts that each model completes, and facts that at least one does not as asked."""

@@ -1,13 +1,14 @@
 """The table and the figure that linear probes show."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 
 import pandas as pd
 
 from interp.console import echo
 from interp.report.formatting import p_text
-from interp.report.glance import headline
+from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result, summarize
 from interp_probes.linear.probes import held_out, linear_probes
@@ -20,10 +21,11 @@ class LinearProbes(Result):
 
     question = "Does the residual stream encode the prompt's side?"
 
-    def headline(self) -> pd.DataFrame:
+    def opening(self) -> Opening:
         """The accuracy at the best layer for each position, on all prompts."""
         rows = self._table[self._table["prompts"] == "all"].dropna(subset="accuracy")
-        parts = [super().headline()]
+        plain = super().opening()
+        parts = [plain.numbers]
         for position, own in rows.groupby("position", sort=False):
             best = own.loc[own.groupby("model", sort=False)["accuracy"].idxmax()]
             # The layer is chosen, so p is corrected for all layers and positions.
@@ -42,7 +44,8 @@ class LinearProbes(Result):
                     unit="prompts",
                 )
             )
-        return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+        numbers = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+        return replace(plain, numbers=numbers)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy by model, position and layer."""

@@ -64,7 +64,9 @@ def test_each_pair_shows_what_was_measured_on_it(measured, name):
 def panels_of(result, title):
     prompts = result.prompts
     return [
-        (pair, panel) for pair, panel in result.panels(prompts) if panel.title.startswith(title)
+        (pair, panel)
+        for pair, panel in result.browser().panels(prompts)
+        if panel.title.startswith(title)
     ]
 
 
@@ -124,9 +126,9 @@ HEADLINES = ["attribute", "effects"]
 def test_headline_numbers_are_means_of_the_numbers_of_the_pairs(measured, name):
     """So that a click on one leads to the pairs sorted by what it is the mean of."""
     result = measured[name]
-    headline = result.headline().set_index("number")["value"]
+    headline = result.opening().numbers.set_index("number")["value"]
     weights = result.prompts.drop_duplicates("pair_id").set_index("pair_id")["weight"]
-    joined = [own for own in result.numbers() if own.headline in headline.index]
+    joined = [own for own in result.browser().numbers if own.headline in headline.index]
     assert len(joined) >= 2
     for own in joined:
         values = np.array(list(own.values.values()))
@@ -142,7 +144,7 @@ def test_headline_numbers_are_means_of_the_numbers_of_the_pairs(measured, name):
 def test_a_row_of_a_table_is_the_mean_of_the_number_to_which_it_leads(measured):
     patch = measured["patch"]
     table = patch.summary().query("recognized == 'all'").dropna(subset="effect")
-    cells = [own for own in patch.numbers() if own.name == "effect"]
+    cells = [own for own in patch.browser().numbers if own.name == "effect"]
     assert len(cells) >= len(table)
     for own in cells:
         rows = table
@@ -152,14 +154,14 @@ def test_a_row_of_a_table_is_the_mean_of_the_number_to_which_it_leads(measured):
             assert np.mean(list(own.values.values())) == pytest.approx(rows["effect"].iloc[0])
     edges = measured["edges"]
     table = edges.derived()["edge_table"].set_index(["direction", "method", "writer", "reader"])
-    for own in edges.numbers():
+    for own in edges.browser().numbers:
         key = tuple(own.of[name] for name in table.index.names)
         assert np.mean(list(own.values.values())) == pytest.approx(table.loc[key, "effect"])
 
 
 def test_the_largest_effect_of_a_pair_is_that_of_one_of_its_cells(measured):
     result = measured["patch"]
-    (largest,) = [own for own in result.numbers() if own.name == "largest effect"]
+    (largest,) = [own for own in result.browser().numbers if own.name == "largest effect"]
     for pair, rows in result.patches.groupby("pair_id"):
         assert abs(largest.values[pair]) == rows["effect"].abs().max()
         assert largest.values[pair] in rows["effect"].tolist()
@@ -211,7 +213,7 @@ def test_thoughts_are_shown_by_sentence_with_their_effects():
     assert [text["values"] for text in panel["texts"]] == [[1], [1]]
     titles = {panel["title"] for panel in found["d0"][0]["panels"]}
     assert titles == {"Thought by sentence", "Early answers", "Readings"}
-    total = next(own for own in result.numbers() if own.name == "total effect")
+    total = next(own for own in result.browser().numbers if own.name == "total effect")
     effects = result.effects.query("segment == @total.of['segment']").merge(result.prompts)
     pair, rows = next(iter(effects.groupby("pair_id")))
     expected = [
@@ -233,7 +235,7 @@ def test_a_row_of_steering_is_the_mean_of_the_number_to_which_it_leads():
         draws=1,
     )
     table = result.effects.dropna(axis="columns", how="all")
-    found = [number for number in result.numbers() if number.values]
+    found = [number for number in result.browser().numbers if number.values]
     assert {number.name for number in found} == {"effect", "placebo", "beyond"}
     assert len(found) == 3 * len(table)
     for row in table.to_dict("records"):
@@ -241,7 +243,7 @@ def test_a_row_of_steering_is_the_mean_of_the_number_to_which_it_leads():
         named |= {name: row[name] for name in ("model", "side", "direction", "change", "role")}
         for number in (number for number in found if number.of == named):
             assert np.mean(list(number.values.values())) == pytest.approx(row[number.name])
-    panels = [panel for _, panel in result.panels(result.prompts)]
+    panels = [panel for _, panel in result.browser().panels(result.prompts)]
     assert {panel.of["number"] for panel in panels} == {"effect", "placebo", "beyond"}
     (rows,) = {tuple(panel.rows) for panel in panels}
     assert rows == ("layer 0", "layer 1")
@@ -249,7 +251,7 @@ def test_a_row_of_steering_is_the_mean_of_the_number_to_which_it_leads():
 
 def test_numbers_have_names_of_their_own(measured):
     for result in measured.values():
-        names = [label_of(own) for own in result.numbers()]
+        names = [label_of(own) for own in result.browser().numbers]
         assert len(set(names)) == len(names)
 
 

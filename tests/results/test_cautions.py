@@ -7,11 +7,11 @@ import pytest
 
 import interp
 from interp.analysis.cautions.caution import CONSTANT, SYSTEM_PROMPT, UNTESTED
-from interp.analysis.cautions.models import ModelFacts
 from interp.api import _noted
 from interp.measurements.answers.show import Scores
 from interp.measurements.specs import Evaluate, Patch
 from interp.measuring.core import bind
+from interp.measuring.facts import ModelFacts
 from interp.results.files import finish
 from interp.results.given import given_answers
 from interp.results.measured import InMemory
@@ -62,7 +62,10 @@ def test_a_page_quotes_no_accuracy_of_a_model_that_does_not_read():
     assert [own.kind for own in scores.cautions] == [CONSTANT, SYSTEM_PROMPT]
     first = scores.glance()
     assert first.cautions == scores.cautions
-    assert first.items[0].frame["value"].isna().all() and scores.headline()["value"].notna().all()
+    assert (
+        first.items[0].frame["value"].isna().all()
+        and scores.opening().numbers["value"].notna().all()
+    )
     assert not [line for line in first.sentences if "accuracy" in line]
 
 

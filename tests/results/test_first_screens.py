@@ -72,7 +72,7 @@ def test_every_page_begins_with_numbers_and_sentences(measured, tmp_path, name):
 
 def test_the_numbers_are_those_of_the_tables(measured):
     def numbers(name):
-        return measured[name].headline().set_index("number")["value"]
+        return measured[name].opening().numbers.set_index("number")["value"]
 
     accuracy = measured["evaluate"].summary().iloc[0]
     assert numbers("evaluate")["paired accuracy"] == pytest.approx(accuracy["paired_accuracy"])
@@ -138,7 +138,7 @@ def test_several_contrasts_are_not_called_by_the_first():
 def test_a_ratio_has_one_value_on_terminal_and_page(measured):
     result = measured["attribute"]
     (_, (_, shown), _) = next(result.items()).narrow
-    found = result.headline().set_index("number")["value"]
+    found = result.opening().numbers.set_index("number")["value"]
     for method in ("gradient", "attention"):
         number = found[f"Premise 2 over premise 1 ({method}, geometric mean)"]
         assert shown[method].iloc[0].startswith(f"{number:.3f}")
@@ -171,8 +171,8 @@ def test_two_models_are_compared_by_the_difference_of_their_numbers(spec):
         for side, asked, gold in [("base", first, "Yes"), ("edited", second, "No")]
     ]
     result = interp.run(spec, models=models, prompts=interp.read_pairs(pd.DataFrame(rows)))
-    values = result.headline().pivot(index="number", columns="model", values="value")
-    differences = result.differences("tiny llama", "tiny gpt2")
+    values = result.opening().numbers.pivot(index="number", columns="model", values="value")
+    differences = result.opening().differences
     expected = {"attribute": 4, "evaluate": 3, "effects": 0}[spec.name]
     assert len(differences) >= expected
     for number in set(differences) & set(values.index):
@@ -202,7 +202,7 @@ def test_the_typical_pair_is_that_of_the_median_ratio(measured):
     result = measured["attribute"]
     ratios = result.ratios().query("method == 'input_gradient'").sort_values("ratio")
     middle = ratios.iloc[(len(ratios) - 1) // 2]
-    picture = result.main_picture()
+    picture = result.opening().picture
     assert middle["prompt_id"] in picture.title
     assert f"({middle['ratio']:.3f})" in picture.note
     pairs = result.prompts.set_index("prompt_id")["pair_id"]

@@ -50,7 +50,7 @@ def test_the_figure_of_scores_shows_their_accuracies(organism, prompts):
     (axes,) = scores.plot().axes
     drawn = {round(float(x), 6) for dots in axes.collections for x, _ in dots.get_offsets()}
     drawn |= {round(float(x), 6) for line in axes.lines for x in line.get_xdata()}
-    assert {round(float(value), 6) for value in scores.headline()["value"]} <= drawn
+    assert {round(float(value), 6) for value in scores.opening().numbers["value"]} <= drawn
 
 
 def test_norms_are_those_of_the_vectors(organism, prompts):

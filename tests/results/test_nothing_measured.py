@@ -57,22 +57,24 @@ def test_a_page_is_written_although_every_prompt_failed(spec, model, too_long, t
 def test_prompts_that_compare_no_segments_may_all_fail(model, too_long, tmp_path):
     found = failed(Attribute(), model, PromptSet.of(list(too_long)), tmp_path / "run")
     assert found.ratio is None
-    assert found.headline()["value"].notna().sum() == 0
+    assert found.opening().numbers["value"].notna().sum() == 0
     assert write_report(found.report(), tmp_path).stat().st_size
 
 
 def test_a_model_without_any_effect_hides_no_other_model(model, pairs):
     other = replace(model, name="other")
     found = interp.run(Patch(layers=(0,)), models=[model, other], prompts=pairs)
-    expected = found.headline().query("model == 'organism/llama-shallow'")
+    expected = found.opening().numbers.query("model == 'organism/llama-shallow'")
     patches = found.measured._tables["patches"]
     patches.loc[patches["model"] == "other", "effect"] = np.nan
-    again = type(found)(found.measured).headline()
+    again = type(found)(found.measured).opening().numbers
     again = again[again["number"].str.startswith("largest")]
     assert again["value"].tolist() == expected["value"].tolist()[1:]
     patches["effect"] = 0.0
-    labels = type(found)(found.measured).headline()["label"].unique()
+    labels = type(found)(found.measured).opening().numbers["label"].unique()
     assert any("equal cells" in label for label in labels)
     assert not any("layer" in label for label in labels)
     patches["effect"] = np.nan
-    assert not type(found)(found.measured).headline()["number"].str.startswith("largest").any()
+    assert (
+        not type(found)(found.measured).opening().numbers["number"].str.startswith("largest").any()
+    )

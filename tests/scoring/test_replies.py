@@ -147,7 +147,7 @@ def test_forced_choices_stand_beside_the_accuracy_of_a_model_without_options():
     forced = forced["most probable option"]
     (row,) = scores.summary().to_dict("records")
     assert row["paired_accuracy"] == 0 and row["forced_choice_accuracy"] == pytest.approx(forced)
-    numbers = scores.headline().set_index("number")["value"]
+    numbers = scores.opening().numbers.set_index("number")["value"]
     assert numbers["forced choices right"] == pytest.approx(forced)
     (shown, *_) = [item.frame for item in scores.glance().items if isinstance(item, TableItem)]
     (told,) = shown.loc[shown["number"] == "forced choices right", "value"]

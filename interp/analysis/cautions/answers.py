@@ -24,6 +24,7 @@ from interp.analysis.reading_tables import FEW_SIDES
 from interp.analysis.readings import SAME
 from interp.console import counted
 from interp.errors import one_line
+from interp.measuring.facts import Replies
 
 OUTSIDE = 0.05
 """Share of replies outside the options from which a caution says so: they all count as wrong, so an
@@ -35,9 +36,6 @@ rather than what the model concludes."""
 
 FORCED = "forced_choice"
 """Column of answers that are forced choices."""
-
-Replies = tuple[int, int, str, bool, int, Mapping[str, int]]
-"""What a model replies to a few prompts (`interp.scoring.replies.Replies`)."""
 
 LONGEST_BEGINNING = 200
 """Number of characters of a generated text in which its first words are looked for."""

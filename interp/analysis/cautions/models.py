@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from interp.analysis.cautions.answers import MOST_OUTSIDE, OUTSIDE, Replies, remedy
+from interp.analysis.cautions.answers import MOST_OUTSIDE, OUTSIDE, remedy
 from interp.analysis.cautions.caution import (
     FOREIGN,
     GAP,
@@ -23,6 +22,7 @@ from interp.analysis.cautions.caution import (
 )
 from interp.attribution.registry import ATTRIBUTION, find_method, method_names
 from interp.errors import UserError, one_line
+from interp.measuring.facts import ModelFacts, Replies
 from interp.variants import name_of
 
 ROUNDED = 0.25
@@ -42,31 +42,6 @@ CERTAIN = 3.3
 
 MORE = 5
 """How many times as many steps a caution proposes if scores do not add up."""
-
-
-class ModelFacts(NamedTuple):
-    """What is known about a model besides its answers."""
-
-    dtype: str
-    """The type of its parameters, such as "bfloat16"."""
-    system_prompt: str = ""
-    """The system prompt that its chat template writes although none was asked for."""
-    spacing: float | None = None
-    """Distance between neighboring numbers of this type at the size of its logits; None if it is
-    not coarse."""
-    attention_layers: tuple[int, ...] = ()
-    """The layers that have attention, if others have none."""
-    reads_tokens_again: bool = False
-    """Whether later layers also read the tokens, beside the input embeddings."""
-    texts: str = ""
-    """The files of stored texts that were judged or read as its thoughts."""
-    unfitting: tuple[str, ...] = ()
-    """What of these texts does not fit the prompts, with numbers and examples."""
-    surprise: tuple[float, float] | None = None
-    """How much less probable these thoughts are than the model's own, in nats per token, with the
-    standard error of that number for its own; None if they were not read from a file."""
-    replies: Replies | None = None
-    """What it replies to a few prompts; None if that was not read."""
 
 
 def model_cautions(

@@ -12,7 +12,7 @@ is JSON with the type, shape and offsets of each tensor, precedes the tensors
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from jaxtyping import Float32
 from numpy import ndarray
 
 from interp.errors import UserError
-from interp.report.page import FigureItem, TableItem
+from interp.report.page import FigureItem, FileItem, TableItem
 from interp.results.measured import InFolder
 from interp.results.result import Result, summarize
 from interp.runs.folder import RunFolder, slug
@@ -72,21 +72,18 @@ Counts = Mapping[Key, Count]
 class ActivationVectors(Result):
     """The vectors that were read; a run folder also holds them as safetensors files."""
 
-    def items(self) -> Iterator[TableItem | FigureItem]:
-        """The number of vectors read at each site, and their mean norm in each layer."""
+    def items(self) -> Iterator[TableItem | FigureItem | FileItem]:
+        """Counts of vectors by site, their mean norm in each layer, and files of all vectors."""
         title = "Vectors of each layer, by model and site"
         yield TableItem("activation_table", title, _summary(self._counts))
         yield FigureItem("norms", "Mean norm of the vectors", partial(_draw, self._counts))
+        if isinstance(self.measured, InFolder):
+            yield from _files(self.measured.run, self._counts)
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
         answers = self.table("answers", ["model", "answer", "prompt_id", "error"])
         return summarize(answers, cautions=self.cautions)
-
-    def files(self) -> Mapping[str, Callable[[Path], object]]:
-        """The vectors of each model as tensors, and one index for all models."""
-        measured = self.measured
-        return _files(measured.run, self._counts) if isinstance(measured, InFolder) else {}
 
     @cached_property
     def _counts(self) -> Counts:
@@ -146,10 +143,9 @@ def _draw(counts: Counts) -> "Axes":
     return lines(table, x="layer", y="mean_norm", hue="site", n="vectors")
 
 
-def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
-    """A writer for each file; tensors are written before the index, which refers to their rows."""
+def _files(run: RunFolder, counts: Counts) -> Iterator[FileItem]:
+    """The vectors of each model as tensors; then the index, which refers to their rows."""
     models = run.finished_models()
-    found: dict[str, partial[None]] = {}
     for model in models:
         own = {
             tensor_name(site, layer): (count.vectors, count.width)
@@ -157,8 +153,8 @@ def _files(run: RunFolder, counts: Counts) -> dict[str, partial[None]]:
             if name == model
         }
         if own:
-            found[file_name(model)] = partial(_write_tensors, run, model, own)
-    return {**found, INDEX: partial(_write_index, run, models)}
+            yield FileItem(file_name(model), partial(_write_tensors, run, model, own))
+    yield FileItem(INDEX, partial(_write_index, run, models))
 
 
 def _write_tensors(

@@ -1,7 +1,8 @@
 """Models' answers: probabilities of the next token, and generated text."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import ClassVar
 
 import pandas as pd
@@ -23,9 +24,9 @@ from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.measurements.answers.panels import option_panels, text_panels
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
-from interp.report.glance import Difference, headline
-from interp.report.page import FigureItem, Report, Section, TableItem, prompts_item
-from interp.report.pairs import Panel
+from interp.report.glance import Difference, Opening, headline
+from interp.report.page import FigureItem, OnPage, Report, TableItem, prompts_item
+from interp.report.pairs import Browser
 from interp.results.given import CHANGED, JUDGED
 from interp.results.result import Result, chosen, errors_by_model, summarize
 from interp.statistics.summaries import effective_number
@@ -68,13 +69,16 @@ class Answered(Result):
         whole = type(self)(self.measured.whole_pairs(self.answered))
         return super(Answered, whole).report()
 
-    def extent(self) -> str:
-        """How much was measured, and how unequally it counts."""
-        cluster = self.cluster or "pair_id"
-        prompts = self.table("prompts", ["prompt_id", cluster, "weight"])
-        return f"{super().extent()} {unequal(prompts, cluster)}".strip()
+    def opening(self) -> Opening:
+        """Accuracies, their differences, and how unequally prompts count."""
+        cluster, plain = self.cluster or "pair_id", super().opening()
+        unequally = unequal(self.table("prompts", ["prompt_id", cluster, "weight"]), cluster)
+        numbers, extent = self._accuracies(), f"{plain.extent} {unequally}"
+        models = numbers["model"].unique()
+        differences = self._differences(*models) if len(models) == 2 else {}
+        return replace(plain, numbers=numbers, differences=differences, extent=extent)
 
-    def headline(self) -> pd.DataFrame:
+    def _accuracies(self) -> pd.DataFrame:
         """Accuracy over whole pairs, and on each side if there are few sides, with intervals."""
         prompts, cluster = self.prompts, self.cluster
         answers = self._own_answers[self._own_answers["correct"].notna()]
@@ -104,7 +108,7 @@ class Answered(Result):
             for measure, own in zip(measures, rows, strict=True)
         )
 
-    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+    def _differences(self, a: str, b: str) -> Mapping[str, Difference]:
         """The differences in accuracy; none if a model has no judged answers."""
         try:
             table = self.compare(a, b)
@@ -123,10 +127,9 @@ class Answered(Result):
             .reset_index()
         )
 
-    def sections(self) -> Iterator[Section]:
-        """The items, followed by the prompts with all answers."""
-        yield from super().sections()
-        yield Section("Prompts", items=(prompts_item(self.prompts, self.answers),))
+    def _prompts_item(self) -> OnPage:
+        """The prompts with all answers."""
+        return OnPage(lambda: [prompts_item(self.prompts, self.answers)])
 
     @cached_property
     def _own_answers(self) -> pd.DataFrame:
@@ -192,7 +195,7 @@ class Scores(Answered):
         """The option_probabilities table: one row per prompt and option."""
         return self.table("option_probabilities")
 
-    def items(self) -> Iterator[TableItem | FigureItem]:
+    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Accuracy, one row per model; if prompts offer a choice, each reading of the answers."""
         plain = self._accuracy_item()
         if forced := self._forced:
@@ -200,6 +203,7 @@ class Scores(Answered):
             plain.frame.insert(len(plain.frame.columns) - 1, "forced_choice_accuracy", choices)
         yield plain
         yield from self._reading_items()
+        yield self._prompts_item()
 
     @cached_property
     def _forced(self) -> Mapping[str, object]:
@@ -208,19 +212,19 @@ class Scores(Answered):
         forced = {own.model: own.numbers.get("forced_accuracy") for own in outside}
         return {model: accuracy for model, accuracy in forced.items() if accuracy is not None}
 
-    def headline(self) -> pd.DataFrame:
+    def opening(self) -> Opening:
         """Accuracies; beside those of models that reply with no option, that of forced choices."""
-        plain = super().headline()
+        plain = super().opening()
         if not self._forced:
             return plain
         read = self.derived()["accuracy_by_reading"]
         rows = read[read["reading"] == FORCED]
         own = headline(rows, _CHOSEN, value="accuracy", n="prompts", unit="prompts")
-        return pd.concat([plain, own])
+        return replace(plain, numbers=pd.concat([plain.numbers, own]))
 
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The probabilities of the options."""
-        yield from option_panels(self.measured, prompts)
+    def browser(self) -> Browser:
+        """With the probabilities of the options."""
+        return self.browsed(partial(option_panels, self.measured))
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
@@ -239,17 +243,18 @@ class Completions(Answered):
         """The completions table: one row per prompt."""
         return self.table("completions")
 
-    def items(self) -> Iterator[TableItem | FigureItem]:
+    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Accuracy of the texts, and how often each outcome occurred; one row per model."""
         yield self._accuracy_item()
         yield TableItem("outcome_table", "Answers in the texts", outcome_table(self.completions))
         if "thoughts" in self.measured.names():
             thoughts = thought_table(self.table("thoughts"))
             yield TableItem("thought_table", "Thoughts before the answer", thoughts)
+        yield self._prompts_item()
 
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The generated texts, with thoughts if there are any."""
-        yield from text_panels(self.measured, prompts)
+    def browser(self) -> Browser:
+        """With the generated texts, and thoughts if there are any."""
+        return self.browsed(partial(text_panels, self.measured))
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model."""

@@ -1,6 +1,7 @@
 """Display of attributions: how segments and tokens contribute to answers."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -28,18 +29,18 @@ from interp.measurements.attribution.segments import (
 )
 from interp.prompts.thought import is_part
 from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
-from interp.report.glance import MOST_NUMBERS, Difference, dots, dots_with, headline, with_interval
-from interp.report.html import Display, notebook_html, token_heat_map
-from interp.report.page import (
-    FigureItem,
-    HeatMapItem,
-    PictureItem,
-    Section,
-    TableItem,
-    Titled,
-    apart,
+from interp.report.glance import (
+    MOST_NUMBERS,
+    Difference,
+    Opening,
+    dots,
+    dots_with,
+    headline,
+    with_interval,
 )
-from interp.report.pairs import Number, Panel
+from interp.report.html import Display, notebook_html, token_heat_map
+from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem, Titled, apart
+from interp.report.pairs import Browser, Panel
 from interp.results.result import chosen, figure_of, summarize
 from interp.statistics.means import cluster_mean
 from interp.statistics.proportions import proportions
@@ -215,7 +216,7 @@ class Attributions(Answered):
             for method in own["method"].unique()
         ]
 
-    def items(self) -> Iterator[TableItem | FigureItem]:
+    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Accuracies, any ratios, scores by segment, deciding segments, readings of answers."""
         yield self._by_model()
         table = self.segments()
@@ -232,7 +233,7 @@ class Attributions(Answered):
         if len(self._largest):
             yield largest.item(
                 self._largest,
-                list(self.findings()),
+                list(self._findings()),
                 by=["model", "method"],
                 title="Which segment has the largest score?",
                 note="Scores are summed over a segment's tokens and compared within a prompt by "
@@ -251,8 +252,11 @@ class Attributions(Answered):
             yield FigureItem("decisive_segments", title, draw, f"n counts clusters. {note}")
             yield TableItem("decisive_table", title, table, note)
         yield from self._reading_items()
+        if self._keeps_tokens:
+            yield OnPage(lambda: self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS))
+        yield self._prompts_item()
 
-    def findings(self) -> Iterator[str]:
+    def _findings(self) -> Iterator[str]:
         """Which segment has the largest score by the first method, for each model."""
         table = self._largest
         rows = table[table["method"] == table["method"].iloc[:1].max()]
@@ -264,9 +268,20 @@ class Attributions(Answered):
         find, columns = largest.largest_scores, largest.SCORE_COLUMNS
         return largest.largest_of(self, "segment_scores", columns, find, by=["model", "method"])
 
-    def headline(self) -> pd.DataFrame:
+    def opening(self) -> Opening:
+        """Paired accuracy, ratios or shares of segments, and a typical pair, shaded."""
+        plain = super().opening()
+        numbers = self._headlines(plain.numbers)
+        return replace(
+            plain,
+            numbers=numbers,
+            sentences=self._findings(),
+            picture=typical_pair(self, None if self.ratio is None else self.ratios()),
+            figure=self._dots(numbers),
+        )
+
+    def _headlines(self, accuracy: pd.DataFrame) -> pd.DataFrame:
         """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
-        accuracy = super().headline()
         accuracy = accuracy[accuracy["number"] == "paired accuracy"]
         if self.ratio is not None:
             table = self._ratio_table[self._ratio_table["ratio"] == "ratio"]
@@ -304,9 +319,9 @@ class Attributions(Answered):
             ]
         return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
 
-    def differences(self, a: str, b: str) -> Mapping[str, Difference]:
+    def _differences(self, a: str, b: str) -> Mapping[str, Difference]:
         """The differences in accuracy and in segments' shares."""
-        found = dict(super().differences(a, b))
+        found = dict(super()._differences(a, b))
         if self.ratio is not None:
             return found
         (rows, method), cluster = self._shares, self.cluster or "pair_id"
@@ -318,11 +333,7 @@ class Attributions(Answered):
             found[_share_name(str(segment), method)] = (mean.mean, mean.low, mean.high)
         return found
 
-    def main_picture(self) -> PictureItem | None:
-        """A typical pair, shaded."""
-        return typical_pair(self, None if self.ratio is None else self.ratios())
-
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
+    def _dots(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The numbers except the accuracy, as dots with intervals, if they compare models."""
         of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
         if of_segments["model"].nunique() < 2:
@@ -332,22 +343,14 @@ class Attributions(Answered):
             note = f"Geometric means over prompts; 1 means equal scores per token. {note}"
         return FigureItem("at_a_glance", "Where the scores lie", partial(dots, of_segments), note)
 
-    def sections(self) -> Iterator[Section]:
-        """The items with the heat maps, followed by the prompts with all answers."""
-        results, *others = super().sections()
-        kept = self._keeps_tokens
-        maps = self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS) if kept else []
-        yield Section(results.title, items=(*results.items, *maps))
-        yield from others
+    def browser(self) -> Browser:
+        """With shaded tokens, shares of segments, and probabilities of options."""
+        ratios = None if self.ratio is None else self._ratios
+        return self.browsed(self._panels, attribution_numbers(self.measured, ratios))
 
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """Shaded tokens, shares of segments and probabilities of options."""
+    def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         yield from attribution_panels(self.measured, prompts)
         yield from option_panels(self.measured, prompts)
-
-    def numbers(self) -> Iterator[Number]:
-        """Ratios and shares of segments."""
-        yield from attribution_numbers(self.measured, None if self.ratio is None else self._ratios)
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and errors in its answers and scores."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,9 @@ from interp.measurements.circuits.tables import (
     split_table,
     survival_table,
 )
-from interp.report.glance import headline
-from interp.report.page import FigureItem, PictureItem, Section, TableItem
-from interp.report.pairs import Number, Panel
+from interp.report.glance import Opening, headline
+from interp.report.page import FigureItem, OnPage, PictureItem, TableItem
+from interp.report.pairs import Browser, Number
 from interp.results.measured import ResultTables
 from interp.results.pairs import PairResult
 from interp.results.result import chosen
@@ -70,20 +71,21 @@ class CircuitAnswers(PairResult):
         """The circuits table."""
         return self.circuits
 
-    def items(self) -> Iterator[TableItem | FigureItem]:
+    def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Areas, shares f by size, and circuits that hold for all values of a factor."""
         one_per = f", one per {self.cluster}" if self.cluster else ""
         note = _AREAS.format(clusters=one_per)
         yield TableItem("circuit_area_table", "Circuits, ranked by cmd", self._areas, note)
         yield from self.declared_items()
         yield from self._split()
+        yield OnPage(lambda: self._pictures)
 
     def meaning(self) -> str:
         """The meaning of CMD."""
         return "CMD is the mean distance from the whole model over circuit sizes; 0 is best."
 
-    def headline(self) -> pd.DataFrame:
-        """The smallest cmd for each model, next to the cmd of random circuits."""
+    def opening(self) -> Opening:
+        """The smallest cmd for each model, next to that of random circuits; a model's circuits."""
         table = self._areas
         is_random = table["method"] == "random"
         parts = [
@@ -100,7 +102,8 @@ class CircuitAnswers(PairResult):
                 ("CMD of random edges", table[is_random]),
             )
         ]
-        return pd.concat(parts, ignore_index=True)
+        numbers = pd.concat(parts, ignore_index=True)
+        return replace(super().opening(), numbers=numbers, picture=next(iter(self._pictures), None))
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
@@ -112,21 +115,11 @@ class CircuitAnswers(PairResult):
     def _areas(self) -> pd.DataFrame:
         return circuit_area_table(self.circuits, self.pairs, self.clusters)
 
-    def main_picture(self) -> PictureItem | None:
-        """The circuits of the first model that has a picture."""
-        return next(iter(self._pictures), None)
+    def browser(self) -> Browser:
+        """With the answers that circuits leave."""
+        return self.browsed(partial(circuit_panels, self.measured), self._numbers())
 
-    def sections(self) -> Iterator[Section]:
-        """The items, with a picture of each model's circuits."""
-        results, *others = super().sections()
-        yield Section(results.title, items=(*results.items, *self._pictures))
-        yield from others
-
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The answers that circuits leave."""
-        yield from circuit_panels(self.measured, prompts)
-
-    def numbers(self) -> Iterator[Number]:
+    def _numbers(self) -> Iterator[Number]:
         """How far circuits are from the whole model, and the effects of the edges drawn."""
         yield from circuit_numbers(self.measured)
         for model in self.measured.models():

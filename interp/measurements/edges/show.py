@@ -14,7 +14,7 @@ from interp.measurements.edges.phrasings import component_table
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.prompts.own.layout import PHRASING
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Panel
+from interp.report.pairs import Browser, Panel
 from interp.results.pairs import PairResult
 from interp.statistics.summaries import grouped
 from interp.tables import INTEGER, column
@@ -115,8 +115,11 @@ class EdgeEffects(PairResult):
         yield from self._bounds()
         yield from self._components()
 
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The pair's largest edges."""
+    def browser(self) -> Browser:
+        """With each pair's largest edges."""
+        return self.browsed(self._panels)
+
+    def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         note = f"The edges with the largest effects on this pair, in logits. {self.meaning()}"
         chosen = [("pair_id", "in", prompts["pair_id"].unique().tolist())]
         for part in self.measured.parts("edges", filters=chosen):

@@ -1,6 +1,7 @@
 """Display of the exact effects of segments."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,9 @@ from interp.measurements.effects.panels import (
     effect_panels,
 )
 from interp.report.formatting import mean_with_sd, segment_label
-from interp.report.glance import MOST_NUMBERS, headline
+from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Number, Panel
+from interp.report.pairs import Browser, Panel
 from interp.results.result import Result, errors_by_model, figure_of
 from interp.statistics.means import cluster_mean_table
 
@@ -76,7 +77,7 @@ class SegmentEffects(Result):
 
     question = "How much does each segment change the answer, in logits?"
 
-    def headline(self) -> pd.DataFrame:
+    def opening(self) -> Opening:
         """Mean Shapley values, in logits, of the segments with the largest effects."""
         effects = self.table("segment_effects", EFFECT_COLUMNS)
         effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
@@ -91,20 +92,11 @@ class SegmentEffects(Result):
             table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
             name = f"{_OF}{segment_label(segment)}{_IN}"
             parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
-        return pd.concat(parts, ignore_index=True) if parts else super().headline()
-
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The mean effects of the segments as bars; None without any."""
-        shown = numbers.dropna(subset="value")
-        if shown.empty:
-            return None
-        note = "Bars: mean Shapley values over prompts, in logits of the model's own answer"
-        ends = "; whiskers: 95% intervals" if shown["low"].notna().any() else ""
-        note = f"{note}{ends}. Positive: the segment supports the answer. n counts prompts."
-        segments = shown["number"].str.removeprefix(_OF).str.removesuffix(_IN)
-        named = shown.assign(segment=segments, effect=shown["value"].astype(float))
-        draw = partial(_bars, named, hue="model", n="n")
-        return FigureItem("segment_effects", "Effects of segments", draw, note)
+        plain = replace(super().opening(), sentences=self._findings())
+        if not parts:
+            return plain
+        numbers = pd.concat(parts, ignore_index=True)
+        return replace(plain, numbers=numbers, figure=_figure(numbers))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
@@ -147,7 +139,7 @@ class SegmentEffects(Result):
         named = self.measured.about.parameters.get("context")
         return self.table("context_scores") if named else pd.DataFrame()
 
-    def findings(self) -> Iterator[str]:
+    def _findings(self) -> Iterator[str]:
         """Which segment has the largest effect, for each model and kind of donor."""
         for (model, kind), own in self._largest.groupby(["model", "donor_kind"], sort=False):
             yield largest.sentence(own, f"{model}, {_BY_KIND[str(kind)]}", "effect", self.prompts)
@@ -156,7 +148,7 @@ class SegmentEffects(Result):
         """For how many pairs each segment has the largest effect."""
         by, table = ["model", "donor_kind"], self._largest
         if len(table):
-            title, said = "Which segment has the largest effect?", list(self.findings())
+            title, said = "Which segment has the largest effect?", list(self._findings())
             yield largest.item(table, said, by=by, title=title, note=_LARGEST_NOTE)
 
     @cached_property
@@ -221,16 +213,14 @@ class SegmentEffects(Result):
         parts = self.measured.parts("coalition_values")
         return context_scores(parts, methods or ("context_cite",))
 
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The effects of the segments, and their scores by methods of context attribution."""
+    def browser(self) -> Browser:
+        """With the effects of the segments, and their scores by methods of context attribution."""
+        return self.browsed(self._panels, (*effect_numbers(self.measured), *self.links()))
+
+    def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         yield from effect_panels(self.measured, prompts)
         if len(self._context):
             yield from context_panels(self._context, prompts)
-
-    def numbers(self) -> Iterator[Number]:
-        """The mean effect of each segment, and its mean score by each method."""
-        yield from effect_numbers(self.measured)
-        yield from super().numbers()
 
     def noted(self) -> Mapping[str, object]:
         """The errors of each model; prints a line about each mean in which effects cancel."""
@@ -238,6 +228,20 @@ class SegmentEffects(Result):
         for note in self._cancelled(effects):
             echo(note)
         return errors_by_model(effects)
+
+
+def _figure(numbers: pd.DataFrame) -> FigureItem | None:
+    """The mean effects of the segments as bars; None without any."""
+    shown = numbers.dropna(subset="value")
+    if shown.empty:
+        return None
+    note = "Bars: mean Shapley values over prompts, in logits of the model's own answer"
+    ends = "; whiskers: 95% intervals" if shown["low"].notna().any() else ""
+    note = f"{note}{ends}. Positive: the segment supports the answer. n counts prompts."
+    segments = shown["number"].str.removeprefix(_OF).str.removesuffix(_IN)
+    named = shown.assign(segment=segments, effect=shown["value"].astype(float))
+    draw = partial(_bars, named, hue="model", n="n")
+    return FigureItem("segment_effects", "Effects of segments", draw, note)
 
 
 def _bars(table: pd.DataFrame, ax: "Axes | None" = None, *, hue: str, n: str) -> "Axes":

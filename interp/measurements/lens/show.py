@@ -1,6 +1,7 @@
 """Display of readings: how often the right word comes first, by layer, beside two controls."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,9 @@ from interp.measurements.lens.tables import (
     reading_table,
     word_table,
 )
-from interp.report.glance import MOST_NUMBERS, headline
+from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Number, Panel
+from interp.report.pairs import Browser
 from interp.results.result import Result, summarize
 from interp.statistics.proportions import proportions
 
@@ -93,8 +94,8 @@ class LensReadings(Result):
         found = (*self._left_out(), *self._embedded(), *copied(self.seen()))
         return ordered((*super().cautions, *found))
 
-    def headline(self) -> pd.DataFrame:
-        """For each lens and group of tokens, the mean accuracy over the middle layers."""
+    def opening(self) -> Opening:
+        """Each lens' mean accuracy over the middle layers, by group of tokens; the first curve."""
         found = self._in_middle
         parts = []
         for (group, method), rows in found.groupby(["group", "method"], sort=False):
@@ -107,20 +108,15 @@ class LensReadings(Result):
             )
             name = f"{method} lens at {group}, middle layers: right word first"
             parts.append(headline(shares, name, value="share", n="n", unit="prompts"))
-        return pd.concat(parts[:MOST_NUMBERS], ignore_index=True) if parts else super().headline()
+        plain = replace(super().opening(), figure=next(self.figures, None))
+        if not parts:
+            return plain
+        return replace(plain, numbers=pd.concat(parts[:MOST_NUMBERS], ignore_index=True))
 
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The first curve."""
-        return next((item for item in self.shown if isinstance(item, FigureItem)), None)
-
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The first word by layer and token."""
-        yield from lens_panels(self.measured, prompts)
-
-    def numbers(self) -> Iterator[Number]:
-        """The log-odds of the right word at each token and layer, and where it is retrieved."""
-        yield from lens_numbers(self.measured)
-        yield from super().numbers()
+    def browser(self) -> Browser:
+        """With the first word by layer and token, and the log-odds of the right word."""
+        numbers = (*lens_numbers(self.measured), *self.links())
+        return self.browsed(partial(lens_panels, self.measured), numbers)
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""

@@ -29,9 +29,9 @@ from interp.measurements.patching.tables import (
     verification_table,
 )
 from interp.report.formatting import segment_label
-from interp.report.glance import headline
+from interp.report.glance import Opening, headline
 from interp.report.page import Cells, FigureItem, TableItem, Titled
-from interp.report.pairs import Number, Panel
+from interp.report.pairs import Browser
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
 from interp.statistics.proportions import proportions
@@ -172,13 +172,9 @@ class Patches(PairResult):
         shown = self._effects[self._effects["recognized"] == "all"]
         return ordered((*super().cautions, *self.estimated[0].cautions(shown)))
 
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """The pair's metrics, and grids of effects."""
-        yield from patch_panels(self.measured, prompts)
-
-    def numbers(self) -> Iterator[Number]:
-        """The largest effects, and the effect in each cell."""
-        yield from patch_numbers(self.requested())
+    def browser(self) -> Browser:
+        """With the pair's metrics, grids of effects, and the effect in each cell."""
+        return self.browsed(partial(patch_panels, self.measured), patch_numbers(self.requested()))
 
     def noted(self) -> Mapping[str, Mapping[str, object]]:
         """Numbers of pairs, of recognized pairs and of errors."""
@@ -190,15 +186,8 @@ class Patches(PairResult):
             for model, about in super().noted().items()
         }
 
-    def recognized(self) -> str:
-        """Empty, since a headline number says it."""
-        return ""
-
-    def meaning(self) -> str:
-        """What an effect is, and which sign it has if a patch brings about the other answer."""
-        return f"{super().meaning()} {self._sign_of_success()}".strip()
-
     def _sign_of_success(self) -> str:
+        """Which sign an effect has if a patch brings about the other answer."""
         columns = ["pair_id", "direction", "clean_prompt_id", "corrupt_prompt_id"]
         pairs = self.table("pairs", [*columns, "positive_option"]).dropna()
         pairs = pairs.drop_duplicates(columns)
@@ -216,8 +205,13 @@ class Patches(PairResult):
             sign = "positive" if positive else "negative"
         return f"A patch that brings about the right answer to its source prompt is {sign}."
 
-    def headline(self) -> pd.DataFrame:
-        """The pairs that each model recognizes, and the largest effects over all pairs."""
+    def opening(self) -> Opening:
+        """The pairs that each model recognizes, the largest effects, and the first heat map."""
+        numbers, figure = self._headlines(), next(self.figures, None)
+        extent = self.extent(self.meaning(), self._sign_of_success())
+        return replace(super().opening(), numbers=numbers, figure=figure, extent=extent)
+
+    def _headlines(self) -> pd.DataFrame:
         recognized = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
         shares = proportions(recognized, values=["recognized"], by=["model"], cluster="cluster")
         parts = [headline(shares, "share of pairs recognized", value="share", n="n", unit="pairs")]
@@ -250,10 +244,6 @@ class Patches(PairResult):
                 )
             )
         return pd.concat(parts[:5], ignore_index=True)
-
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The first heat map."""
-        return next((item for item in self.shown if isinstance(item, FigureItem)), None)
 
     @property
     def _parameters(self) -> Mapping[str, object]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,8 +14,9 @@ from interp.estimates.pictures import curve, grids
 from interp.estimates.shown import Estimated, largest
 from interp.measurements.steering.derive import CELL, steered_prompts
 from interp.report.formatting import segment_label
+from interp.report.glance import Opening
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Panel
+from interp.report.pairs import Browser
 from interp.results.result import Result, errors_by_model
 from interp.statistics.decisions import out_of_reach
 from interp.statistics.summaries import grouped
@@ -86,10 +88,10 @@ class Steered(Result):
         others = (own for own in self.estimated[0].cautions() if own.kind != NOTHING)
         return ordered((*super().cautions, *_no_better(self.effects), *others))
 
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """Effects by layer and role."""
-        title = "Effects of steering"
-        yield from grids(self.estimated[0], prompts, title, rows="layer", columns="role")
+    def browser(self) -> Browser:
+        """With effects by layer and role."""
+        how = {"title": "Effects of steering", "rows": "layer", "columns": "role"}
+        return self.browsed(partial(grids, self.estimated[0], **how))
 
     def noted(self) -> Mapping[str, object]:
         """The most frequent errors of each model."""
@@ -100,9 +102,9 @@ class Steered(Result):
         yield from self._curves()
         yield from self.declared_items()
 
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The first curve."""
-        return next((item for item in self.shown if isinstance(item, FigureItem)), None)
+    def opening(self) -> Opening:
+        """With the first curve."""
+        return replace(super().opening(), figure=next(self.figures, None))
 
     def _curves(self) -> Iterator[FigureItem]:
         """Effects by layer, at the first dose; and by dose, where the effect is largest."""

@@ -1,6 +1,7 @@
 """Thoughts: how much of the effect of prompts on a model's answers passes through its thoughts."""
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,9 @@ from interp.measurements.thoughts.tables import (
     sentence_trials,
 )
 from interp.report.formatting import heading, segment_label
-from interp.report.glance import headline, with_interval
+from interp.report.glance import Opening, headline, with_interval
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Number, Panel
+from interp.report.pairs import Browser
 from interp.results.result import Result, errors_by_model
 from interp.tables import factors_of
 
@@ -103,10 +104,12 @@ class ThoughtEffects(Result):
             title = "Mediated shares by group of prompts"
             yield TableItem("group_table", title, groups, _GROUPS, narrow=[])
 
-    def headline(self) -> pd.DataFrame:
-        """The mediated share of each model, and its accuracy by reading."""
+    def opening(self) -> Opening:
+        """The mediated share of each model, its accuracy by reading, and early answers."""
+        plain = super().opening()
+        text = "\n\n".join(map(self._told, self.measured.models()))
         if self._answers.empty:
-            return super().headline()
+            return replace(plain, text=text)
         table = self.mediation()
         whole = table[(table["segment"] == ALL) & (table["donor_kind"] == "instance")]
         readings = self._readings
@@ -118,25 +121,14 @@ class ThoughtEffects(Result):
             ends = (f"{value}_low", f"{value}_high")
             one = headline(rows, words, value=value, interval=ends, n="prompts", unit="prompts")
             found.append(one)
-        return pd.concat(found, ignore_index=True)
+        figure = next((item for item in self.figures if item.name == "early_answers"), None)
+        numbers = pd.concat(found, ignore_index=True)
+        return replace(plain, numbers=numbers, figure=figure, text=text)
 
-    def main_figure(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The curve of early answers."""
-        figures = (item for item in self.shown if isinstance(item, FigureItem))
-        return next((item for item in figures if item.name == "early_answers"), None)
-
-    def in_words(self) -> str:
-        """A paragraph about each model."""
-        return "\n\n".join(map(self._told, self.measured.models()))
-
-    def panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-        """Thoughts by sentence, and answers after parts and replacements of thoughts."""
-        yield from thought_panels(self.measured, prompts)
-
-    def numbers(self) -> Iterator[Number]:
-        """Effects, answers by reading, and effects of sentences."""
-        yield from thought_numbers(self.measured)
-        yield from super().numbers()
+    def browser(self) -> Browser:
+        """With thoughts by sentence, and answers after parts and replacements of thoughts."""
+        numbers = (*thought_numbers(self.measured), *self.links())
+        return self.browsed(partial(thought_panels, self.measured), numbers)
 
     def noted(self) -> Mapping[str, object]:
         """Errors, and numbers of thoughts that never ended."""

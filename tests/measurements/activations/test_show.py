@@ -179,7 +179,8 @@ def test_one_shard_at_a_time_is_in_memory(folder, monkeypatch):
     monkeypatch.setattr(activations, "read_table", counted)
     (name,) = {name for name in contents(folder) if "llama" in name}
     run = RunFolder.read(folder)
-    ActivationVectors.of(run).files()[name](folder / "again")
+    (item,) = (item for item in ActivationVectors.of(run).files if item.name == name)
+    item.write(folder / "again")
     assert (folder / "again").read_bytes() == (folder / name).read_bytes()
     (folder / "again").unlink()
     assert len(alive) == 3

@@ -54,7 +54,7 @@ def test_the_curves_are_the_table(result):
 
 
 def test_the_first_screen(result):
-    numbers = result.headline()
+    numbers = result.opening().numbers
     assert set(numbers["unit"]) == {"prompts"}
     assert numbers["number"].str.contains("middle layers").all()
     report = result.report()
@@ -98,4 +98,4 @@ def test_own_words_have_no_right_one(organism):
         [1.0] * table.groupby(["layer", "side"]).ngroups
     )
     assert [item.name for item in found.shown] == ["word_table"]
-    assert found.headline().empty
+    assert found.opening().numbers.empty

@@ -114,7 +114,7 @@ def test_curves_over_layers_and_doses_are_drawn_with_their_placebos(result):
 
 def test_the_page_begins_with_headline_numbers_and_a_curve(result):
     page = result.report()
-    numbers = result.headline()
+    numbers = result.opening().numbers
     assert set(numbers["number"]) == {
         f"{change} (logit){what}"
         for change in ("swap", "add")

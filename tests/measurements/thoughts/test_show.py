@@ -61,17 +61,17 @@ def test_intervals_in_words_are_those_of_the_table():
         f"{100 * row[name]:.0f}%".replace("-", "−") for name in ("share_low", "share_high")
     )
     assert low.startswith("−")
-    assert re.search(r"\b0% .*answers", found.in_words())
-    assert f"(95% interval {low} to {high};" in found.in_words()
+    assert re.search(r"\b0% .*answers", found.opening().text)
+    assert f"(95% interval {low} to {high};" in found.opening().text
 
 
 def test_an_answer_that_is_read_from_the_thought():
     found = result(lambda prompt: 0.9)
     assert found.glance().question.endswith(" 80 prompts, 1 model.")
-    numbers = found.headline().set_index("number")["value"]
+    numbers = found.opening().numbers.set_index("number")["value"]
     assert numbers["mediated share"] == pytest.approx(0.9, abs=0.01)
     assert numbers["accuracy after its thought"] == 1
-    (told,) = found.in_words().split("\n\n")
+    (told,) = found.opening().text.split("\n\n")
     assert re.match(
         r"org/model: .*\b90% .*\b95% .*\b90% .*\b90%; 80 prompts, 24 .*groups\)\. .*thought",
         told,
@@ -80,27 +80,27 @@ def test_an_answer_that_is_read_from_the_thought():
 
 
 def test_a_thought_that_only_decorates():
-    assert "The thought is mostly decoration" in result(lambda prompt: 0.1).in_words()
+    assert "The thought is mostly decoration" in result(lambda prompt: 0.1).opening().text
 
 
 def test_the_group_that_differs_is_named():
-    told = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).in_words()
+    told = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).opening().text
     assert re.search(r"share.*rule", told)
     groups = result(lambda prompt: BY_RULE[prompt.factors["rule"]]).derived()["group_table"]
     by_rule = groups[groups["factor"] == "rule"].set_index("value")["share"]
     assert by_rule["mt"] == pytest.approx(1.0, abs=0.02)
     assert by_rule["ds"] == pytest.approx(0.0, abs=0.02)
-    assert re.search(r"group[^.]*\.$", result(lambda prompt: 0.9).in_words())
+    assert re.search(r"group[^.]*\.$", result(lambda prompt: 0.9).opening().text)
 
 
 def test_nothing_is_said_about_a_model_whose_prompts_have_no_effect():
-    told = result(lambda prompt: 0.5, effect=0.0).in_words()
+    told = result(lambda prompt: 0.5, effect=0.0).opening().text
     assert re.search(r"thoughts.*unknown", told)
 
 
 def test_each_model_has_a_paragraph_and_a_row():
     found = result(lambda prompt: 0.5, models=("org/one", "org/two"))
-    assert len(found.in_words().split("\n\n")) == 2
+    assert len(found.opening().text.split("\n\n")) == 2
     table = found.mediation()
     assert table.groupby("model")["segment"].apply(list).to_dict() == {
         "org/one": ["all", "premise1"],
@@ -125,7 +125,7 @@ def test_every_item_is_shown(tmp_path):
     }
     assert found.plot().axes
     report = found.report()
-    assert report.text == found.in_words()
+    assert report.text == found.opening().text
     for item in report.sections[0].items:
         if hasattr(item, "draw"):
             item.draw().figure.savefig(tmp_path / f"{item.name}.png")
@@ -141,7 +141,7 @@ def test_zero_has_no_sign_in_tables():
 def test_tables_lead_to_pairs_and_two_models_are_compared():
     found = result(lambda prompt: 0.5, models=("org/one", "org/two"))
     of = {"model": "org/one", "reading": "whole"}
-    (right,) = (n for n in found.numbers() if n.name == "accuracy" and n.of == of)
+    (right,) = (n for n in found.browser().numbers if n.name == "accuracy" and n.of == of)
     assert set(right.values) == {prompt.pair_id for prompt in PROMPTS}
     assert set(right.values.values()) == {1.0}
     table = found.derived()["reading_table_differences"].set_index("reading")

@@ -185,7 +185,7 @@ def test_numbers_are_given_for_each_wording(organism):
     shares = knowledge["known"].astype(float).groupby(knowledge["wording"]).mean()
     assert table["completed"].to_dict() == pytest.approx(shares.to_dict())
     assert (table["facts"] == 8).all()
-    values = held.headline().set_index("number")["value"]
+    values = held.opening().numbers.set_index("number")["value"]
     assert values.tolist() == pytest.approx(table["completed"].tolist())
     assert as_asked(knowledge)["prompt_id"].tolist() == [fact.id for fact in some_facts()]
 
@@ -291,7 +291,7 @@ def test_a_table_of_a_version_without_echoes_is_summarized(organism):
     assert summary[lacking].isna().all(axis=None)
     same = summary.columns.difference(lacking)
     pd.testing.assert_frame_equal(summary[same], now.summary()[same])
-    values = result.headline().set_index("number")["value"]
+    values = result.opening().numbers.set_index("number")["value"]
     assert values.loc["familiarity"] == pytest.approx(table["familiarity"].mean())
     assert result.report().glance is not None
 
