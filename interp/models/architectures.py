@@ -17,7 +17,7 @@ from interp.models.families.modules import (
 )
 from interp.models.families.settings import has_several_streams
 from interp.models.kinds import CAUSAL, CLASSIFIER, Kind, kind_of
-from interp.models.layers import OF_HEADS, Anatomy, AttentionHeads, Layer, Part
+from interp.models.layers import OF_HEADS, PARALLEL, Anatomy, AttentionHeads, Layer, Part
 from interp.models.measured_layers import measured_anatomy
 from interp.models.module_runs import CannotMeasureError
 from interp.plugins import ARCHITECTURES as PLUGINS
@@ -171,7 +171,7 @@ def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> L
         lacks["mlp_out"] = f"its {type(layer).__name__} has no module {names.mlp_out}"
     # The layers of GPT-NeoX may be either.
     if names.parallel or getattr(layer, "use_parallel_residual", False):
-        lacks["resid_mid"] = "attention and MLP read the same residual stream in parallel"
+        lacks["resid_mid"] = PARALLEL
     elif names.mlp_norm is None:
         lacks["resid_mid"] = "its norms are on the residual stream itself"
     between = None if "resid_mid" in lacks else _at(layer, str(names.mlp_norm))

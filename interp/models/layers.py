@@ -14,6 +14,9 @@ from interp.models.families.modules import Architecture
 OF_HEADS = ("z", "q", "k", "v", "pattern")
 """The sites of heads."""
 
+PARALLEL = "attention and MLP read the same residual stream in parallel"
+"""Why a layer has no stream between the two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

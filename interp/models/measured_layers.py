@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from interp.models.families.modules import Architecture
-from interp.models.layers import OF_HEADS, Anatomy, Layer, Part
+from interp.models.layers import OF_HEADS, PARALLEL, Anatomy, Layer, Part
 from interp.models.module_runs import Run, Vectors, models_code, runs_of
 from interp.models.stream_sums import mixed_of, smallest_sum
 
@@ -29,9 +29,14 @@ _MOST_STEPS = 8
 _ROUNDING = 1e-2
 """Largest difference of two gradients that rounding explains, relative to them."""
 
-_SEVERAL = "it has several mixers, one after another"
-
 _SUMMED = ("resid_mid", "attn_out", "mlp_out")
+
+_SEVERAL = "it has several mixers, one after another"
+_MIXED = "its parallel residual streams are mixed anew for each token"
+_ON_STREAM = "its norms or factors by channel are on the residual stream itself"
+
+Parts = list[tuple[Run, float]]
+"""Modules that add to a stream, each with the factor of its output, in the order they ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class _Step:
     stream: Vectors
     """The earlier stream, or its norm."""
     factor: float
-    parts: Sequence[tuple[Run, float]]
+    parts: Parts
     plain: bool
     """Whether the earlier stream is not normed, and its factor is the same for all channels."""
     mixed: bool = False
@@ -213,7 +218,7 @@ class _Tracer:
             reason = "what it adds to the residual stream is not a sum of outputs of its modules"
             found = Layer(module, (), (), adds_up=False, lacks=dict.fromkeys(_SUMMED, reason))
         else:
-            found = _Sorted(module, steps).layer()
+            found = _sorted(module, steps)
         assert self._whole.read is not None
         mixed = steps is not None and any(step.mixed for step in steps)
         parallel = mixed or self._whole.read.dim() > 3
@@ -306,96 +311,106 @@ def _distinct(
     return found
 
 
-class _Sorted:
-    """The modules that add to one layer's stream, sorted into mixer and MLP."""
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Modules that add to the stream in one step, none of which depends on another."""
 
-    def __init__(self, module: nn.Module, steps: Sequence[_Step]) -> None:
-        self._module, self._steps = module, steps
+    step: _Step
+    reading: Parts
+    """Those whose output at a token depends on the stream at earlier tokens."""
+    alone: Parts
+    """The others."""
 
-    def layer(self) -> Layer:
-        """The layer, with what it lacks."""
-        groups = [(step, *self._split(step)) for step in self._independent()]
-        mixed = any(step.mixed for step in self._steps)
-        if mixed:  # what is added to the parallel streams as a whole is neither mixer nor MLP
-            groups = [group for group in groups if group[0].mixed]
-        mixing = [index for index, (_, reading, _) in enumerate(groups) if reading]
-        if not mixing and len(groups) > 1:
-            # Keys and values may come from an earlier layer, as in Gemma 4.
-            step, _, alone = groups[0]
-            groups[0], mixing = (step, alone, []), [0]
-        mixer = groups[mixing[0]][1] if mixing else []
-        parallel = bool(mixing) and bool(groups[mixing[0]][2])
-        later = groups[mixing[0] + 1 :] if mixing else groups
-        mlp, between, reads_earlier = [], None, False
-        if parallel:
-            mlp = groups[mixing[0]][2]
-        elif later:
-            step, reading, alone = later.pop(0)
-            mlp, reads_earlier, between = [*reading, *alone], bool(reading), step
-        lacks = {}
-        if not mixer:
-            lacks["attn_out"] = lacks["resid_mid"] = "no token reads another one in it"
-        elif not mlp:
-            lacks["mlp_out"] = lacks["resid_mid"] = "it has no MLP"
-        elif parallel:
-            lacks["resid_mid"] = "attention and MLP read the same residual stream in parallel"
-        elif reads_earlier:
-            lacks["resid_mid"] = "its MLP, too, reads earlier tokens"
-        elif mixed:
-            lacks["resid_mid"] = "its parallel residual streams are mixed anew for each token"
-        elif not all(step.plain for step in self._steps):
-            lacks["resid_mid"] = "its norms or factors by channel are on the residual stream itself"
-        in_turn = any(reading for _, reading, _ in later)
-        if in_turn:
-            mixer = _in_order([part for _, reading, _ in groups for part in reading])
-            mlp = _in_order([part for _, _, alone in groups for part in alone])
-            apart = bool(mlp) and not any(run.flat for run, _ in (*mixer, *mlp))
-            sites = ("resid_mid",) if apart else _SUMMED
-            lacks = dict.fromkeys((*sites, *OF_HEADS), _SEVERAL)
-        plain = all(step.plain and step.factor == 1.0 for step in self._steps)
-        # Between a mixer and an MLP that reads it, there must be a stream that can be patched.
-        hidden = bool(mixer and mlp) and not parallel and "resid_mid" in lacks
-        first = groups[0][0].factor if groups else 1.0
-        return Layer(
-            self._module,
-            _parts(mixer),
-            _parts(mlp),
-            between=None
-            if "resid_mid" in lacks or between is None
-            else Part(between.base.module, flat=between.base.flat_read),
-            kept=first,
-            adds_up=plain and not later and not hidden,
-            in_turn=in_turn,
-            reads_on=reads_earlier or in_turn,
-            lacks=lacks,
-        )
 
-    def _independent(self) -> Iterator[_Step]:
-        """The steps, cut before each part that reads an earlier part of the same step."""
-        for step in self._steps:
-            own: list[tuple[Run, float]] = []
-            for run, scale in step.parts:
-                if any(_depends(run.returned, before.returned) for before, _ in own):
-                    yield replace(step, parts=own)
-                    own = []
-                own.append((run, scale))
-            if own:
-                yield replace(step, parts=own)
+def _sorted(module: nn.Module, steps: Sequence[_Step]) -> Layer:
+    """The layer that these steps make, their modules sorted into mixer and MLP."""
+    groups, first = _grouped(steps)
+    mixing, *later = [None, *groups] if first is None else groups[first:]
+    parallel = mixing is not None and bool(mixing.alone)
+    second = later.pop(0) if later and not parallel else None
+    mixer, mlp = (mixing.reading, mixing.alone) if mixing else ([], [])
+    if second:
+        mlp = [*second.reading, *second.alone]
+    reads_earlier = second is not None and bool(second.reading)
+    in_turn = any(group.reading for group in later)
+    if in_turn:
+        mixer = _in_order([part for group in groups for part in group.reading])
+        mlp = _in_order([part for group in groups for part in group.alone])
+    apart = bool(mlp) and not any(run.flat for run, _ in (*mixer, *mlp))
+    plain = all(step.plain for step in steps)
+    reasons = (
+        (in_turn, ("resid_mid", *OF_HEADS), _SEVERAL),
+        (in_turn and not apart, ("attn_out", "mlp_out"), _SEVERAL),
+        (not mixer, ("attn_out", "resid_mid"), "no token reads another one in it"),
+        (not mlp, ("mlp_out", "resid_mid"), "it has no MLP"),
+        (parallel, ("resid_mid",), PARALLEL),
+        (reads_earlier, ("resid_mid",), "its MLP, too, reads earlier tokens"),
+        (any(step.mixed for step in steps), ("resid_mid",), _MIXED),
+        (not plain, ("resid_mid",), _ON_STREAM),
+    )
+    lacks: dict[str, str] = {}
+    for holds, sites, why in reasons:
+        if holds:
+            lacks = {**dict.fromkeys(sites, why), **lacks}
+    # Between a mixer and an MLP that reads it, there must be a stream that can be patched.
+    hidden = bool(mixer and mlp) and not parallel and "resid_mid" in lacks
+    reader = second.step.base if second and "resid_mid" not in lacks else None
+    return Layer(
+        module,
+        _parts(mixer),
+        _parts(mlp),
+        between=None if reader is None else Part(reader.module, flat=reader.flat_read),
+        kept=groups[0].step.factor if groups else 1.0,
+        adds_up=plain
+        and all(step.factor == 1.0 for step in steps)
+        and not (first or later or hidden),
+        in_turn=in_turn,
+        reads_on=reads_earlier or in_turn,
+        lacks=lacks,
+    )
 
-    def _split(self, step: _Step) -> tuple[list[tuple[Run, float]], list[tuple[Run, float]]]:
-        """The parts of a step that read earlier tokens, and those that do not."""
-        kinds: tuple[list[tuple[Run, float]], list[tuple[Run, float]]] = ([], [])
+
+def _grouped(steps: Sequence[_Step]) -> tuple[list[_Group], int | None]:
+    """What is added to the stream, step by step, and which group is the first mixer's."""
+    groups = [_split(step) for step in _independent(steps)]
+    if any(step.mixed for step in steps):
+        # What is added to the parallel streams as a whole is neither mixer nor MLP.
+        groups = [group for group in groups if group.step.mixed]
+    first = next((i for i, group in enumerate(groups) if group.reading), None)
+    if first is None and len(groups) > 1:
+        # Keys and values may come from an earlier layer, as in Gemma 4.
+        groups[0] = _Group(groups[0].step, groups[0].alone, [])
+        first = 0
+    return groups, first
+
+
+def _independent(steps: Sequence[_Step]) -> Iterator[_Step]:
+    """The steps, cut before each part that depends on an earlier part of the same step."""
+    for step in steps:
+        parts: Parts = []
         for run, scale in step.parts:
-            assert run.returned is not None
-            kinds[not _reads_earlier(run.returned, step.stream)].append((run, scale))
-        return kinds
+            if any(_depends(run.returned, before.returned) for before, _ in parts):
+                yield replace(step, parts=parts)
+                parts = []
+            parts.append((run, scale))
+        if parts:
+            yield replace(step, parts=parts)
 
 
-def _in_order(parts: Sequence[tuple[Run, float]]) -> list[tuple[Run, float]]:
+def _split(step: _Step) -> _Group:
+    group = _Group(step, [], [])
+    for run, scale in step.parts:
+        assert run.returned is not None
+        reads = _reads_earlier(run.returned, step.stream)
+        (group.reading if reads else group.alone).append((run, scale))
+    return group
+
+
+def _in_order(parts: Parts) -> Parts:
     return sorted(parts, key=lambda part: part[0].order)
 
 
-def _parts(found: Sequence[tuple[Run, float]]) -> tuple[Part, ...]:
+def _parts(found: Parts) -> tuple[Part, ...]:
     return tuple(
         Part(
             run.module,

@@ -190,3 +190,31 @@ def test_positions_that_begin_behind_the_padding_index_are_left_to_the_model():
 def test_encoders_of_images_are_refused_at_once(kind):
     with pytest.raises(UserError, match=r"ForConditionalGeneration.*image"):
         model(kind)
+
+
+def changed(forward):
+    """A model of an unlisted family whose last layer computes something else."""
+    hf = build("helium").hf
+    layer = hf.model.layers[-1]
+    layer.forward = lambda hidden_states, **options: forward(layer, hidden_states, options)
+    return interp.Model("changed", hf, tokenizer())
+
+
+def test_a_layer_whose_mlp_comes_first_does_not_add_up():
+    def forward(layer, stream, options):
+        stream = stream + layer.mlp(layer.post_attention_layernorm(stream))
+        normed = layer.input_layernorm(stream)
+        return stream + layer.self_attn(hidden_states=normed, **options)[0]
+
+    own = changed(forward)
+    before, last = own.layers[-2:]
+    assert [part.module for part in last.mixer] == [last.module.self_attn]
+    assert before.adds_up and not last.adds_up
+    with pytest.raises(UserError, match="edges"):
+        interp.edges(own, prompts())
+
+
+def test_a_layer_that_adds_nothing_lacks_what_would_be_added():
+    last = changed(lambda layer, stream, options: stream).layers[-1]
+    assert {"attn_out", "mlp_out", "resid_mid"} <= set(last.lacks)
+    assert last.mixer == last.mlp == ()
