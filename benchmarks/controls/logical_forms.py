@@ -194,7 +194,7 @@ def _adjusted(rows: pd.DataFrame, name: str) -> Iterator[Tested]:
     """The exploratory tests of formula 4."""
     model, name = _fitted(rows, ADJUSTED), f"{name}, adjusted"
     tests = pd.concat([pairwise_tests(model, factor) for factor in FACTORS], ignore_index=True)
-    tests = holm(tests.drop(columns=["p_holm", "family", "family_size"]), family="")
+    tests = holm(tests, family="")
     yield from _of_pairs(tests, name)
     yield from _of_terms(rows, model, name, ADJUSTED.fixed)
 

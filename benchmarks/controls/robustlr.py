@@ -21,6 +21,7 @@ from interp_experiments.robustlr.comparisons import (
 )
 from interp_experiments.robustlr.language import LABELS, Verdict
 from interp_experiments.robustlr.results import SETS, score_table, theory_scores, with_baselines
+from interp_experiments.robustlr.tables import SETS as SETS_OF
 from interp_experiments.robustlr.tables import averages
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 
@@ -79,10 +80,11 @@ def _of_scores(rows: pd.DataFrame) -> Iterator[Tested]:
         for name, truth in (("f1", means), ("consistency", consistent)):
             ends = (row[f"{name}_{end}"] - truth[row["set"]] for end in ("low", "high"))
             yield _interval(f"RobustLR, {name} of {row['set']}", *ends)
-    for kind, names in (("contrast", CONTRAST_SETS), ("equivalence", EQUIVALENCE_SETS)):
+    theories = theory_scores(own.assign(source="measured"), ["source", "model", "set"])
+    for kind, names in SETS_OF.items():
         truth = float(np.mean([means[name] for name in names]))
-        table = averages(own, kind).set_index("model").loc["first"]
-        ends = (table[f"f1_{end}"] - truth for end in ("low", "high"))
+        row = averages(theories, kind).set_index("model").loc["first"]
+        ends = (row[end] - truth for end in ("low", "high"))
         yield _interval(f"RobustLR, average of {kind} sets", *ends)
 
 

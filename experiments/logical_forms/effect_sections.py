@@ -1,16 +1,10 @@
 """Sections on the effects of modality and argument form: contrasts and mixed models."""
 
-from typing import Any
-
-import pandas as pd
-
-from interp.errors import UserError
 from interp.report.page import FigureItem, Item, Section, TableItem
 from interp.statistics.decisions import SMALLEST
 from interp_experiments.findings import EXPLORATORY
 from interp_experiments.logical_forms import figures
 from interp_experiments.logical_forms.effects import (
-    NOBODY,
     RESPONSES,
     Contrasts,
     MixedEffects,
@@ -47,28 +41,24 @@ def valid_section(found: Contrasts | str) -> Section:
         "are not compared at equal perplexity, since most of a question's perplexity comes from "
         f"its form. With at least {MIN_GROUPS} models, each contrast is computed for every model, "
         "and models are the observations. With fewer models, interpretations are the observations, "
-        "and the tests are about these models only."
-    )
-    text = (
-        f"{text} The contrasts were fixed in the code and are corrected together by Holm's method."
+        "and the tests are about these models only. The contrasts were fixed in the code and are "
+        "corrected together by Holm's method."
     )
     if isinstance(found, str):
         return Section(title, f"{text} No contrast was tested: {found}.\n\n{EXPLORATORY}")
+    means = "Soft accuracy on valid forms"
     return Section(
         title,
         f"{text} Note: {found.note}.\n\n{EXPLORATORY}",
         (
             FigureItem(
                 "valid_means",
-                "Soft accuracy on valid forms",
-                lambda: figures.estimated_means(
-                    found.means, response="soft accuracy", tests=found.tests
-                ),
+                means,
+                lambda: figures.estimated_means(found.means, response="soft accuracy"),
                 "Means with 95% intervals, over models or, with few models, clustered by "
-                "interpretation. Brackets: p of the difference, corrected by Holm's method. n: "
-                "number of answers.",
+                "interpretation. n: number of answers.",
             ),
-            TableItem("valid_means", "Soft accuracy on valid forms", found.means),
+            TableItem("valid_means", means, found.means),
             TableItem(
                 "valid_tests",
                 "Pairwise tests of these means (Table 2): confirmatory",
@@ -115,8 +105,8 @@ def models_section(results: Results) -> Section:
 def adjusted_section(results: Results) -> Section:
     """Formula 4 as in the paper: Figures 3 and 4."""
     rows = results.pooled("questions", valid=True)
-    found = mixed_model(rows, "soft_accuracy")
-    within = mixed_model(rows, "soft_accuracy", covariate="perplexity_within_form")
+    found = effects(rows, "soft_accuracy")
+    within = effects(rows, "soft_accuracy", covariate="perplexity_within_form")
     items = [*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)]
     if not isinstance(within, str):
         title = "Fixed effects with perplexity centered within each form"
@@ -152,7 +142,7 @@ def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
         FigureItem(
             "figure4_slopes",
             "Intercept and slope for perplexity of each model (Figure 4)",
-            lambda: figures.slopes(found.slopes, covariate=found.covariate),
+            lambda: figures.slopes(found.slopes),
             "The sum of the fixed effect and the model's deviation from it.",
         ),
         TableItem("slopes", "Intercept and slope of each model", found.slopes),
@@ -161,16 +151,6 @@ def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
         ),
         spread,
     )
-
-
-def mixed_model(rows: pd.DataFrame, response: str, **options: Any) -> MixedEffects | str:
-    """The result of `effects`, or the reason why these rows do not allow a fit."""
-    if rows.empty:
-        return NOBODY
-    try:
-        return effects(rows, response=response, **options)
-    except UserError as error:
-        return str(error)
 
 
 def remark(found: MixedEffects | str) -> str:
@@ -204,14 +184,11 @@ def effect_items(
         FigureItem(
             f"{name}_means",
             f"{title} ({figure})" if figure else title,
-            lambda: figures.estimated_means(
-                found.means, response=words, tests=found.tests, chance=chance
-            ),
-            f"Filled: means {averaged}at mean perplexity, with the 95% interval by Student's t "
-            f"({found.model.freedom:,} degrees of freedom). "
-            "Hollow: unadjusted means over questions. Brackets: p of the difference, corrected by "
-            "Holm's method. n: number of answers. If a level has no question with mean "
-            "perplexity, its adjusted mean is extrapolated.",
+            lambda: figures.estimated_means(found.means, response=words, chance=chance),
+            f"adjusted: means {averaged}at mean perplexity, with the 95% interval by Student's t "
+            f"({found.model.freedom:,} degrees of freedom). raw: means over questions, with "
+            "intervals clustered by interpretation. n: number of answers. If a level has no "
+            "question with mean perplexity, its adjusted mean is extrapolated.",
         ),
         TableItem(
             f"{name}_means",

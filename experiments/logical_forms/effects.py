@@ -36,6 +36,11 @@ FACTORS = ("modality", "argument_form")
 RESPONSES = {"soft_accuracy": "soft accuracy", "relative_positive": "share of Yes"}
 """Names of the dependent variables in formulas 4 and 5."""
 
+SHOWN = "soft_accuracy"
+"""The dependent variable of the confirmatory contrasts."""
+
+NOBODY = "no model both answers Yes or No often enough and has a perplexity below that of guessing"
+
 
 @dataclass(frozen=True)
 class MixedEffects:
@@ -49,57 +54,48 @@ class MixedEffects:
     tests: pd.DataFrame
     """Pairwise tests of the adjusted means, as returned by `pairs_tested`."""
     term_tests: pd.DataFrame
-    """One row per fixed effect and interaction, with the columns of `wald_test`, plus chi_square,
-    df and p_chi_square from the likelihood-ratio test."""
+    """What `term_tests` returns."""
 
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        explained = r_squared(self.model)
+        marginal, conditional = r_squared(self.model)
         row = {
             "model_formula": self.model.equation,
             "rows": len(self.model.design.response),
             "models": len(self.model.groups),
-            "R2_marginal": explained.marginal,
-            "R2_conditional": explained.conditional,
+            "R2_marginal": marginal,
+            "R2_conditional": conditional,
             "note": self.model.note,
         }
         return pd.DataFrame([row])
 
     @property
     def slopes(self) -> pd.DataFrame:
-        """One row per model: intercept and slope for perplexity, fixed plus random effects.
+        """One row per model: its intercept and its slope for perplexity, both effects together.
 
-        Columns are model, intercept and the covariate's name. A model without random effects has an
-        empty table.
+        Columns are model, intercept and `PERPLEXITY`; empty without random effects.
         """
-        if not self.model.design.random_columns:
-            return pd.DataFrame(columns=["model", "intercept", self.covariate])
+        table = self.model.random_effects().reindex(columns=["model", "intercept", PERPLEXITY])
         fixed = self.model.coefficients().set_index("term")["estimate"]
-        table: pd.DataFrame = self.model.random_effects()[["model", "intercept", self.covariate]]
-        return table.assign(
-            intercept=table["intercept"] + fixed["Intercept"],
-            **{self.covariate: table[self.covariate] + fixed[self.covariate]},
-        )
-
-    @property
-    def covariate(self) -> str:
-        """The column with the perplexity."""
-        return str(self.model.formula.slope)
+        for name, term in (("intercept", "Intercept"), (PERPLEXITY, PERPLEXITY)):
+            table[name] += fixed[term]
+        return table.dropna()
 
 
 def effects(
     rows: pd.DataFrame,
-    *,
     response: str,
+    *,
     factors: Sequence[str] = FACTORS,
     covariate: str = PERPLEXITY,
     pairs: Sequence[tuple[str, str]] | None = None,
-) -> MixedEffects:
-    """Formula 4 or 5: response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
+) -> MixedEffects | str:
+    """Formula 4 or 5, or why these rows do not allow a fit.
 
-    With too few models, the formula is fitted by least squares, with errors clustered by
-    interpretation, because each interpretation uses the same words in all forms.
+    The formula is response ~ factors + perplexity + (1 + perplexity | model) + varying factors.
+    With too few models, it is fitted by least squares, with errors clustered by interpretation,
+    because each interpretation uses the same words in all forms.
 
     Args:
         rows: rows of `Results.pooled`.
@@ -108,18 +104,20 @@ def effects(
         covariate: the measure of perplexity: "relative_perplexity", or "perplexity_within_form",
             whose mean is the same for all forms.
         pairs: levels of the factor to compare; all pairs if None.
-
-    Raises:
-        UserError: there are no rows, or the factors are collinear.
     """
+    if rows.empty:
+        return NOBODY
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
-    model = fit_mixed_model(rows, formula, cluster=CLUSTER)
-    return MixedEffects(
-        model,
-        means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
-        tests=pairs_tested(dict.fromkeys(factors, model), pairs=pairs),
-        term_tests=term_tests(rows, model),
-    )
+    try:
+        model = fit_mixed_model(rows, formula, cluster=CLUSTER)
+        return MixedEffects(
+            model,
+            means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
+            tests=pairs_tested(dict.fromkeys(factors, model), pairs=pairs),
+            term_tests=term_tests(rows, model),
+        )
+    except UserError as error:
+        return str(error)
 
 
 def pairs_tested(
@@ -131,40 +129,37 @@ def pairs_tested(
     (`interp.statistics.decisions`).
     """
     tests = {factor: pairwise_tests(model, factor, pairs=pairs) for factor, model in models.items()}
-    table = _by_factor(tests).drop(columns=["p_holm", "family", "family_size"])
-    corrected = holm(table, family=f"pairs of {' and '.join(models)}")
+    corrected = holm(_by_factor(tests), family=f"pairs of {' and '.join(models)}")
     return corrected.assign(verdict=verdicts(corrected))
 
 
 def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The tables of all factors, stacked, with factor as the first column."""
-    stacked = pd.concat(tables, names=["factor"])
-    return stacked.reset_index("factor").reset_index(drop=True)
+    return pd.concat(tables, names=["factor"]).reset_index("factor").reset_index(drop=True)
 
 
 def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means by level of a factor; `note` marks extrapolated adjusted means."""
     response, covariate = model.formula.response, str(model.formula.slope)
-    raw = clustered_means(rows.assign(level=rows[factor].astype(str)), response, by=["level"])
+    levelled = rows.assign(level=rows[factor].astype(str))
+    raw = clustered_means(levelled, response, by=["level"])
     raw = raw.rename(columns={name: f"raw_{name}" for name in ("mean", "low", "high")})
-    at = model.design.means[covariate]
-    ranges = rows.groupby(rows[factor].astype(str), observed=True)[covariate].agg(["min", "max"])
-    outside = (ranges["min"] > at) | (ranges["max"] < at)
     table = marginal_means(model, factor).merge(raw, on="level", validate="one_to_one")
-    notes = [
-        f"extrapolated: {covariate} is {ranges.loc[level, 'min']:.2f} to "
-        f"{ranges.loc[level, 'max']:.2f} here, and the mean is taken at {at:.2f}"
-        if outside[level]
-        else ""
-        for level in table["level"]
-    ]
-    return table.assign(note=notes)
+    at, of_levels = model.design.means[covariate], levelled.groupby("level")[covariate]
+    notes = {
+        level: f"extrapolated: {covariate} is {low:.2f} to {high:.2f} here, and the mean is taken "
+        f"at {at:.2f}"
+        for level, low, high in of_levels.agg(["min", "max"]).itertuples()
+        if not low <= at <= high
+    }
+    return table.assign(note=[notes.get(level, "") for level in table["level"]])
 
 
 def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     """Tests of each fixed effect, and of the interaction in a model that includes it.
 
-    Columns are those of `Effects.term_tests`; `model` was fitted to the rows.
+    One row per term, with the columns of `wald_test`, and chi_square, df and p_chi_square from the
+    likelihood-ratio test; `model` was fitted to the rows.
     """
     tested = [(model, term) for term in model.formula.fixed]
     crossed = ":".join(model.formula.varying)
@@ -179,25 +174,18 @@ def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     return pd.DataFrame(tests)
 
 
-NOBODY = "no model both answers Yes or No often enough and has a perplexity below that of guessing"
-
-SHOWN = "soft_accuracy"
-"""The dependent variable of the confirmatory contrasts."""
-
-
 @dataclass(frozen=True)
 class Contrasts:
     """The confirmatory contrasts of soft accuracy on valid forms."""
 
     means: pd.DataFrame
-    """One row per level of a factor: factor, level, mean, low and high (95%), n, and the number of
-    units."""
+    """What `level_means` returns."""
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
     p_holm over all rows, excluded_below, excluded_above and verdict
     (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
-    """A table like `Effects.term_tests`, for the regression without perplexity."""
+    """What `term_tests` returns, for the regression without perplexity."""
     models: int
     """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
     and the tests are about these models only."""
@@ -249,11 +237,10 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     Raises:
         UserError: there are no rows, or a factor has only one level in the rows.
     """
-    models = {}
-    for factor in FACTORS:
-        formula = MixedFormula(response, (factor,), "model")
-        models[factor] = fit_mixed_model(rows, formula, cluster=CLUSTER)
-    return pairs_tested(models)
+    formulas = {factor: MixedFormula(response, (factor,), "model") for factor in FACTORS}
+    return pairs_tested(
+        {name: fit_mixed_model(rows, one, cluster=CLUSTER) for name, one in formulas.items()}
+    )
 
 
 def means_by_model(results: Results) -> pd.DataFrame:
@@ -266,21 +253,21 @@ def contrasts_by_model(results: Results) -> pd.DataFrame:
 
     The pairs of one model and response are one family.
     """
-    table = _by_model(results, _tests_or_why_not)
+
+    def tests_or_why_not(rows: pd.DataFrame, response: str) -> pd.DataFrame:
+        try:
+            return level_tests(rows, response)
+        except UserError as error:
+            return pd.DataFrame({"note": [f"undefined: {error}"]})
+
+    table = _by_model(results, tests_or_why_not)
     if "family" in table:
         table["family"] = table["family"] + " in " + table["response"] + ", " + table["model"]
     return table
 
 
-def _tests_or_why_not(rows: pd.DataFrame, response: str) -> pd.DataFrame:
-    try:
-        return level_tests(rows, response)
-    except UserError as error:
-        return pd.DataFrame({"note": [f"undefined: {error}"]})
-
-
 def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFrame]) -> pd.DataFrame:
-    """The tables of each competent model and response, stacked, with model and response first."""
+    """The tests of each competent model and response, stacked, with model and response first."""
     tables = {
         (model, words): table(rows[rows["model"] == model], response)
         for model in results.competent

@@ -35,14 +35,12 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
     named = named_numbers(every, numbers)
     questions = main["prompt_id"].nunique()
     competent, models = len(results.competent), counted(len(results.models), "model")
-    one = 1 in (competent, len(results.models))
-    do = "answers Yes or No and reads" if one else "answer Yes or No and read"
-    if void_models(results.cautions).keys() & set(results.competent):
-        do = "answers Yes or No to" if one else "answer Yes or No to"
-    left = len(results.models) - competent
-    excluded = f"; {left} {'is' if left == 1 else 'are'} excluded" if left else ""
+    left, void = len(results.models) - competent, void_models(results.cautions).keys()
+    read = "to" if void & set(results.competent) else "and read"
+    excluded = f"; excluded: {left}" if left else ""
     sentences = [
-        f"{competent} of {models} {do} the questions{excluded}; n = {questions:,} questions.",
+        f"{competent} of {models} answered Yes or No {read} the questions{excluded}; "
+        f"n = {questions:,} questions.",
         extremes(numbers, "soft accuracy") if competent and "soft accuracy" in named else "",
         *_confirmatory(valid),
         *_perplexity(correlations),

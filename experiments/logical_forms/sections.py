@@ -8,8 +8,9 @@ from interp.analysis.accuracy import notes_without_answer
 from interp.analysis.cautions.caution import said_outside
 from interp.report.page import FigureItem, Section, TableItem
 from interp_experiments.logical_forms import figures, tables
-from interp_experiments.logical_forms.effect_sections import effect_items, mixed_model, remark
-from interp_experiments.logical_forms.effects import RESPONSES
+from interp_experiments.logical_forms.effect_sections import effect_items, remark
+from interp_experiments.logical_forms.effects import RESPONSES, effects
+from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.results import MIN_ANSWERED, SET, Results
 from interp_experiments.scaffold import compared_item
 
@@ -125,7 +126,7 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
 def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     """Formula 5: Figure 6."""
     balanced, valid = (
-        mixed_model(results.pooled("questions", valid=only), "relative_positive")
+        effects(results.pooled("questions", valid=only), "relative_positive")
         for only in (False, True)
     )
     return Section(
@@ -162,8 +163,9 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
 
 def introduction_section(results: Results) -> Section:
     """Appendix C.1: Table A2."""
-    measured = tables.introduction(results.scores["introduction"])
-    found = mixed_model(results.pooled("introduction"), "soft_accuracy", factors=("modality",))
+    rows = results.scores["introduction"]
+    measured = tables.accuracy(rows)[["model", *MODALITIES, "n"]]
+    found = effects(results.pooled("introduction"), "soft_accuracy", factors=("modality",))
     return Section(
         "Introduction of a modality (Appendix C.1)",
         f"Each form is a sound rule of inference, so the answer is always Yes.{remark(found)}",
@@ -176,7 +178,7 @@ def introduction_section(results: Results) -> Section:
             TableItem(
                 "table_a2_intervals",
                 "Soft and hard accuracy on these forms, with intervals",
-                tables.intervals(results.scores["introduction"]).query("factor != 'argument_form'"),
+                tables.intervals(rows).query("factor != 'argument_form'"),
             ),
             *effect_items(found, name="introduction"),
         ),
@@ -188,7 +190,7 @@ def distribution_section(results: Results) -> Section:
     rows = results.scores["distribution"]
     pooled = tables.cells(results.pooled("distribution"))
     accuracy, yes = (
-        mixed_model(pooled, response, factors=("cell",), pairs=tables.FORM_CHANGES)
+        effects(pooled, response, factors=("cell",), pairs=tables.FORM_CHANGES)
         for response in RESPONSES
     )
     return Section(
@@ -214,8 +216,7 @@ def planted_sections(results: Results) -> list[Section]:
             title,
             partial(figures.planted_and_measured, rows),
             "On the dotted line, the training text and the model agree. Whiskers: 95% intervals, "
-            "clustered by interpretation. Filled: valid forms. Some of the forms furthest from "
-            "the line are labeled.",
+            "clustered by interpretation. Filled: valid forms.",
         )
         text = (
             "The share of Yes among the answers that the training text gives to a form's "

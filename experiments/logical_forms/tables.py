@@ -1,6 +1,6 @@
 """The tables of the study of LogicalForms (paper, Tables 1, A2 and A3, and the figures)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -121,13 +121,6 @@ def _several_means(rows: pd.DataFrame, values: Sequence[str], *, by: Sequence[st
     return pd.concat([*means, parts[-1]], axis="columns").reset_index()
 
 
-def introduction(rows: pd.DataFrame) -> pd.DataFrame:
-    """Soft accuracy on the introduction rules, one row per model (Table A2)."""
-    means = rows.groupby(["model", "modality"], observed=True)["soft_accuracy"].mean().unstack()
-    counts = rows.groupby("model").size()
-    return means.reindex(columns=list(MODALITIES)).assign(n=counts).reset_index()
-
-
 def with_published(measured: pd.DataFrame, file: str) -> pd.DataFrame:
     """A table, followed by the rows of the paper's Table 1 or A2, read from a file in data/.
 
@@ -187,8 +180,10 @@ def affirmation(results: Results) -> pd.DataFrame:
     opposite sign.
     """
     rows = results.pooled("questions").sort_values("modality", kind="stable")
-    bias, sensitivity = (_log_odds(rows[name]) for name in ("relative_positive", "soft_accuracy"))
-    rows = _also_together(rows.assign(bias=bias, sensitivity=sensitivity))
+    scores = {"bias": "relative_positive", "sensitivity": "soft_accuracy"}
+    inside = rows[list(scores.values())].clip(SMALLEST_SHARE, 1 - SMALLEST_SHARE)
+    odds = {name: logit(inside[score]) for name, score in scores.items()}
+    rows = _also_together(rows.assign(**odds))
     return _several_means(rows, ["bias", "sensitivity"], by=["model", "modality"])
 
 
@@ -217,10 +212,6 @@ def _also_together(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows twice: first with the modality "all", then with their own modalities."""
     by_modality = rows.assign(modality=rows["modality"].astype(str))
     return pd.concat([rows.assign(modality="all"), by_modality])
-
-
-def _log_odds(share: pd.Series) -> pd.Series:
-    return pd.Series(logit(share.clip(SMALLEST_SHARE, 1 - SMALLEST_SHARE)), index=share.index)
 
 
 def planted_and_measured(results: Results) -> pd.DataFrame:
@@ -267,14 +258,17 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
     words in all forms. In the row for all models, questions are ranked together by perplexity in
     standard deviations from each model's own mean.
     """
-    rows = [
-        {"model": name, "set": stage, "forms": forms, **rank_correlation(chosen, within)}
-        for stage, name, scores in _parts(results)
-        for forms, (valid, within) in _SELECTIONS.items()
-        for chosen in [scores[scores["gold"] == YES.name] if valid else scores]
-    ]
-    columns = ["model", "set", "forms", "rho", "low", "high", "n", "interpretations"]
-    return pd.DataFrame(rows, columns=columns)
+    rows = []
+    for stage in ("questions", "nonsense"):
+        scores = results.scores[stage]
+        of_each = {model: scores[scores["model"] == model] for model in results.models}
+        together = scores[scores["model"].isin(results.reading(stage))]
+        for name, own in {TOGETHER: together, **of_each}.items():
+            for forms, (valid, within) in _SELECTIONS.items():
+                chosen = own[own["gold"] == YES.name] if valid else own
+                found = rank_correlation(chosen, within)
+                rows.append({"model": name, "set": stage, "forms": forms, **found})
+    return pd.DataFrame(rows)
 
 
 def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
@@ -293,15 +287,6 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
     resampled = _correlation(bootstrap_sums(sums, resamples=RESAMPLES))
     low, high = percentile_interval(resampled[~np.isnan(resampled)])
     return {"rho": rho, "low": low, "high": high, **counted}
-
-
-def _parts(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Each set and model with its rows; a set begins with all models that read it, together."""
-    for stage in ("questions", "nonsense"):
-        scores = results.scores[stage]
-        yield stage, TOGETHER, scores[scores["model"].isin(results.reading(stage))]
-        for model in results.models:
-            yield stage, model, scores[scores["model"] == model]
 
 
 def _ranks(rows: pd.DataFrame, name: str, within: Sequence[str]) -> Float[np.ndarray, " rows"]:

@@ -2,24 +2,15 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from interp.report.figures.bars import grouped_bars
-from interp.report.figures.style import (
-    Picture,
-    distinct,
-    house_style,
-    legend_beside,
-    look,
-    new_axes,
-    panel_a_model,
-)
+from interp.report.figures.lines import lines
+from interp.report.figures.style import distinct, panel_a_model
 from interp_experiments.robustlr.language import LABELS
 
 _F1 = "weighted F1"
 _INTERVAL = ("f1_low", "f1_high")
-_COLUMNS = 4
-"""Number of panels in a row of Figure 8."""
 
 
 def operators(table: pd.DataFrame) -> Axes:
@@ -58,29 +49,12 @@ def sizes(table: pd.DataFrame) -> Axes:
 
     `table` comes from `tables.size_table`, for models that started from the same weights.
     """
-    with house_style():
-        ax = new_axes()
-        for index, (kind, rows) in enumerate(table.groupby("sets", sort=False)):
-            style = look(index)
-            low, high = (rows["f1"] - rows["f1_low"], rows["f1_high"] - rows["f1"])
-            ax.errorbar(
-                rows["statements"],
-                rows["f1"],
-                yerr=[low, high],
-                color=style.color,
-                linestyle=style.line,
-                marker=style.marker,
-                label=f"{kind} sets",
-            )
-        ax.set_xscale("log")
-        ax.xaxis.set_major_locator(FixedLocator(sorted(table["statements"].unique())))
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_ylim(0, 1.05)
-        counts = table["theories"]
-        ax.set_xlabel(f"training statements (n = {counts.min():,} to {counts.max():,} theories)")
-        ax.set_ylabel(_F1)
-        ax.legend()
+    ax = lines(_named(table), x="statements", y=_F1, hue="sets", n="theories", interval=_INTERVAL)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator(sorted(table["statements"].unique())))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_ylim(0, 1.05)
     return ax
 
 
@@ -89,39 +63,17 @@ def features(table: pd.DataFrame) -> Axes:
 
     `table` comes from `tables.feature_table`.
     """
-    names = table["feature"].drop_duplicates().tolist()
-    rows = -(-len(names) // _COLUMNS)
-    with house_style():
-        figure = Picture(figsize=(3.0 * _COLUMNS, 2.6 * rows + 0.4))
-        panels = figure.subplots(rows, _COLUMNS, squeeze=False, sharey=True)
-        for name, ax in zip(names, panels.flat, strict=False):
-            _feature(table[table["feature"] == name], name, ax)
-        for ax in panels.flat[len(names) :]:
-            ax.set_axis_off()
-        handles, _ = panels[0, 0].get_legend_handles_labels()
-        legend_beside(figure, handles)
-    return figure.axes[0]
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
+        each = rows.drop_duplicates("value")
+        ax.bar(each["value"], each["n"] / each["n"].max(), color="#d0d7de", label="instances")
+        lines(rows, x="value", y="share", hue="label", n="n", ax=ax)
+        ax.set_ylim(0, 1.05)
+
+    own = table.melt(["feature", "value", "n"], list(LABELS), "label", "share")
+    return panel_a_model(own.rename(columns={"feature": "model"}), draw)
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
     """The table, with the scores in a column named after the axis."""
     return table.rename(columns={"f1": _F1})
-
-
-def _feature(rows: pd.DataFrame, name: str, ax: Axes) -> None:
-    """Lines: shares of labels; bars: instances per value, relative to the most frequent value."""
-    ax.bar(rows["value"], rows["n"] / rows["n"].max(), color="#d0d7de", label="instances")
-    for index, label in enumerate(LABELS):
-        style = look(index)
-        ax.plot(
-            rows["value"],
-            rows[label],
-            color=style.color,
-            linestyle=style.line,
-            marker=style.marker,
-            markersize=6 - 1.5 * index,
-            label=label,
-        )
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_ylim(0, 1.05)
-    ax.set_xlabel(f"number of {name}\n(n = {rows['n'].sum():,})", fontsize=9)

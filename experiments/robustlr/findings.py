@@ -1,11 +1,13 @@
 """The first screen of the study of RobustLR, and the comparisons that were named in advance."""
 
+from dataclasses import replace
+
 import pandas as pd
 
 from interp.console import counted
+from interp.estimates.compute import estimate
 from interp.report.glance import extremes, glance, headline, named_numbers, quotable
 from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
-from interp.statistics.proportions import proportions
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (
@@ -16,9 +18,16 @@ from interp_experiments.robustlr.comparisons import (
     best_guesses,
     kinds,
 )
-from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores, with_baselines
+from interp_experiments.robustlr.results import (
+    BARE,
+    SCORES,
+    SETS,
+    Results,
+    theory_scores,
+    with_baselines,
+)
 
-_NAMES = {"f1": "weighted F1", "consistent": "consistency"}
+_NAMES = {"f1": "weighted F1", "consistency": "consistency"}
 
 
 def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
@@ -51,41 +60,32 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
     The best constant guess for each set is listed as the last model.
     """
-    kind_of = {name: kind for kind, names in tables.SETS.items() for name in names}
     scored = _with_guess(results.rows[SETS], results.models)
-    scored = tables.with_equal_sets(scored.assign(kind=scored["set"].map(kind_of)))
     parts = []
-    for kind, names in tables.SETS.items():
-        own = scored[scored["kind"] == kind]
-        for measure, words in _NAMES.items():
-            table = _means(own, measure, lacking=len(names) - own["set"].nunique())
+    for kind in tables.SETS:
+        table = tables.averages(scored, kind)
+        for score, words in _NAMES.items():
             number = f"{words} of {kind} sets"
-            parts.append(headline(table, number, value="share", n="theories", unit="theories"))
+            parts.append(_headline(table, number, score=score, unit="theories"))
     if BARE in results.rows:
-        table = _means(_with_guess(results.rows[BARE].assign(set=BARE), results.models), "f1")
         # Each statement has its own theory, whose F1 is 1 if the answer is right, and otherwise 0.
+        scored = _with_guess(results.rows[BARE].assign(set=BARE), results.models)
+        table = estimate(replace(SCORES, by=["model"]), scored)
         number = "accuracy on the bare test split"
-        parts.append(headline(table, number, value="share", n="theories", unit="statements"))
+        parts.append(_headline(table, number, score="f1", unit="statements"))
     return pd.concat(parts, ignore_index=True)
+
+
+def _headline(table: pd.DataFrame, number: str, *, score: str, unit: str) -> pd.DataFrame:
+    ends = (f"{score}_low", f"{score}_high")
+    return headline(table, number, value=score, interval=ends, n="theories", unit=unit)
 
 
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     """The scores of the models, and of the best constant guess for each set, on each theory."""
-    scored = theory_scores(with_baselines(rows), ["model", "set"])
+    scored = theory_scores(with_baselines(rows), ["source", "model", "set"])
     both = pd.concat([scored[scored["model"].isin(models)], best_guesses(scored)])
-    return both.reset_index(drop=True).assign(weight=1.0)
-
-
-def _means(scored: pd.DataFrame, measure: str, *, lacking: int = 0) -> pd.DataFrame:
-    """The mean of a score by model, with its interval; blank if a set has no theories."""
-    by = ["model"]
-    table = proportions(scored, values=[measure], by=by, cluster="pair_id", weight="weight")
-    counts = scored.groupby("model")["pair_id"].nunique()
-    table = table.assign(theories=table["model"].map(counts))
-    if lacking:
-        table[["share", "low", "high"]] = float("nan")
-        table["note"] = "a set of this kind has no theories"
-    return table
+    return both.reset_index(drop=True)
 
 
 def finding_section(results: Results, compared: pd.DataFrame) -> Section:

@@ -13,11 +13,13 @@ from interp_experiments.browser import stacked, study_browser
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons
 from interp_experiments.robustlr.findings import finding_section, first_screen
+from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
     IN_DOMAIN,
+    SCORES,
     SETS,
     SHORT,
     Results,
@@ -138,8 +140,8 @@ def contrast_section(results: Results) -> Section:
                 "; ".join([THEORIES, *results.notes]),
             ),
             TableItem(
-                "scores",
-                "Every score of every set, with intervals",
+                SCORES.name,
+                SCORES.title,
                 tables.scores(rows),
                 "f1_rounded: each theory's F1 is rounded before the mean, as in the authors' code.",
             ),
@@ -147,7 +149,7 @@ def contrast_section(results: Results) -> Section:
                 _sets_item(
                     f"{kind}_without_unknown",
                     f"The {kind} sets without the instances whose label is Unknown (Table 6)",
-                    tables.without_unknown(rows, kind),
+                    tables.sets(rows[rows["gold"] != "Unknown"], kind, 6),
                     "Measured models can answer Unknown; one published model was trained "
                     "without that label, as its row says.",
                 )
@@ -174,7 +176,7 @@ def group_section(results: Results) -> Section:
             TableItem(
                 "groups",
                 "By set and group (Tables 14 to 16)",
-                tables.groups(results.rows[SETS]),
+                tables.parts(results.rows[SETS], "contrast", "group", tables.GROUPS, 14, 15, 16),
                 "theories: number of theories that each score is averaged over.",
             ),
             TableItem("operators", "By group, over all contrast sets", by_operator),
@@ -212,12 +214,12 @@ def label_section(results: Results) -> Section:
             TableItem(
                 "contrast_labels",
                 f"{title}, contrast sets (Tables 17, 19 and 21)",
-                tables.labels(rows, "contrast", 17, 19, 21),
+                tables.parts(rows, "contrast", "gold", LABELS, 17, 19, 21),
             ),
             TableItem(
                 "equivalence_labels",
                 f"{title}, equivalence sets (Tables 18, 20 and 22)",
-                tables.labels(rows, "equivalence", 18, 20, 22),
+                tables.parts(rows, "equivalence", "gold", LABELS, 18, 20, 22),
             ),
         ),
     )
@@ -302,7 +304,7 @@ def size_sections(results: Results) -> list[Section]:
             f"figure5_sizes_{place}",
             f"Weighted F1 by size of the training set {train_set}: {begun} (Figure 5)",
             partial(figures.sizes, rows),
-            "Whiskers: 95% intervals, with the theory as the unit.",
+            "Bands: 95% intervals, with the theory as the unit.",
         )
         for place, ((begun, train_set), rows) in enumerate(
             table.groupby(["begun_as", "train_set"], sort=False), start=1

@@ -7,7 +7,7 @@ theory.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,13 @@ from jaxtyping import Float, Int
 from interp.analysis.accuracy import notes_without_answer, whole_pairs
 from interp.analysis.cautions.caution import Caution, said_outside
 from interp.analysis.cautions.collected import cautions_on
+from interp.estimates.compute import CLUSTER, estimate
+from interp.estimates.declared import Share, Table
 from interp.measurements.attribution.show import Attributions
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder
-from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
+from interp.tables import NUMBER, TEXT, column
 from interp_experiments.robustlr.language import LABELS, Verdict
 
 SETS, DISTRACTORS = "sets", "distractors"
@@ -150,8 +152,34 @@ def weighted_f1(
     return total / np.bincount(theory, minlength=theories)
 
 
+SCORES = Table(
+    name="scores",
+    title="Every score of every set, with intervals",
+    text="Scores of measured models and of guesses, averaged over theories with their variants.",
+    by=["source", "model", "set"],
+    measured="answers",
+    numbers=[
+        Share("f1", "weighted F1 of the answers to a theory and its variants", "share"),
+        Share("consistency", "theories with every answer right", "share", of="consistent"),
+    ],
+    trials="theories",
+    key="pair_id",
+    more=[
+        column("source", TEXT, "measured, or baseline for guesses without a model"),
+        column("set", TEXT, "the evaluation set"),
+        column(
+            "f1_rounded",
+            NUMBER,
+            "f1 if each theory's is rounded before averaging, as in the authors' code",
+            "share",
+        ),
+    ],
+)
+"""Weighted F1 and consistency; other tables have further columns in `by`."""
+
+
 def theory_scores(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """One row per combination of `by` and theory: f1, and consistent (all answers are right).
+    """Trials of `SCORES`, one row per combination of `by` and theory.
 
     Args:
         rows: one row per model and instance: model, pair_id, gold, answer, and the columns of `by`.
@@ -164,16 +192,15 @@ def theory_scores(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     f1 = weighted_f1(rows["gold"].tolist(), rows["answer"].tolist(), number)
     wrong = np.bincount(number, weights=(rows["gold"] != rows["answer"]), minlength=len(scores))
     order = grouped.ngroup().drop_duplicates().to_numpy()
-    return scores.assign(f1=f1[order], consistent=(wrong == 0)[order])
+    scores = scores.assign(f1=f1[order], consistent=(wrong == 0)[order])
+    return scores.assign(**{CLUSTER: pd.factorize(scores["pair_id"])[0]})
 
 
 def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """One row per combination of `by`: the mean over theories of each score, with 95% intervals.
 
-    Columns are those of `by`, f1, f1_low, f1_high, f1_rounded (computed as in the authors' code),
-    consistency (the share of theories with every answer right) with the ends of its interval, and
-    theories. A theory is one trial; intervals are those of `interp.statistics.proportions` for
-    clusters, which reflect the spread of the scores, and are undefined for one theory.
+    Columns are those of `SCORES`. A theory is one trial, and intervals reflect the spread of the
+    scores.
 
     The table gives the share of 1,000 samples of answers by organism/theories in which the 95%
     interval contained the mean, and the interval's mean width. Brackets give both for Student's
@@ -186,24 +213,10 @@ def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         100       0.97, 0.04 (0.94, 0.03) (1.00, 0.16)    0.97, 0.04 (0.94, 0.03) (1.00, 0.18)
     """
     theories = theory_scores(rows, by)
-    shares = proportions(theories, values=["f1", "consistent"], by=by, cluster="pair_id")
-    f1, consistent = (
-        shares[shares["measure"] == measure].set_index(list(by)) for measure in ("f1", "consistent")
-    )
+    table = estimate(replace(SCORES, by=by), theories)
     rounded = theories.assign(f1=theories["f1"].round(2)).groupby(list(by), sort=False)["f1"].mean()
-    table = pd.DataFrame(
-        {
-            "f1": f1["share"],
-            "f1_low": f1["low"],
-            "f1_high": f1["high"],
-            "f1_rounded": rounded.round(2),
-            "consistency": consistent["share"],
-            "consistency_low": consistent["low"],
-            "consistency_high": consistent["high"],
-            "theories": f1["n"],
-        }
-    )
-    return table.loc[f1.index].reset_index()
+    table.insert(len(by) + 3, "f1_rounded", rounded.round(2).to_numpy())
+    return table
 
 
 def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:

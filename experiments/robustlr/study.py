@@ -21,6 +21,7 @@ class RobustLRStudy(Study):
     name = "robustlr"
     default_limit = 240
     organisms = ("robustlr",)
+    derives = ("interp_experiments.robustlr.results:SCORES",)
 
     demonstrations: bool = False
     """show three answered questions before each question, for causal language models that were not

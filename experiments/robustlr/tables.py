@@ -1,16 +1,23 @@
 """The tables of the study: measured, baseline and published scores, and counts in the data."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal as OneOf
 
 import pandas as pd
 
-from interp.statistics.proportions import proportions
+from interp.estimates.compute import estimate
 from interp.training.folder import training_of
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule, Verdict
+from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
-from interp_experiments.robustlr.results import OF_BASE, score_table, theory_scores, with_baselines
+from interp_experiments.robustlr.results import (
+    OF_BASE,
+    SCORES,
+    score_table,
+    theory_scores,
+    with_baselines,
+)
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 from interp_experiments.scaffold import in_order, published_table
 
@@ -27,9 +34,8 @@ SETS: Mapping[Kind, tuple[str, ...]] = {
 WHOLE = "whole theories"
 """The column of scores on whole theories, as in the paper."""
 
-GROUPS = tuple(
-    dict.fromkeys(f"{name} {edit.group}" for name, edits in CONTRAST_SETS.items() for edit in edits)
-)
+GROUPS = tuple(dict.fromkeys(edit.group for edits in CONTRAST_SETS.values() for edit in edits))
+"""Groups of edits, the base first."""
 
 
 def published(*tables: int) -> pd.DataFrame:
@@ -48,7 +54,7 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 
 
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 for each set of a kind, and their average: Tables 2, 4 and 5.
+    """Weighted F1 for each set of a kind, and their average: Tables 2, 4, 5 and 6.
 
     Columns are model, training, source ("measured", "baseline" or "published"), theories (the
     number in each set, such as "40" or "6-7"; empty if published), average, and the sets. After
@@ -57,28 +63,44 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """
     names = SETS[kind]
     measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
-    both = pd.concat([measured, averages(rows, kind).assign(column="average")])
+    means = averages(theory_scores(with_baselines(rows), ["source", "model", "set"]), kind)
+    both = pd.concat([measured, means.drop(columns="theories").assign(column="average")])
     theirs = published(*published_in)
     theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
-    columns = ["average", *names]
-    return _with_theories(_beside(both, theirs, columns, ("f1", "f1_low", "f1_high")), measured)
+    return _beside(both, theirs, ["average", *names], ("f1", "f1_low", "f1_high"))
 
 
-def averages(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The mean F1 of models and guesses over the sets of a kind, all with the same weight.
+def parts(
+    rows: pd.DataFrame, kind: Kind, part: str, names: Sequence[str], *published_in: int
+) -> pd.DataFrame:
+    """Weighted F1 for each part of each set of a kind; column `theories` is as in `sets`.
 
-    Columns are source, model, f1, f1_low, f1_high; NaN if a set is missing. The interval also
-    treats the means of the sets as a sample, so it is somewhat too wide.
+    Parts are the values of a column: groups of edits (Tables 14 to 16) or labels (17 to 22).
     """
-    by = ["source", "model"]
-    theories = theory_scores(with_baselines(rows[rows["set"].isin(SETS[kind])]), [*by, "set"]).pipe(
-        with_equal_sets
-    )
-    shares = proportions(theories, values=["f1"], by=by, cluster="pair_id", weight="weight")
-    whole = theories.groupby(by, sort=False)["set"].nunique() == len(SETS[kind])
-    table = shares.set_index(by)[["share", "low", "high"]].where(whole)
-    named = {"share": "f1", "low": "f1_low", "high": "f1_high"}
-    return table.rename(columns=named).reset_index()
+    measured = scores(rows[rows["set"].isin(SETS[kind])], part)
+    measured = measured.assign(column=measured["set"] + " " + measured[part])
+    theirs = published(*published_in)
+    theirs = theirs.assign(column=theirs["set"] + " " + theirs["part"])
+    columns = [f"{name} {of}" for name in SETS[kind] for of in names]
+    return _beside(measured, theirs, columns).dropna(axis="columns", how="all")
+
+
+def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """The means of the scores over the sets of a kind, all with the same weight.
+
+    One row per source and model, with the columns of `SCORES`; blank if a set is missing. Intervals
+    also treat the means of the sets as a sample, so they are somewhat too wide.
+
+    Args:
+        theories: rows of `theory_scores` by source, model and set.
+        kind: the kind of sets.
+    """
+    own = with_equal_sets(theories[theories["set"].isin(SETS[kind])])
+    table = estimate(replace(SCORES, by=["source", "model"]), own)
+    if own["set"].nunique() < len(SETS[kind]):
+        table = table.assign(note="a set of this kind has no theories")
+        table.loc[:, "f1":"consistency_high"] = float("nan")
+    return table
 
 
 def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
@@ -87,47 +109,11 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
     return theories.assign(weight=1 / size)
 
 
-def _with_theories(table: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame:
-    """The table, with the number of theories per score as one number or as a range."""
-    ends = measured.groupby("model")["theories"].agg(["min", "max"])
-    spans = {
-        model: f"{low:,}" if low == high else f"{low:,}-{high:,}"
-        for model, low, high in ends.itertuples()
-    }
-    table.insert(len(KEY), "theories", table["model"].map(spans).fillna(""))
-    return table
-
-
-def groups(rows: pd.DataFrame) -> pd.DataFrame:
-    """Weighted F1 for each group of edits (Tables 14 to 16); column `theories` is as in `sets`."""
-    measured = scores(rows[rows["set"].isin(SETS["contrast"])], "group")
-    measured = measured.assign(column=measured["set"] + " " + measured["group"])
-    theirs = published(14, 15, 16)
-    theirs = theirs.assign(column=theirs["set"] + " " + theirs["part"])
-    return _with_theories(_beside(measured, theirs, GROUPS), measured)
-
-
-def labels(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
-    """Weighted F1 for each label (Tables 17 to 22); column `theories` is as in `sets`."""
-    measured = scores(rows[rows["set"].isin(SETS[kind])], "gold")
-    measured = measured.assign(column=measured["set"] + " " + measured["gold"])
-    theirs = published(*published_in)
-    columns = [f"{name} {label}" for name in SETS[kind] for label in LABELS]
-    table = _beside(measured, theirs.assign(column=theirs["set"] + " " + theirs["part"]), columns)
-    return _with_theories(table.dropna(axis="columns", how="all"), measured)
-
-
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
     """Every score for each group of edits, over all contrast sets (Figure 4)."""
     rows = rows[rows["set"].isin(SETS["contrast"])]
-    order = list(dict.fromkeys(name.partition(" ")[2] for name in GROUPS))
     table = score_table(with_baselines(rows), ["source", "model", "group"])
-    return in_order(table, {"group": order}).reset_index(drop=True)
-
-
-def without_unknown(rows: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """Weighted F1 for the sets without instances whose label is Unknown (Table 6)."""
-    return sets(rows[rows["gold"] != Verdict.UNKNOWN.value], kind, 6)
+    return in_order(table, {"group": GROUPS}).reset_index(drop=True)
 
 
 def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -156,8 +142,8 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
     said = ", ".join(counts if len(set(counts)) > 1 else counts[:1])
-    table.insert(len(KEY), "statements", table["source"].map({"published": ""}).fillna(said))
-    return table
+    table["theories"] = table["source"].map({"published": ""}).fillna(said)
+    return table.rename(columns={"theories": "statements"})
 
 
 def _beside(
@@ -168,7 +154,8 @@ def _beside(
 ) -> pd.DataFrame:
     """One row per model and source; each of `values` has one column per value of `column`.
 
-    No published number enters a measured row: `source` is part of the key.
+    No published number enters a measured row: `source` is part of the key. After the key comes
+    theories, the number of each score's theories as text.
     """
     theirs = theirs.drop_duplicates(["model", "training", "column"]).assign(source="published")
     both = pd.concat([measured.assign(training=""), theirs], ignore_index=True)
@@ -176,8 +163,15 @@ def _beside(
     wide = wide.reindex(columns=[(value, column) for column in columns for value in values])
     ends = [value.removeprefix("f1") for value in values]
     wide.columns = pd.Index([f"{column}{end}" for column in columns for end in ends])
+    wide.insert(0, "theories", both.groupby(KEY)["theories"].agg(_span))
     order = pd.MultiIndex.from_frame(both[KEY].drop_duplicates())
     return wide.loc[order].reset_index()
+
+
+def _span(counts: pd.Series) -> str:
+    """Counts as a number or a range, such as "40" or "6-7"; empty without any."""
+    ends = dict.fromkeys([counts.min(), counts.max()])
+    return "-".join(f"{end:,.0f}" for end in ends if not pd.isna(end))
 
 
 def training_sizes(places: Mapping[str, str]) -> pd.DataFrame:

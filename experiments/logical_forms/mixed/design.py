@@ -1,18 +1,14 @@
-"""The matrices of a mixed model, built from a table and the names of the model's terms."""
+"""The formula of a mixed model, and the matrix of its fixed effects for the rows of a table."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
-from patsy import DesignInfo, PatsyError, build_design_matrices, dmatrix
+from jaxtyping import Float
+from patsy import DesignInfo, dmatrix
 
 from interp.errors import UserError
-
-
-class RankError(UserError):
-    """The data cannot distinguish the coefficients."""
 
 
 @dataclass(frozen=True)
@@ -57,32 +53,16 @@ class MixedFormula:
         named = [self.response, *self.variables, self.group, *slope, *self.varying]
         return list(dict.fromkeys(named))
 
-    def without(self, term: str) -> "MixedFormula":
-        """The model without one fixed effect; the random effects are kept.
-
-        Raises:
-            UserError: the model has no such term.
-        """
-        if term not in self.fixed:
-            raise UserError(f"{self} has no fixed effect {term!r}; it has {', '.join(self.fixed)}")
-        return replace(self, fixed=tuple(other for other in self.fixed if other != term))
-
 
 @dataclass(frozen=True)
-class ModelMatrices:
-    """The matrices of a mixed model, and the levels and means for encoding additional rows."""
+class Design:
+    """The response and the fixed effects of each row."""
 
     response: Float[np.ndarray, " rows"]
     fixed: Float[np.ndarray, "rows columns"]
-    random: Float[np.ndarray, "rows effects"]
-    random_columns: tuple[str, ...]
-    """Names of the random effects: "intercept", the slope's covariate, and the levels of varying
-    factors, such as "modality[box]"."""
-    blocks: tuple[int, ...]
-    """Number of levels of each varying factor. Their columns come last in `random`, and the levels
-    of one factor share a variance."""
     info: DesignInfo
-    levels: Mapping[str, tuple[str, ...]]
+    """How rows are encoded."""
+    levels: Mapping[str, list[str]]
     """The levels of each factor among the terms, with the reference first."""
     means: Mapping[str, float]
     """The mean of each covariate among the terms."""
@@ -92,84 +72,47 @@ class ModelMatrices:
         """Names of the fixed coefficients."""
         return list(self.info.column_names)
 
-    def columns_of(self, term: str) -> Bool[np.ndarray, " columns"]:
-        """Mask of the fixed coefficients of a term; all False if the term is not a fixed effect."""
-        chosen = np.zeros(len(self.columns), dtype=bool)
-        if term in self.info.term_names:
-            chosen[self.info.slice(term)] = True
-        return chosen
-
-    def rows(self, frame: pd.DataFrame) -> Float[np.ndarray, "rows columns"]:
-        """Encode rows of factors and covariates in the columns of the fixed effects."""
-        return np.asarray(build_design_matrices([self.info], _categories(frame, self.levels))[0])
+    @property
+    def constant(self) -> bool:
+        """Whether the response does not vary, so that no term can explain it."""
+        return bool(np.ptp(self.response) == 0)
 
 
-def make_design(frame: pd.DataFrame, formula: MixedFormula, *, random: bool) -> ModelMatrices:
-    """The design of a formula for the rows of a table; without `random`, it has no random effects.
+def make_design(frame: pd.DataFrame, formula: MixedFormula) -> Design:
+    """The design of a formula for the rows of a table.
 
     Raises:
-        UserError: there are no rows, a factor has one level, or the terms cannot be read or
-            distinguished.
+        UserError: there are no rows, a factor has one level, or the terms cannot be distinguished.
     """
     if frame.empty:
         raise UserError(f"no row has a value in every column of {formula}")
     variables = formula.variables
     numeric = [name for name in variables if pd.api.types.is_numeric_dtype(frame[name])]
-    levels = {name: _levels(frame[name]) for name in variables if name not in numeric}
+    factors = {name: as_factor(frame[name]) for name in variables if name not in numeric}
+    levels = {name: list(column.cat.categories) for name, column in factors.items()}
     for name, found in levels.items():
         if len(found) == 1:
             raise UserError(f"{name} is {found[0]} in every row; remove it from {formula}")
-    try:
-        matrix = dmatrix(formula.equation, _categories(frame, levels))
-    except PatsyError as error:
-        raise UserError(f"the fixed effects of {formula} cannot be read: {error}") from error
-    values = np.asarray(matrix, dtype=float)
-    _check_rank(values, matrix.design_info.column_names)
-    effects: dict[str, Float[np.ndarray, " rows"]] = {}
-    blocks = []
-    if random:
-        effects["intercept"] = np.ones(len(frame))
-        if formula.slope is not None:
-            effects[formula.slope] = frame[formula.slope].to_numpy(dtype=float)
-        for name in formula.varying:
-            of_factor = _levels(frame[name])
-            blocks.append(len(of_factor))
-            texts = frame[name].astype(str).to_numpy(dtype=object)
-            effects |= {f"{name}[{level}]": (texts == level).astype(float) for level in of_factor}
-    return ModelMatrices(
+    matrix = dmatrix(formula.equation, frame.assign(**factors))
+    fixed, columns = np.asarray(matrix, dtype=float), matrix.design_info.column_names
+    scales = np.abs(fixed).max(axis=0)
+    rank = np.linalg.matrix_rank(fixed / np.where(scales > 0, scales, 1))
+    if rank < len(columns):
+        raise UserError(
+            f"the rows can distinguish only {rank} of the {len(columns)} coefficients "
+            f"({', '.join(columns)}); remove a term, or add rows for the missing combinations"
+        )
+    return Design(
         response=frame[formula.response].to_numpy(dtype=float),
-        fixed=values,
-        random=np.array(list(effects.values())).reshape(len(effects), len(frame)).T,
-        random_columns=tuple(effects),
-        blocks=tuple(blocks),
+        fixed=fixed,
         info=matrix.design_info,
         levels=levels,
         means={name: float(frame[name].mean()) for name in numeric},
     )
 
 
-def _levels(column: pd.Series) -> tuple[str, ...]:
-    """The levels that occur: in a categorical column's own order, and sorted for other columns."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        present = set(column)
-        return tuple(str(level) for level in column.cat.categories if level in present)
-    return tuple(sorted(set(column.astype(str))))
-
-
-def _categories(frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """The table in the form that patsy requires: each factor is a column with ordered levels."""
-    factors = {
-        name: pd.Categorical(frame[name].astype(str).to_numpy(dtype=object), list(found))
-        for name, found in levels.items()
-    }
-    return frame.assign(**factors)
-
-
-def _check_rank(matrix: Float[np.ndarray, "rows columns"], columns: Sequence[str]) -> None:
-    scales = np.abs(matrix).max(axis=0)
-    rank = np.linalg.matrix_rank(matrix / np.where(scales > 0, scales, 1))
-    if rank < len(columns):
-        raise RankError(
-            f"the rows can distinguish only {rank} of the {len(columns)} coefficients "
-            f"({', '.join(columns)}); remove a term, or add rows for the missing combinations"
-        )
+def as_factor(column: pd.Series) -> pd.Series:
+    """The column with the levels that occur: in a factor's own order, otherwise sorted."""
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(str).astype("category")
+    return column.cat.remove_unused_categories()

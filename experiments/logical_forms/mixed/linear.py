@@ -2,39 +2,63 @@
 
     y = X beta + Z b + e,   b ~ normal(0, covariance) for each group,   e ~ normal(0, variance)
 
-1. Write the fixed effects as a matrix X by a formula; Z is a column of ones, the covariate whose
-   slope varies, and the levels of factors whose effects vary (`design`).
-2. Reduce each group to sums of products, so later costs do not grow with the number of rows.
-3. Minimize the profiled deviance over the relative Cholesky factor of the random effects; given
-   this factor, coefficients and variances have a closed form (`profiled`).
-4. Compute the estimates, their covariance and the most probable random effects.
-
-The deviance is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical Software 67(1));
-this project's tests compare the two. Unlike the search in statsmodels' `MixedLM`, this search may
-end at a variance of zero, which is often right for a model with few groups. With fewer than
-`MIN_GROUPS` groups, the spread between groups cannot be estimated, so groups become fixed effects.
+X has the fixed effects, as a formula gives them (`design`); Z has a column of ones, the covariate
+whose slope varies, and the levels of factors whose effects vary, which share one variance. The
+likelihood (`likelihood`) is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical
+Software 67(1)). statsmodels' `MixedLM` has the same, but cannot end at a variance of zero, which is
+often right for a model with few groups. With fewer than `MIN_GROUPS` groups, the spread between
+groups cannot be estimated, so groups become fixed effects.
 
 For statements about groups in general, the number of observations is the number of groups, not of
 rows, so estimates are tested by Student's t with one degree of freedom fewer than there are groups.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Float
+from scipy.linalg import block_diag
 from scipy.stats import chi2, f, t
 
-from interp.errors import UserError
 from interp.statistics.clusters import FEWEST
-from interp_experiments.logical_forms.mixed.design import MixedFormula, ModelMatrices, make_design
-from interp_experiments.logical_forms.mixed.profiled import ProfiledFit, fit_profiled
+from interp_experiments.logical_forms.mixed.design import (
+    Design,
+    MixedFormula,
+    as_factor,
+    make_design,
+)
+from interp_experiments.logical_forms.mixed.likelihood import Likelihood
 
 MIN_GROUPS = 3
 """Smallest number of groups for random effects. With fewer groups, the groups' intercepts are fixed
 effects, because the spread of two groups has one degree of freedom, so a 95% interval by Student's
 t extends 12.7 standard errors to either side.
 """
+
+BOUNDARY = 1e-4
+"""Standard deviation, relative to the residual's, below which a random effect does not vary."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The estimates of a model; without random effects, the last tables have no effects."""
+
+    coefficients: Float[np.ndarray, " columns"]
+    covariance: Float[np.ndarray, "columns columns"]
+    """Covariance of the coefficients."""
+    log_likelihood: float
+    """In nats; restricted if the model was fitted so."""
+    residual_variance: float
+    random_variance: float = 0.0
+    """What the random effects add to the variance of a row, on average."""
+    random_spread: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """One row per random effect or varying factor: effect, sd and correlation. The correlation is
+    that of the slope with the intercept; NaN for other effects, and if either does not vary."""
+    random_effects: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Conditional modes (BLUPs), one row per group: how its intercept, slope and levels, such as
+    "modality[box]", deviate from the fixed effects."""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,19 +67,24 @@ class MixedModel:
 
     formula: MixedFormula
     """The formula as fitted; in the fallback, the grouping is a fixed effect."""
-    design: ModelMatrices
-    fit: ProfiledFit
+    design: Design
+    fit: Fit
     groups: tuple[str, ...]
-    """Values of the grouping, in the order of `fit.random_effects`."""
+    """Values of the grouping, in order of appearance."""
     note: str
     """Limitations of this fit: a fallback, a variance of zero, omitted rows."""
     clusters: int | None = None
     """Number of clusters, if the fallback's standard errors are cluster-robust; otherwise None."""
 
     @property
+    def random(self) -> bool:
+        """Whether effects vary by group; not in the fallback, or if the response is constant."""
+        return len(self.groups) >= MIN_GROUPS and not self.design.constant
+
+    @property
     def equation(self) -> str:
         """The formula as fitted; the fallback has no random effects."""
-        if self.design.random_columns:
+        if self.random:
             return str(self.formula)
         return f"{self.formula.response} ~ {self.formula.equation}"
 
@@ -66,16 +95,11 @@ class MixedModel:
         They are groups - 1, or clusters - 1 in the fallback. Without groups or clusters, they are
         rows - coefficients.
         """
-        if self.design.random_columns:
+        if self.random:
             return len(self.groups) - 1
         if self.clusters is not None:
             return self.clusters - 1
         return len(self.design.response) - len(self.design.columns)
-
-    @property
-    def log_likelihood(self) -> float:
-        """The log-likelihood in nats; restricted unless fitted by maximum likelihood."""
-        return -self.fit.deviance / 2
 
     def coefficients(self) -> pd.DataFrame:
         """One row per fixed coefficient: term, estimate, standard_error, t, df, p.
@@ -97,37 +121,15 @@ class MixedModel:
         )
 
     def random_effects(self) -> pd.DataFrame:
-        """One row per group: how its intercept, slope and levels deviate from the fixed effects.
-
-        In the fallback, the only column is the grouping.
-        """
-        frame = pd.DataFrame(self.fit.random_effects, columns=list(self.design.random_columns))
-        frame.insert(0, self.formula.group, list(self.groups))
-        return frame
+        """The random effects of the fit, after the groups; in the fallback only the groups."""
+        named = pd.DataFrame({self.formula.group: self.groups})
+        return named.join(self.fit.random_effects.reset_index(drop=True))
 
     def random_spread(self) -> pd.DataFrame:
-        """One row per random effect or varying factor, and one for the residual.
-
-        Columns are effect, sd and correlation. The correlation is that of the slope with the
-        intercept. It is NaN for other effects, and if the slope or the intercept does not vary.
-        """
-        covariance, blocks = self.fit.random_covariance, self.design.blocks
-        sds = np.sqrt(np.diag(covariance))
-        alone = len(sds) - sum(blocks)
-        # The levels of a block share one variance.
-        firsts = [alone + sum(blocks[:place]) for place in range(len(blocks))]
-        factors = self.formula.varying if blocks else ()
-        shown = [*sds[:alone], *sds[firsts], np.sqrt(self.fit.residual_variance)]
-        correlations = np.full(len(shown), np.nan)
-        if alone == 2 and sds[:2].min() > 0:
-            correlations[1] = covariance[0, 1] / (sds[0] * sds[1])
-        return pd.DataFrame(
-            {
-                "effect": [*self.design.random_columns[:alone], *factors, "residual"],
-                "sd": shown,
-                "correlation": correlations,
-            }
-        )
+        """The spread of the random effects, and a row for the residual."""
+        sd = float(np.sqrt(self.fit.residual_variance))
+        residual = pd.DataFrame({"effect": ["residual"], "sd": sd, "correlation": np.nan})
+        return pd.concat([self.fit.random_spread, residual], ignore_index=True)
 
 
 def fit_mixed_model(
@@ -154,55 +156,123 @@ def fit_mixed_model(
             words of a question.
 
     Raises:
-        UserError: a column is missing, there are no rows, or the rows cannot distinguish the
-            terms.
+        UserError: there are no rows, or the rows cannot distinguish the terms.
     """
-    if missing := [name for name in formula.columns if name not in frame.columns]:
-        raise UserError(
-            f"the table lacks {', '.join(missing)} for {formula}; it has "
-            f"{', '.join(map(str, frame.columns))}"
-        )
     used = frame.dropna(subset=formula.columns)
-    names = used[formula.group].astype(str)
-    groups = tuple(dict.fromkeys(names))
-    random = len(groups) >= MIN_GROUPS
-    if len(groups) > 1 and not random:
+    groups = tuple(dict.fromkeys(used[formula.group].astype(str)))
+    clusters: pd.Series | None = None
+    few = len(groups) < MIN_GROUPS
+    if few and len(groups) > 1:
         formula = replace(formula, fixed=(*formula.fixed, formula.group))
-    design = make_design(used, formula, random=random)
-    codes = pd.factorize(names)[0]
-    fit = fit_profiled(
-        design.fixed, design.random, design.response, codes, reml=reml, blocks=design.blocks
+    design = make_design(used, formula)
+    if few or design.constant:
+        clusters = used[cluster] if few and cluster is not None else None
+        fit = _least_squares(design, clusters)
+    else:
+        fit = _mixed(design, formula, used, reml=reml)
+    notes = {
+        f"only one {formula.group}: least squares without random effects": len(groups) == 1,
+        f"only {len(groups)} {formula.group}s: least squares with {formula.group} as a fixed effect"
+        " instead of random effects": few and len(groups) > 1,
+        fit.note: True,
+        f"{len(frame) - len(used):,} rows without all values were omitted": len(used) < len(frame),
+        f"{formula.response} does not vary, so no term can explain it": design.constant,
+    }
+    note = "; ".join(said for said, holds in notes.items() if said and holds)
+    count = None if clusters is None else int(clusters.nunique())
+    return MixedModel(formula, design, fit, groups, note, count)
+
+
+def _least_squares(design: Design, clusters: pd.Series | None) -> Fit:
+    """The fit without random effects, with errors that are robust to clusters, if there are any."""
+    # This import is slow, and commands without a report should not wait for it.
+    from statsmodels.regression.linear_model import OLS
+
+    model, note = OLS(design.response, design.fixed), ""
+    found = model.fit()
+    covariance = found.cov_params()
+    if clusters is not None and clusters.nunique() < FEWEST:
+        covariance = np.full_like(covariance, np.nan)
+        note = f"no test: fewer than {FEWEST} clusters of {clusters.name}"
+    elif clusters is not None:
+        codes = pd.factorize(clusters)[0]
+        covariance = model.fit(cov_type="cluster", cov_kwds={"groups": codes}).cov_params()
+        note = f"errors robust to {clusters.nunique()} clusters of {clusters.name}"
+    with np.errstate(divide="ignore"):  # The response may not vary.
+        likelihood = float(found.llf)
+    return Fit(found.params, covariance, likelihood, float(found.scale), note=note)
+
+
+def _mixed(design: Design, formula: MixedFormula, used: pd.DataFrame, *, reml: bool) -> Fit:
+    """The fit with effects that vary by group; the search does not depend on units."""
+    names, z, change, blocks = _random_columns(formula, used)
+    scales = np.sqrt((design.fixed**2).mean(axis=0))
+    x, codes = design.fixed / scales, pd.factorize(used[formula.group].astype(str))[0]
+    least = np.linalg.lstsq(x, design.response, rcond=None)[0]
+    likelihood = Likelihood.of(x, z, design.response - x @ least, codes, reml=reml)
+    factor, converged = likelihood.search(len(names) - sum(blocks), blocks)
+    best, root = likelihood.profile(factor), change @ factor
+    flat = np.abs(np.diag(factor)).min() < BOUNDARY
+    notes = {
+        "a random effect has a variance of zero or a correlation of 1 or -1": flat,
+        "the search for the variances of the random effects did not converge": not converged,
+    }
+    modes = likelihood.modes(factor, best.coefficients) @ change.T
+    return Fit(
+        coefficients=(least + best.coefficients) / scales,
+        covariance=best.variance * np.linalg.inv(best.precision) / np.outer(scales, scales),
+        # The restricted likelihood depends on the units of the columns.
+        log_likelihood=best.log_likelihood - float(np.log(scales).sum()) * reml,
+        residual_variance=best.variance,
+        random_variance=best.variance * float(((z @ factor) ** 2).sum(axis=1).mean()),
+        random_spread=_spread(formula, names, best.variance * root @ root.T, blocks),
+        random_effects=pd.DataFrame(modes, columns=names),
+        note="; ".join(note for note, holds in notes.items() if holds),
     )
-    notes = _notes(formula, fit, len(groups))
-    if len(used) < len(frame):
-        notes.append(f"{len(frame) - len(used):,} rows without all values were omitted")
-    if np.ptp(design.response) == 0:
-        notes.append(f"{formula.response} does not vary, so no term can explain it")
-    clusters = None
-    if not random and cluster is not None:
-        clusters = int(used[cluster].nunique())
-        if clusters >= FEWEST:
-            covariance = _robust(design, fit, pd.factorize(used[cluster])[0])
-            notes.append(f"errors robust to {clusters} clusters of {cluster}")
-        else:
-            covariance = np.full_like(fit.covariance, np.nan)
-            notes.append(f"no test: fewer than {FEWEST} clusters of {cluster}")
-        fit = replace(fit, covariance=covariance)
-    return MixedModel(formula, design, fit, groups, "; ".join(notes), clusters)
 
 
-def _robust(
-    design: ModelMatrices, fit: ProfiledFit, clusters: Int[np.ndarray, " rows"]
-) -> Float[np.ndarray, "columns columns"]:
-    """The covariance of the coefficients if rows within a cluster are correlated."""
-    residuals = design.response - design.fixed @ fit.coefficients
-    rows, columns = design.fixed.shape
-    count = int(clusters.max()) + 1
-    scores = np.zeros((count, columns))
-    np.add.at(scores, clusters, design.fixed * residuals[:, None])
-    bread = np.linalg.inv(design.fixed.T @ design.fixed)
-    correction = count / (count - 1) * (rows - 1) / (rows - columns)
-    return np.asarray(correction * bread @ scores.T @ scores @ bread)
+def _random_columns(
+    formula: MixedFormula, used: pd.DataFrame
+) -> tuple[
+    list[str],
+    Float[np.ndarray, "rows effects"],
+    Float[np.ndarray, "effects effects"],
+    list[int],
+]:
+    """The names and columns of the random effects, with the slope's covariate standardized.
+
+    The third is the matrix that makes effects of the covariate itself out of theirs; the last are
+    the numbers of levels of the varying factors, whose columns come last.
+    """
+    names, columns, change = ["intercept"], [np.ones(len(used))], np.eye(1)
+    if formula.slope is not None:
+        x = used[formula.slope].to_numpy(dtype=float)
+        center, unit = float(x.mean()), float(x.std()) or 1.0
+        names, columns = [*names, formula.slope], [*columns, (x - center) / unit]
+        change = np.array([[1.0, -center / unit], [0.0, 1 / unit]])
+    levels = [pd.get_dummies(as_factor(used[name]), dtype=float) for name in formula.varying]
+    blocks = [own.shape[1] for own in levels]
+    for name, own in zip(formula.varying, levels, strict=True):
+        names += [f"{name}[{level}]" for level in own]
+    z = np.column_stack([*columns, *(own.to_numpy() for own in levels)])
+    return names, z, block_diag(change, np.eye(sum(blocks))), blocks
+
+
+def _spread(
+    formula: MixedFormula,
+    names: list[str],
+    covariance: Float[np.ndarray, "effects effects"],
+    blocks: list[int],
+) -> pd.DataFrame:
+    """The table of `Fit.random_spread`; the levels of a factor share one variance."""
+    single = len(names) - sum(blocks)
+    firsts = [single + sum(blocks[:place]) for place in range(len(blocks))]
+    sds = np.sqrt(np.diag(covariance))[[*range(single), *firsts]]
+    correlations = np.full(len(sds), np.nan)
+    if single == 2 and sds[:2].min() > 0:
+        correlations[1] = covariance[0, 1] / (sds[0] * sds[1])
+    effects = [*names[:single], *formula.varying]
+    return pd.DataFrame({"effect": effects, "sd": sds, "correlation": correlations})
 
 
 def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without: str) -> pd.Series:
@@ -213,14 +283,14 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     if the response does not vary.
 
     Raises:
-        UserError: as in `fit_mixed_model`, or the formula lacks the term.
+        UserError: as in `fit_mixed_model`.
     """
-    smaller = formula.without(without)
-    used = frame.dropna(subset=[name for name in formula.columns if name in frame.columns])
+    smaller = replace(formula, fixed=tuple(term for term in formula.fixed if term != without))
+    used = frame.dropna(subset=formula.columns)
     full = fit_mixed_model(used, formula, reml=False)
     null = fit_mixed_model(used, smaller, reml=False)
-    chi_square = max(0.0, 2 * (full.log_likelihood - null.log_likelihood))
-    if np.ptp(full.design.response) == 0:
+    chi_square = max(0.0, 2 * (full.fit.log_likelihood - null.fit.log_likelihood))
+    if full.design.constant:
         chi_square = float("nan")
     df = len(full.design.columns) - len(null.design.columns)
     p = float(chi2.sf(chi_square, df))
@@ -238,19 +308,13 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
     Hotelling's times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of
     Business & Economic Statistics 36, explain why the plain test rejects too often). NaN if the
     response does not vary, or if there are no more clusters than coefficients.
-
-    Raises:
-        UserError: the formula lacks the term.
     """
-    chosen = model.design.columns_of(term)
-    if not chosen.any():
-        raise UserError(f"{model.formula} has no fixed effect {term!r}")
-    estimates = model.fit.coefficients[chosen]
-    covariance = model.fit.covariance[np.ix_(chosen, chosen)]
-    df1 = int(chosen.sum())
+    chosen = model.design.info.slice(term)
+    estimates, covariance = model.fit.coefficients[chosen], model.fit.covariance[chosen, chosen]
+    df1 = len(estimates)
     df2 = model.freedom if model.clusters is None else model.clusters - df1
     statistic = p = np.nan
-    if np.ptp(model.design.response) > 0 and df2 > 0:
+    if not model.design.constant and df2 > 0:
         statistic = float(estimates @ np.linalg.solve(covariance, estimates)) / df1
         if model.clusters is not None:
             statistic *= df2 / model.freedom
@@ -258,46 +322,21 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
     return pd.Series({"term": term, "F": statistic, "df1": df1, "df2": df2, "p": p})
 
 
-def _notes(formula: MixedFormula, fit: ProfiledFit, groups: int) -> list[str]:
-    few = (
-        f"only one {formula.group}: least squares without random effects"
-        if groups == 1
-        else f"only {groups} {formula.group}s: least squares with {formula.group} as a fixed "
-        "effect instead of random effects"
-    )
-    notes = {
-        few: groups < MIN_GROUPS,
-        "a random effect has a variance of zero or a correlation of 1 or -1": fit.singular,
-        "the search for the variances of the random effects did not converge": not fit.converged,
-    }
-    return [note for note, holds in notes.items() if holds]
-
-
-@dataclass(frozen=True)
-class RSquared:
-    """Shares of the variance of the response, from 0 to 1."""
-
-    marginal: float
-    """Explained by the fixed effects."""
-    conditional: float
-    """Explained by the fixed effects and the groups."""
-
-
-def r_squared(model: MixedModel) -> RSquared:
-    """Marginal and conditional R squared of a linear mixed model.
+def r_squared(model: MixedModel) -> tuple[float, float]:
+    """Shares of the response's variance: explained by the fixed effects, and also by the groups.
 
     With v_f = Var(X beta) over the rows, v_g = mean of z' covariance z over the rows (Johnson,
-    2014, for random slopes) and v_e the residual variance: marginal = v_f / (v_f + v_g + v_e),
-    conditional = (v_f + v_g) / (v_f + v_g + v_e). In the fallback, v_g is the variance of the
-    groups' fixed effects, which v_f excludes. NaN if the response does not vary.
+    2014, for random slopes) and v_e the residual variance, these are v_f / (v_f + v_g + v_e) and
+    (v_f + v_g) / (v_f + v_g + v_e). In the fallback, v_g is the variance of the groups' fixed
+    effects, which v_f excludes. NaN if the response does not vary.
     """
-    design, fit = model.design, model.fit
-    if np.ptp(design.response) == 0:
-        return RSquared(float("nan"), float("nan"))
-    of_group = design.columns_of(model.formula.group)
-    by_terms = float(np.var(design.fixed @ np.where(of_group, 0.0, fit.coefficients)))
-    by_group = float(np.var(design.fixed @ np.where(of_group, fit.coefficients, 0.0)))
-    random = ((design.random @ fit.random_covariance) * design.random).sum(axis=1)
-    by_group += float(random.mean())
+    design, fit, group = model.design, model.fit, model.formula.group
+    if design.constant:
+        return float("nan"), float("nan")
+    of_terms = fit.coefficients.copy()
+    if group in model.formula.fixed:
+        of_terms[design.info.slice(group)] = 0.0
+    by_terms = float(np.var(design.fixed @ of_terms))
+    by_group = float(np.var(design.fixed @ (fit.coefficients - of_terms))) + fit.random_variance
     total = by_terms + by_group + fit.residual_variance
-    return RSquared(by_terms / total, (by_terms + by_group) / total)
+    return by_terms / total, (by_terms + by_group) / total

@@ -5,14 +5,13 @@ import re
 import pandas as pd
 import pytest
 
-from interp.report.page import Report, TableItem
+from interp.report.page import Report
 from interp.report.write import write_report
 from interp_experiments.logical_forms.effect_sections import (
     adjusted_section,
-    effect_items,
-    mixed_model,
     models_section,
 )
+from interp_experiments.logical_forms.effects import effects
 from tests.experiments.logical_forms.made_up import differences, made_up, with_vocabulary
 
 
@@ -34,7 +33,7 @@ def test_slopes_have_a_figure_from_three_models_on(results, tmp_path):
 
 def test_one_model_falls_back_and_says_so():
     rows = made_up(1)
-    found = mixed_model(rows, "soft_accuracy")
+    found = effects(rows, "soft_accuracy")
     assert not isinstance(found, str)
     assert "least squares" in found.fit["note"][0]
     assert differences(found.tests, "modality")["none", "box"][0] == pytest.approx(0.2, abs=0.02)
@@ -42,7 +41,7 @@ def test_one_model_falls_back_and_says_so():
 
 def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
     rows = made_up(1)
-    why = mixed_model(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
+    why = effects(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
     assert re.search(r"modality.*\bbox", str(why))
 
 
@@ -53,24 +52,3 @@ def test_contrasts_over_models_are_explained_only_where_they_are_shown(results):
     one = results.scores["questions"]
     single = models_section(with_vocabulary({"questions": one[one["model"] == "model 0"]}))
     assert re.search("pooled", single.text) and "tau" not in single.text
-
-
-@pytest.mark.slow
-def test_titles_say_which_mixed_model_a_table_is_about(results):
-    found = mixed_model(results.pooled("questions", valid=True), "soft_accuracy")
-    every = mixed_model(results.pooled("questions"), "soft_accuracy")
-    items = [
-        *effect_items(every, name="every", figure="Figure 6"),
-        *effect_items(found, name="valid", only="valid forms only"),
-    ]
-    tables = [item.title for item in items if isinstance(item, TableItem)]
-    assert len(tables) == len(set(tables))
-    assert any("soft accuracy, valid forms" in title for title in tables)
-
-
-def test_means_are_averaged_over_another_factor_only_if_there_is_one():
-    rows = made_up(1)
-    both = effect_items(mixed_model(rows, "soft_accuracy"), name="both")
-    alone = effect_items(mixed_model(rows, "soft_accuracy", factors=("modality",)), name="one")
-    assert "the other factor" in both[0].note
-    assert re.match(r"Filled: .*mean perplexity", alone[0].note)

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
@@ -18,7 +17,6 @@ from interp_experiments.logical_forms.effects import (
 )
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
-from interp_experiments.logical_forms.sections import perplexity_section
 from interp_experiments.logical_forms.tables import perplexity_correlations
 from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
 
@@ -158,9 +156,3 @@ def test_rows_that_lack_a_modality_are_a_reason_not_a_crash():
     assert re.search(
         r"modality.*\bbox", str(confirmatory(of_rows(rows[rows["modality"] == "box"])))
     )
-
-
-def test_nothing_is_quoted_that_the_paper_does_not_say(results):
-    section = perplexity_section(results, pd.DataFrame())
-    assert any("paper" in getattr(item, "note", "") for item in section.items)
-    assert not any("0.09" in getattr(item, "note", "") for item in section.items)

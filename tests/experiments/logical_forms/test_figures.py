@@ -24,7 +24,7 @@ def test_a_model_that_cannot_read_is_grey_and_without_intervals(results):
     }
     assert shown["lost"] == ({"#b4bac0"}, 0)
     colors, whiskers = shown["model 0"]
-    assert len(colors) == whiskers == 3  # modalities
+    assert (len(colors), whiskers) == (3, 24)  # modalities, forms
     assert "not in any mixed model" in panels["lost"].get_xlabel()
     assert "not in any mixed model" not in panels["model 0"].get_xlabel()
 
@@ -41,14 +41,6 @@ def test_every_mean_of_a_table_has_an_interval(results):
     assert levels.groupby(["model", "measure"]).size().tolist() == [10] * 4
 
 
-def test_no_right_answer_has_an_interval_of_shares(results):
-    rows = results.scores["questions"].assign(hard_accuracy=False)
-    levels = tables.intervals(rows)
-    hard = levels[levels["measure"] == "hard accuracy"]
-    assert (hard["low"] == 0).all()
-    assert hard["high"].between(0.001, 0.5).all()
-
-
 def test_raw_means_are_drawn_beside_adjusted_ones():
     rows = made_up(1)
     apart = rows["modality"].map({"none": 8.0, "box": -4.0, "diamond": -4.0}).astype(float)
@@ -57,8 +49,9 @@ def test_raw_means_are_drawn_beside_adjusted_ones():
         response="soft_accuracy",
     )
     ax = figures.estimated_means(found.means, response="soft accuracy")
-    hollow = [line.get_xdata()[0] for line in ax.lines if line.get_fillstyle() == "none"]
-    assert hollow == pytest.approx(found.means["raw_mean"].tolist())
+    drawn = {one.get_label(): one.lines[0].get_xdata().tolist() for one in ax.containers}
+    assert drawn["adjusted"] == pytest.approx(found.means["mean"].tolist())
+    assert drawn["raw"] == pytest.approx(found.means["raw_mean"].tolist())
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert [label for label in labels if "extrapolated" in label] == [
         label for label in labels if label.startswith(("no modality", "□", "◇"))

@@ -20,7 +20,6 @@ from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.effect_sections import mixed_model
 from interp_experiments.logical_forms.effects import NOBODY, confirmatory, effects
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.forms import MODALITIES
@@ -301,7 +300,7 @@ def test_models_that_do_not_answer_or_read_are_left_out_of_mixed_models():
     assert re.search(r"perplexity.* 5,000.* 1,000", results.incompetence["lost"])
     assert tables.models(results)["why_not"].tolist()[:2] == ["", ""]
     nobody = with_vocabulary({"questions": silent})
-    why = mixed_model(nobody.pooled("questions"), "soft_accuracy")
+    why = effects(nobody.pooled("questions"), "soft_accuracy")
     assert str(why) == NOBODY
 
 

