@@ -15,9 +15,10 @@ from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Plain, Table
 from interp.estimates.shown import ALL, Estimated, text
 from interp.measuring.spec import spec_named
-from interp.plugins import MEASUREMENTS, named, plugins
+from interp.plugins import MEASUREMENTS, STUDIES, named, plugins
 from interp.report.dictionary import known_tables
 from interp.statistics import means
+from interp.studies.study import find_study
 from interp.tables import PROMPTS, SCHEMAS
 from tests.support.declared import (
     KINDS,
@@ -62,11 +63,11 @@ def holds(table: Table, trials: pd.DataFrame, frame: pd.DataFrame) -> None:
                 else:
                     assert low <= row[number.name] <= high
         assert row["note"] or not row[measured].isna().any()
-        assert row[table.trials] == own["cluster"].notna().sum()
+        assert row[table.count] == own["cluster"].notna().sum()
         known = own["cluster"].notna() & own[table.main.column].notna()
         if over := getattr(table.main, "over", ""):
             known &= own[over].notna()
-        assert row["clusters"] == own.loc[known, "cluster"].nunique()
+        assert row[table.clusters] == own.loc[known, "cluster"].nunique()
     if table.tested is not None:
         agree(table, frame)
 
@@ -136,7 +137,7 @@ def test_files_pages_and_terminals_show_the_same_numbers(name):
             assert ends == pytest.approx([low, high], abs=5.1e-4)
         if table.tested is not None:
             assert row["p_holm"] == same["p_holm"]
-        assert row[table.trials] == same[table.trials]
+        assert row[table.count] == same[table.count]
 
 
 def links_hold(made: Estimated) -> int:
@@ -236,7 +237,8 @@ def test_the_data_dictionary_has_its_columns_in_their_order(name):
 
 
 def test_every_table_that_is_written_is_in_the_data_dictionary():
-    located = [named(place) for name in plugins(MEASUREMENTS) for place in spec_named(name).derives]
+    makers = [*map(spec_named, plugins(MEASUREMENTS)), *map(find_study, plugins(STUDIES))]
+    located = [named(place) for made in makers for place in made.derives]
     drawn = {"node_set_curves"}  # only a figure
     assert {table.name for table in located} == TABLES.keys() - drawn
     assert {table.name for table in located} <= known_tables().keys()
