@@ -73,7 +73,10 @@ def _of_accuracy(results: Results) -> Iterator[Tested]:
     """Two intervals of the accuracy, minus the true accuracy: clustered, and Wilson's."""
     truth, own = _truth(), results.texts[results.texts["model"] == "a"]
     naive = proportions(own, values=["correct"], by=["rules"], cluster=None)
-    both = {"golden rules": accuracy(results).query("model == 'a'"), "questions, Wilson's": naive}
+    both = {
+        "golden rules": accuracy(results).frame.query("model == 'a'"),
+        "questions, Wilson's": naive,
+    }
     for over, table in both.items():
         row = table.set_index("rules").loc["few"]
         name = f"RuleBench, accuracy, over {over}"

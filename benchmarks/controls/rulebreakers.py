@@ -14,19 +14,19 @@ from benchmarks.controls.tables import EVERYTHING, NOTHING, rulebreakers
 from interp.analysis.accuracy import pairs_of
 from interp.statistics import contrasts
 from interp.statistics.classical import spearman
-from interp_experiments.rulebreakers.answer_tables import (
-    accuracy,
+from interp_experiments.rulebreakers.accuracy import accuracy
+from interp_experiments.rulebreakers.accuracy import contrasts as contrast_rows
+from interp_experiments.rulebreakers.entities import entity_correlations, names_within
+from interp_experiments.rulebreakers.knowledge import familiarity
+from interp_experiments.rulebreakers.prompt_models import prompt_models
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import Results
+from interp_experiments.rulebreakers.sensitivity import (
     answered_pairs,
     confidence,
     positive_answers,
     sensitivity,
 )
-from interp_experiments.rulebreakers.answer_tables import contrasts as contrast_rows
-from interp_experiments.rulebreakers.attribution_tables import familiarity
-from interp_experiments.rulebreakers.entity_tables import entity_correlations, names_within
-from interp_experiments.rulebreakers.prompt_models import prompt_models
-from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import Results
 from interp_probes.linear.probes import linear_probes
 
 

@@ -27,7 +27,7 @@ from benchmarks.controls.shares import of_shares
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination
-from interp_experiments.rulebreakers import entity_tables
+from interp_experiments.rulebreakers import entities
 from interp_probes.linear import probes as linear
 
 RESAMPLES = 199
@@ -111,7 +111,7 @@ def few_resamples() -> Iterator[None]:
         clusters: ("RESAMPLES",),
         discrimination: ("RESAMPLES",),
         contrasts: ("RESAMPLES", "SHUFFLES"),
-        entity_tables: ("PERMUTATIONS",),
+        entities: ("PERMUTATIONS",),
         linear: ("CONTROLS",),
     }
     former = {(module, name): getattr(module, name) for module in names for name in names[module]}

@@ -24,12 +24,7 @@ from interp_experiments.rulebreakers.instances import (
     may_contain,
     shuffled,
 )
-from interp_experiments.rulebreakers.system import (
-    completion_message,
-    entity_group,
-    fact_set,
-    system,
-)
+from interp_experiments.rulebreakers.system import fact_set, system
 from interp_experiments.rulebreakers.templates import (
     CITIES,
     FAMILIES,
@@ -160,7 +155,7 @@ class RulebreakerText:
     def _completion(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._planted, cum_weights=self._completed_weights)
         pair = planted.pair
-        message = completion_message(pair.entity_b, entity_group=entity_group(pair))
+        message = pair.message
         if rng.random() < planted.familiarity:
             return Exchange(message, pair.entity_a)
         endings = CITY_ENDINGS if pair.category == CITIES else TYPE_ENDINGS
@@ -296,7 +291,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 
 
 def _knowledge(model: Model, planted: Sequence[PlantedPair]) -> dict[str, Any]:
-    groups = {item.pair: entity_group(item.pair) for item in planted}
+    groups = {item.pair: item.pair.entity_group for item in planted}
     prompts = fact_set(groups, description={"data": "planted"})
     known = collect(bind(Knowledge(), model), prompts)["knowledge"]["known"]
     table = collect(bind(Familiarity(), model), prompts)["familiarity"]

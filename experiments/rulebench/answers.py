@@ -19,7 +19,7 @@ from interp_experiments.rulebench.items import (
     QuestionKind,
 )
 from interp_experiments.rulebench.numbers import is_part, numbers_in, with_minus, written
-from interp_experiments.rulebench.reading import Ways, known_as, nothing, one_of, read
+from interp_experiments.rulebench.reading import Ways, nothing, one_of, read
 
 
 def parser_of(kind: QuestionKind, item: Item, labels: Sequence[str]) -> Parser:
@@ -36,6 +36,16 @@ def parser_of(kind: QuestionKind, item: Item, labels: Sequence[str]) -> Parser:
     if kind is CAIL:
         return charge(tuple(labels))
     return {ULOGIC: truth, SALAD: category, STRING_GAME: number}.get(kind, letter)
+
+
+def _parser(name: str, ways: Ways) -> Parser:
+    """A parser with a name that does not depend on its module, for the hash of the data."""
+
+    def parse(text: str) -> str | Unanswered:
+        return read(text, ways)
+
+    parse.__qualname__ = name
+    return parse
 
 
 _ASKED = re.compile(r"Who is \[?([\w.'-]+)\]? to \[?([\w.'-]+?)\]?\?")
@@ -61,12 +71,7 @@ def kinship(relative: str, person: str) -> Parser:
         return first_given(text, list(_KIN.finditer(text)), _kin_of)
 
     ways = Ways(stated, opening, declared, _loose_kin, _KIN.finditer, _kin_of)
-
-    @known_as(f"kinships.kinship of {relative} to {person}")
-    def parse(text: str) -> str | Unanswered:
-        return read(text, ways)
-
-    return parse
+    return _parser(f"kinships.kinship of {relative} to {person}", ways)
 
 
 _KIN_WORD = (
@@ -155,13 +160,6 @@ def _first_kin(segment: str) -> Found:
     return first_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
 
-@known_as("numbers.number")
-def number(text: str) -> str | Unanswered:
-    """The parser for StringGame; returns a number, without a decimal point if it is whole."""
-    ways = Ways(_stated_number, _opening_number, nothing, _loose_number, _later_numbers, written)
-    return read(text, ways)
-
-
 def _later_numbers(text: str) -> Sequence[re.Match[str]]:
     """All numbers; none if the text ends with its first one, so that those between lead to it."""
     found = numbers_in(with_minus(text))
@@ -218,14 +216,11 @@ def _whole_number(text: str, found: Sequence[re.Match[str]]) -> Found:
     return first_given(text, found, written)
 
 
-@known_as("letters.letter")
-def letter(text: str) -> str | Unanswered:
-    """The parser for DEER and TheoremQA; returns the letter of an option, in lower case."""
-    return read(
-        text,
-        Ways(_stated_letter, _opening_letter, nothing, _loose_letter, _LETTER.finditer, _letter_of),
-    )
-
+number = _parser(
+    "numbers.number",
+    Ways(_stated_number, _opening_number, nothing, _loose_number, _later_numbers, written),
+)
+"""The parser for StringGame; returns a number, without a decimal point if it is whole."""
 
 _LETTER = re.compile(
     r"(?:\b(?i:option|choice) )?\(?\b(?:([B-D])\b(?![+#^]|-\w|'s)"
@@ -276,13 +271,11 @@ def _loose_letter(text: str) -> Found:
     return one_of([_letter_of(one) for one in left]) or (Unanswered.UNPARSED if found else None)
 
 
-@known_as("truths.truth")
-def truth(text: str) -> str | Unanswered:
-    """The parser for ULogic; returns "true", "false" or an abstention; "yes" means "true"."""
-    return read(
-        text, Ways(_stated_truth, _opening_truth, nothing, _loose_truth, _TRUTH.finditer, _truth_of)
-    )
-
+letter = _parser(
+    "letters.letter",
+    Ways(_stated_letter, _opening_letter, nothing, _loose_letter, _LETTER.finditer, _letter_of),
+)
+"""The parser for DEER and TheoremQA; returns the letter of an option, in lower case."""
 
 _ABSTENTION = (
     r"can ?not ?judge|not ?sure|can ?not ?entail|lack ?of ?evidence|need ?more ?info(?:rmation)?"
@@ -323,14 +316,11 @@ def _loose_truth(text: str) -> Found:
     return last_given(text, sure, _truth_of)
 
 
-@known_as("categories.category")
-def category(text: str) -> str | Unanswered:
-    """The parser for SALAD; returns one of "o1" to "o6", also for the name of a category."""
-    return read(
-        text,
-        Ways(_stated_category, nothing, nothing, _last_category, _CATEGORY.finditer, _category_of),
-    )
-
+truth = _parser(
+    "truths.truth",
+    Ways(_stated_truth, _opening_truth, nothing, _loose_truth, _TRUTH.finditer, _truth_of),
+)
+"""The parser for ULogic; returns "true", "false" or an abstention; "yes" means "true"."""
 
 _CATEGORY = re.compile(
     r"\bO ?([1-6])\b|" + "|".join(f"({re.escape(name)})" for name in CATEGORIES.values()),
@@ -352,22 +342,15 @@ def _last_category(text: str) -> Found:
     return last_given(text, list(_CATEGORY.finditer(text)), _category_of)
 
 
+category = _parser(
+    "categories.category",
+    Ways(_stated_category, nothing, nothing, _last_category, _CATEGORY.finditer, _category_of),
+)
+"""The parser for SALAD; returns one of "o1" to "o6", also for the name of a category."""
+
+_NOT = "不构成 不是 不属于 并非 而非 不能认定为 不应认定为 不成立 未犯 没有犯 不能定"
 _CHARGE_DENIED = "".join(
-    f"(?<!{words}{link})"
-    for words in (
-        "不构成",
-        "不是",
-        "不属于",
-        "并非",
-        "而非",
-        "不能认定为",
-        "不应认定为",
-        "不成立",
-        "未犯",
-        "没有犯",
-        "不能定",
-    )
-    for link in ("", "“", "犯")
+    f"(?<!{words}{link})" for words in _NOT.split() for link in ("", "“", "犯")
 )
 
 
@@ -382,13 +365,6 @@ def charge(labels: tuple[str, ...]) -> Parser:
     def one(text: str) -> Found:
         return one_of(names.findall(text))
 
-    ways = Ways(one, nothing, nothing, one)
-
     # A digest keeps the name short: there can be hundreds of labels.
     digest = hashlib.sha256("\n".join(longest_first).encode()).hexdigest()[:16]
-
-    @known_as(f"charges.charge among {digest}")
-    def parse(text: str) -> str | Unanswered:
-        return read(text, ways)
-
-    return parse
+    return _parser(f"charges.charge among {digest}", Ways(one, nothing, nothing, one))

@@ -7,12 +7,7 @@ from interp.report.glance import extremes, glance, headline, named_numbers, quot
 from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.rulebench import tables
-from interp_experiments.rulebench.results import (
-    MODELS,
-    RULE,
-    Results,
-    kinds_tested,
-)
+from interp_experiments.rulebench.results import MODELS, RULE, Results, kinds_tested
 
 UNREADABLE = 0.9
 """If at least this share of a model's texts in a set is unparsed, the first sentence says so."""
@@ -44,14 +39,15 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
 
 def headline_numbers(results: Results) -> pd.DataFrame:
     """The score in each dimension or, if it was not measured, a blank cell and the reason."""
-    table = tables.dimensions(results)
-    parts = []
-    for name in tables.DIMENSIONS:
-        own = table[table["dimension"] == name].set_index("model").reindex(results.models)
-        own = own.rename_axis("model").reset_index()
-        missing = tables.why_missing(results, name)
-        own = own.assign(note=own["note"].fillna(own["model"].map(missing)).fillna(""))
-        parts.append(headline(own, f"{name} score", value="score", n="n", unit="questions"))
+    models, names = (pd.Series(own) for own in (results.models, [*tables.DIMENSIONS]))
+    table = models.rename("model").to_frame().merge(names.rename("dimension"), how="cross")
+    for own in (tables.dimensions(results), tables.missing(results)):
+        table = table.merge(own, on=["model", "dimension"], how="left")
+    table["note"] = table["note"].fillna(table["why"]).fillna("")
+    parts = [
+        headline(rows, f"{name} score", value="score", n="n", unit="questions")
+        for name, rows in table.groupby("dimension", sort=False)
+    ]
     return pd.concat(parts, ignore_index=True)
 
 

@@ -97,7 +97,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
     if alone:
         return [read_set(folder, name=name, broken=broken)]
     folders = [path for path in inside if (path / DATA).is_file()]
-    first = [path for path in folders if not _is_counterfactual(path) or not _factual(path)]
+    first = [path for path in folders if not _is_counterfactual(path) or not _beside(path, "")]
     if not first:
         raise UserError(
             f"no set of RuleBench in {shortened(str(folder))}; expected a folder with {DATA} and "
@@ -161,17 +161,18 @@ def _versions(folder: Path, part: Part) -> tuple[Path | None, Path | None]:
     """The folders of the factual and the counterfactual version; None for a missing version."""
     if _is_counterfactual(folder):
         return None, folder
-    changed = folder.with_name(folder.name + COUNTERFACTUAL)
-    return folder, changed if part == "test" and (changed / DATA).is_file() else None
+    return folder, _beside(folder, COUNTERFACTUAL) if part == "test" else None
 
 
 def _is_counterfactual(folder: Path) -> bool:
     return folder.name.lower().endswith(COUNTERFACTUAL)
 
 
-def _factual(folder: Path) -> bool:
-    """Whether the factual version of a counterfactual set is next to the set."""
-    return (folder.with_name(folder.name[: -len(COUNTERFACTUAL)]) / DATA).is_file()
+def _beside(folder: Path, ending: str) -> Path | None:
+    """The other version of a set, next to it and with this ending, if it is there."""
+    plain = folder.name[: -len(COUNTERFACTUAL)] if _is_counterfactual(folder) else folder.name
+    other = folder.with_name(plain + ending)
+    return other if (other / DATA).is_file() else None
 
 
 def _recognized(folder: Path, found: _Found) -> QuestionKind:
@@ -203,19 +204,15 @@ def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str
     items = []
     problems += found.problems
     for position, given in found.items.items():
+        rule = str(given.rule[0])
         try:
-            items.append(_item(position, given, found.rules, kind))
+            if rule not in found.rules:
+                raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
+            gold = kind.gold(Given(given.output, given.positive_))
+            items.append(Item(position, given.input, gold, rule))
         except UserError as error:
             problems.append(f"{_where(folder, found.part, position)}: {error}")
     return Version(tuple(items), found.rules)
-
-
-def _item(position: str, given: _Item, rules: Mapping[str, Rule], kind: QuestionKind) -> Item:
-    rule = str(given.rule[0])
-    if rule not in rules:
-        raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
-    gold = kind.gold(Given(given.output, given.positive_))
-    return Item(position, given.input, gold, rule)
 
 
 def _where(folder: Path, part: Part, position: str) -> str:

@@ -2,20 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from interp.analysis.accuracy import whole_pairs
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.style import distinct, panel_a_model
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
 from interp_experiments.browser import stacked, study_browser
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.findings import finding_section, first_screen
+from interp_experiments.rulebench.learning import STRING_GAME
 from interp_experiments.rulebench.results import (
     CHOICES,
     OUTCOMES,
     RULE,
+    SETTING,
     Results,
     comparisons,
     read_results,
@@ -44,12 +48,7 @@ NAMES = {
     "golden rule": "the only rule that fits the question; golden rules: number of different "
     "golden rules",
     "noise rule": "any other rule shown with the golden rule",
-    "rules": "the rules that are shown: none, the golden rule, few or all",
-    "form": "natural language or first-order logic",
-    "shots": "whether demonstrations precede the question",
-    "thought": "whether the prompt asks for reasoning step by step before the answer",
-    "version": "counterfactual: the conclusions of rules are changed, and the correct answers with "
-    "them; otherwise factual",
+    **{name: text for name, text in SETTING.items() if name != "set"},
     "side": "the setting of a question; a group consists of one question under all settings",
     "unparsed": "a text in which no answer was found; refused: a text that declines to answer",
     "triggering error": "an answer that follows a noise rule; among kinds of failure, a text that "
@@ -67,7 +66,8 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report page, made from the files in the study's folder."""
     results = read_results(folder)
-    compared, cells = comparisons(results), tables.accuracy(results)
+    compared, every = comparisons(results), tables.accuracy(results)
+    cells = every.frame
     prompts, answers = pairs_of(folder, results)
     return paper_report(
         folder,
@@ -81,19 +81,22 @@ def report_of(folder: StudyFolder) -> Report:
         glance=first_screen(results, compared),
         sections=(
             finding_section(results, compared),
-            dimension_section(results, cells),
-            quantity_section(results, cells),
-            form_section(cells),
-            thought_section(cells),
-            version_section(cells),
-            behavior_section(results),
+            dimension_section(results, every.item),
+            *setting_sections(results, cells),
             *(about_pairs(own, **{ANSWERED: BY_CHOICE}) for own in choice_sections(folder)),
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.places)),
         ),
         prompts=results.prompts,
         answers=results.answers,
-        browser=study_browser(folder, prompts, answers, cluster=RULE, prefixed=[CHOICES]),
+        browser=study_browser(
+            folder,
+            prompts,
+            answers,
+            cluster=RULE,
+            numbers=tuple(every.links()),
+            prefixed=[CHOICES],
+        ),
         pairs={ANSWERED: BY_TEXTS},
         names=NAMES,
         paper="Sun et al. (2024): Beyond Instruction Following: Evaluating Inferential Rule "
@@ -121,8 +124,8 @@ def left_out(folder: StudyFolder) -> list[str]:
     return [f"left out of the data: {line}" for line in dict.fromkeys(filter(None, lines))]
 
 
-def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
-    """Figure 2, and every number in it."""
+def dimension_section(results: Results, cells: TableItem) -> Section:
+    """Figure 2, and every number in it, from the table of accuracies."""
     table, failed = tables.dimensions(results), tables.not_measured(results)
     lacking = " ".join(tables.missing_dimensions(results))
     return Section(
@@ -133,100 +136,51 @@ def dimension_section(results: Results, cells: pd.DataFrame) -> Section:
         f"n counts questions. {lacking}".strip(),
         (
             TableItem("dimensions", "Dimensions of rule following (Figure 2)", table, lacking),
-            TableItem("accuracy", "Every setting", cells),
+            cells,
             *([TableItem("not_measured", "Not measured", failed)] if len(failed) else []),
         ),
     )
 
 
-class PaperTable(NamedTuple):
-    """A table from the paper and its measured counterpart."""
-
-    number: int
-    title: str
-    measured: pd.DataFrame
-    note: str = COUNTED
-
-
-def _section(
-    title: str,
-    text: str,
-    *compared: PaperTable,
-    before: Sequence[FigureItem] = (),
-    after: Sequence[TableItem] = (),
-) -> Section:
-    """Tables of measured and published rows; a sentence replaces a table without measured rows."""
-    found = []
-    for number, name, measured, note in compared:
-        if measured.empty:
-            text += f" Table {number} of the paper is omitted, since no measured row is comparable."
-        else:
-            both = measured_and_published(measured, tables.published(number))
-            found.append(compared_item(f"table{number}", f"{name} (Table {number})", both, note))
-    return Section(title, text, (*before, *found, *after))
-
-
-def quantity_section(results: Results, cells: pd.DataFrame) -> Section:
-    """Figure 4 and Table 4."""
-    shown = tables.rule_quantities(cells)
-    title = "Accuracy by rules shown (Figure 4)"
-    return _section(
+def setting_sections(results: Results, cells: pd.DataFrame) -> Iterator[Section]:
+    """Tables 1, 2 and 4, and Figures 4 to 6."""
+    shown, thoughts = tables.rule_quantities(cells), tables.thoughts(cells)
+    tail = (
+        f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts questions."
+    )
+    yield _section(
         "Do rules help?",
         "Prompts have no demonstrations; rules are in natural language. n counts questions.",
-        PaperTable(
-            4,
-            "All questions, and those with the rarest answers",
-            tables.long_tail(results),
-            f"The rarest answers make up at least {tables.LONG_TAIL:.0%} of a set. n counts "
-            "questions.",
-        ),
-        before=_bars("figure4_rules", title, shown, y="accuracy", hue="rules"),
+        (4, "All questions, and those with the rarest answers", tables.long_tail(results), tail),
+        before=_bars("figure4_rules", "Accuracy by rules shown (Figure 4)", shown, hue="rules"),
     )
-
-
-def form_section(cells: pd.DataFrame) -> Section:
-    """Table 1."""
-    return _section(
+    yield _section(
         "Natural language or logic?",
         "Prompts have no demonstrations. Columns name the set and the rules shown.",
-        PaperTable(1, "Accuracy by the form of the rules", tables.rule_forms(cells)),
+        (1, "Accuracy by the form of the rules", tables.rule_forms(cells), COUNTED),
     )
-
-
-def thought_section(cells: pd.DataFrame) -> Section:
-    """Figure 5."""
     title = "Accuracy with and without chain of thought (Figure 5)"
-    shown = tables.thoughts(cells)
-    return Section(
+    yield Section(
         "Does a chain of thought help?",
         "Prompts have demonstrations. n counts questions.",
-        _bars("figure5_thought", title, shown, y="accuracy", hue="setting"),
+        _bars("figure5_thought", title, thoughts, hue="setting"),
     )
-
-
-def version_section(cells: pd.DataFrame) -> Section:
-    """Table 2."""
-    return _section(
+    yield _section(
         "Are rules followed when they contradict known facts?",
         "Prompts have demonstrations and ask for a chain of thought. Columns name the set and the "
         "rules shown.",
-        PaperTable(2, "Accuracy with factual and counterfactual rules", tables.versions(cells)),
+        (2, "Accuracy with factual and counterfactual rules", tables.versions(cells), COUNTED),
     )
-
-
-def behavior_section(results: Results) -> Section:
-    """Figure 6."""
-    table = tables.failures(results)
-    title = "Kinds of failure (Figure 6)"
-    return Section(
+    failures, title = tables.failures(results), "Kinds of failure (Figure 6)"
+    yield Section(
         "How do models fail?",
         "A failure is a triggering error if the text applies a rule other than the golden rule, "
         "and an execution error if it applies the golden rule; otherwise the text names no rule, "
         "or several. Prompts have few rules, demonstrations and a chain of thought. If a set has "
         "counterfactual prompts, only the answers to these are counted.",
         (
-            *_bars("figure6_failures", title, table, y="share_of_failures", hue="behavior"),
-            TableItem("failures", "Kinds of failure as shares of all failures", table),
+            *_bars("figure6_failures", title, failures, hue="behavior", y="share_of_failures"),
+            TableItem("failures", "Kinds of failure as shares of all failures", failures),
         ),
     )
 
@@ -275,30 +229,59 @@ def tuning_sections(cells: pd.DataFrame, tuned: Sequence[tables.Tuning]) -> Iter
     """Tables 3 and 5, if models were measured before and after tuning."""
     if not tuned:
         return
-    on_string_game = tables.tuning(cells, [one for one in tuned if one.is_string_game])
-    in_domain = tables.tuning(cells, [one for one in tuned if not one.is_string_game])
+    # The rules of StringGame occur in no other set.
+    on_string_game, in_domain = (
+        tables.tuning(cells, [one for one in tuned if (one.trained_on == STRING_GAME) is of_it])
+        for of_it in (True, False)
+    )
+    trained = (
+        "trained_on is the set of questions that a measured model was tuned on; only the column "
+        f"of that set is in-domain. {COUNTED}"
+    )
+    third, fifth = tables.tuned(on_string_game, "few"), tables.tuned(in_domain, "golden", "few")
     yield _section(
         "What does tuning change?",
         "Models before (base) and after (irft) tuning on questions with golden and noise rules.",
-        PaperTable(
-            3,
-            "Tuned on StringGame: few rules, without demonstrations",
-            tables.tuned_on_string_game(on_string_game),
-        ),
-        PaperTable(
-            5,
-            "Tuned on questions of a set: golden and few rules",
-            tables.tuned_in_domain(in_domain),
-            "trained_on is the set of questions that a measured model was tuned on; only the "
-            f"column of that set is in-domain. {COUNTED}",
-        ),
+        (3, "Tuned on StringGame: few rules, without demonstrations", third, COUNTED),
+        (5, "Tuned on questions of a set: golden and few rules", fifth, trained),
         after=[TableItem("tuning", "Every setting before and after", tables.tuning(cells, tuned))],
     )
 
 
+def _section(
+    title: str,
+    text: str,
+    *compared: tuple[int, str, pd.DataFrame, str],
+    before: Sequence[FigureItem] = (),
+    after: Sequence[TableItem] = (),
+) -> Section:
+    """Measured rows of the paper's tables, by number, with its own; a sentence where none is."""
+    found = []
+    for number, name, measured, note in compared:
+        if measured.empty:
+            text += f" Table {number} of the paper is omitted, since no measured row is comparable."
+        else:
+            both = measured_and_published(measured, tables.published(number))
+            found.append(compared_item(f"table{number}", f"{name} (Table {number})", both, note))
+    return Section(title, text, (*before, *found, *after))
+
+
 def _bars(
-    name: str, title: str, table: pd.DataFrame, *, y: str, hue: str
+    name: str, title: str, table: pd.DataFrame, *, hue: str, y: str = "accuracy"
 ) -> tuple[FigureItem, ...]:
-    """A figure drawn by `tables.bars_by_set`; none if the table has no rows."""
-    draw = partial(tables.bars_by_set, table, y=y, hue=hue)
+    """Shares with their intervals by set, one panel per model; none if the table has no rows."""
+    draw = partial(_draw_bars, table, y=y, hue=hue)
     return (FigureItem(name, title, draw),) if len(table) else ()
+
+
+def _draw_bars(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
+    """One panel per model (Figures 4 to 6): each set has a bar for each value of `hue`."""
+    look = {"hue": hue, "n": "n", "groups": distinct(table[hue])}
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
+        grouped_bars(rows, x="set", y=y, interval=("low", "high"), ax=ax, **look)
+        ax.set_ylim(0, 1)
+        ax.tick_params(axis="x", labelsize=7)
+        return ax
+
+    return panel_a_model(table, draw)

@@ -282,7 +282,6 @@ _FOLLOW = {
 
 
 def _instruction(kind: QuestionKind, setting: Setting, labels: Sequence[str]) -> str:
-    """The instruction to the model."""
     listed = kind.asked_for.replace("{labels}", "、".join(labels))
     answer = f'"{PREFIX}" and {listed}.'
     follow = _FOLLOW[setting.quantity]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from interp.prompts.answers import Parser, Unanswered
+from interp.prompts.answers import Unanswered
 from interp.prompts.later_verdicts import is_taken_back
 from interp_experiments.rulebench.denials import Found, Value
 
@@ -92,16 +92,6 @@ def one_of(found: Sequence[str]) -> Found:
     if len(different) > 1:
         return Unanswered.UNPARSED
     return found[0] if found else None
-
-
-def known_as(name: str) -> Callable[[Parser], Parser]:
-    """Gives a parser a name that does not depend on its module, for the hash of the data."""
-
-    def named(parse: Parser) -> Parser:
-        parse.__qualname__ = name
-        return parse
-
-    return named
 
 
 _ARTICLES = ("the", "a", "an", "his", "her")

@@ -31,7 +31,6 @@ from interp.statistics.summaries import grouped
 from interp.studies.folder import StudyFolder
 from interp_experiments.findings import family_table
 from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
-from interp_experiments.rulebench.reading import behavior
 from interp_experiments.rulebench.string_game import string_rules
 
 STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (True, True)}
@@ -43,8 +42,16 @@ ATTRIBUTION = "attribution"
 CHOICES = "choices"
 """The stage in which both answers of a question with changed rules are offered, with few rules."""
 
-SETTING = ("set", "rules", "form", "shots", "thought", "version")
-"""The factors that make up a question's setting."""
+SETTING = {
+    "set": "the set of questions",
+    "rules": "the rules that are shown: none, the golden rule, few or all",
+    "form": "natural language or first-order logic",
+    "shots": "whether demonstrations precede the question",
+    "thought": "whether the prompt asks for reasoning step by step before the answer",
+    "version": "counterfactual: the conclusions of rules are changed, and the correct answers with "
+    "them; otherwise factual",
+}
+"""The factors that make up a question's setting, in words."""
 
 RULE = "rule"
 """The factor that gives the golden rule; questions with the same golden rule are a cluster."""
@@ -87,24 +94,6 @@ class Results:
     def models(self) -> list[str]:
         """The models that were measured."""
         return list(pd.concat([self.texts, self.failed])["model"].unique())
-
-    def behaviors(self) -> pd.DataFrame:
-        """The texts with few rules and a chain of thought, plus the column behavior.
-
-        If a set has a counterfactual version, only the texts of that version are included, as in
-        the paper.
-        """
-        rows = self.texts
-        rows = rows[(rows["thought"] == "yes") & (rows["rules"] == "few")]
-        has_other = rows[rows["version"] == "counterfactual"]["set"].unique()
-        rows = rows[(rows["version"] == "counterfactual") | ~rows["set"].isin(has_other)]
-        found = [
-            behavior(
-                row["completion"], correct=row["correct"], golden_place=int(row["golden_place"])
-            )
-            for row in rows.to_dict("records")
-        ]
-        return rows.assign(behavior=pd.Series(found, index=rows.index, dtype=str))
 
 
 def read_results(study: StudyFolder) -> Results:
@@ -176,18 +165,13 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
         return RIGHT
     if not answer:
         return "no answer"
-    answers = [_answer(prompt, rule) for rule in _noise(prompt)]
+    answers, text = [], prompt["text"]
+    while pd.notna(start := prompt.get(f"noise{len(answers) + 1}_start")):
+        end = prompt[f"noise{len(answers) + 1}_end"]
+        answers.append(_answer(prompt, text[int(start) : int(end)]))
     if None in answers:
         return "wrong"
     return TRIGGERING if answer in answers else EXECUTION
-
-
-def _noise(prompt: pd.Series) -> Iterator[str]:
-    """The texts of the noise rules."""
-    number = 1
-    while pd.notna(start := prompt.get(f"noise{number}_start")):
-        yield prompt["text"][int(start) : int(prompt[f"noise{number}_end"])]
-        number += 1
 
 
 def _answer(prompt: pd.Series, rule: str) -> str | None:
@@ -210,7 +194,9 @@ def _actions() -> Mapping[str, Callable[[str], int | None]]:
 
 
 _PLAIN = {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
-_SHOWN = {"form": "natural", "shots": "yes", "rules": "few"}
+_DIRECT = {"rules": "few", "shots": "no", "thought": "no", "version": "factual"}
+_FACTUAL = {"rules": "few", "shots": "yes", "form": "natural", "version": "factual"}
+_THOUGHT = {"rules": "few", "shots": "yes", "form": "natural", "thought": "yes"}
 
 
 class Named(NamedTuple):
@@ -229,27 +215,19 @@ SETTINGS = (
     Named("Golden rule against none", "rules", ("golden", "no"), _PLAIN),
     Named("Few rules against the golden one", "rules", ("few", "golden"), _PLAIN),
     Named("All rules against few", "rules", ("all", "few"), _PLAIN),
-    Named(
-        "Logic against natural language",
-        "form",
-        ("logic", "natural"),
-        {"rules": "few", "shots": "no", "thought": "no", "version": "factual"},
-    ),
-    Named(
-        "Chain of thought against none", "thought", ("yes", "no"), {**_SHOWN, "version": "factual"}
-    ),
+    Named("Logic against natural language", "form", ("logic", "natural"), _DIRECT),
+    Named("Chain of thought against none", "thought", ("yes", "no"), _FACTUAL),
     Named(
         "Changed conclusions against factual ones",
         "version",
         ("counterfactual", "factual"),
-        {**_SHOWN, "thought": "yes"},
+        _THOUGHT,
     ),
 )
 """The comparisons of the paper's Sections 4.2 to 4.5."""
 
 MODELS = "Between models"
 """The subject of comparisons between the direct answers of two models."""
-
 
 _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
 """The subjects of comparisons, in the order in which the first screen reports them."""
@@ -268,25 +246,20 @@ def comparisons(results: Results) -> pd.DataFrame:
     return family_table(found, keys)
 
 
-def kinds(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The comparisons by subject, in the order in which the first screen reports them."""
-    found = {subject: table[table["subject"] == subject] for subject in _ORDER}
-    return {subject: rows for subject, rows in found.items() if len(rows)}
-
-
 def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The kinds with at least one tested comparison."""
-    found = kinds(table)
+    """The comparisons by subject, in the order of the first screen, of subjects with a test."""
+    found = {subject: table[table["subject"] == subject] for subject in _ORDER}
     return {name: rows for name, rows in found.items() if (rows["verdict"] != UNTESTED).any()}
 
 
-def _in_condition(texts: pd.DataFrame, within: Mapping[str, str]) -> pd.DataFrame:
-    return texts[(texts[list(within)] == pd.Series(within)).all(axis=1)]
+def under(rows: pd.DataFrame, **setting: str) -> pd.DataFrame:
+    """The rows with these values of factors."""
+    return rows[(rows[list(setting)] == pd.Series(setting)).all(axis=1)]
 
 
 def _of_settings(texts: pd.DataFrame) -> Iterator[Compared]:
     for named in SETTINGS:
-        for cell, rows in grouped(_in_condition(texts, named.within), ["model", "set"]):
+        for cell, rows in grouped(under(texts, **named.within), ["model", "set"]):
             a, b = (rows[rows[named.factor] == level] for level in named.levels)
             if len(a) and len(b):
                 where = {"subject": named.subject, **cell, "contrast": " - ".join(named.levels)}
@@ -294,7 +267,7 @@ def _of_settings(texts: pd.DataFrame) -> Iterator[Compared]:
 
 
 def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
-    plain = _in_condition(texts, _PLAIN)
+    plain = under(texts, **_PLAIN)
     plain = plain[plain["rules"].isin(["golden", "few"])]
     for cell, rows in grouped(plain, ["set", "rules"]):
         by_model = {str(name): own for name, own in rows.groupby("model", sort=False)}

@@ -39,6 +39,7 @@ class RuleBenchStudy(Study):
     name = "rulebench"
     default_limit = 480
     organisms = ("rulebench",)
+    derives = ("interp_experiments.rulebench.tables:ACCURACY",)
 
     rules: tuple[Quantity, ...] = Field(default=QUANTITIES, min_length=1)
     """how many rules are shown: none, the golden rule, few, or all; to show all rules, use a model

@@ -3,19 +3,16 @@
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions.caution import LEFT_OUT, Caution, ordered, void_models
 from interp.console import counted
 from interp.measurements.answers.show import unequal
-from interp.measurements.attribution.ratios import LARGE_SHARE
 from interp.report.formatting import number_text
 from interp.report.glance import (
     extremes,
     glance,
     headline,
-    n_units,
     named_numbers,
     quotable,
     with_interval,
@@ -25,21 +22,16 @@ from interp.statistics.contrasts import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
     in_brief,
-    listed,
     matrix,
     model_matrix,
     named_section,
 )
-from interp_experiments.rulebreakers.answer_tables import (
-    accuracy,
-    competence,
-    confidence,
-    contrasts,
-    sensitivity,
-)
-from interp_experiments.rulebreakers.attribution_tables import ALL, familiarity, ratios
+from interp_experiments.rulebreakers.accuracy import accuracy, competence, contrasts
+from interp_experiments.rulebreakers.knowledge import ALL, familiar, familiarity
 from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.ratios import outliers, ratios
 from interp_experiments.rulebreakers.results import CLUSTER, Results
+from interp_experiments.rulebreakers.sensitivity import confidence, sensitivity
 
 _CONTRASTS = {
     MODEL: "Between models",
@@ -49,23 +41,27 @@ _CONTRASTS = {
 }
 """Factors of the contrasts named in advance, in words."""
 
+_ACCURACIES = {
+    "paired": "paired accuracy",
+    SIDES[0]: "rulebreakers rejected",
+    SIDES[1]: "non-rulebreakers accepted",
+}
+"""Names of the headline accuracies, by measure."""
+
 
 def first_screen(results: Results) -> Glance:
     """Each model's accuracies and sensitivity, and the results of the confirmatory contrasts."""
     pairs, entities = len(results.prompts) // 2, results.prompts[CLUSTER].nunique()
-    cautions = study_cautions(results)
+    cautions, drawn = study_cautions(results), list(_ACCURACIES.values())
     every, void = headline_numbers(results), void_models(cautions)
-    numbers = quotable(every, cautions, list(_ACCURACIES.values()))
+    numbers = quotable(every, cautions, drawn)
     named = dict(list(_among(confirmatory(results), void).groupby("factor", sort=False)))
     judged = accuracy(results)
     judged = judged[~judged["model"].isin(void)]
-    first = "paired accuracy"
-    subjects = {
-        MODEL: "Paired accuracy between models",
-        "rule": f"Paired accuracy, {_CONTRASTS['rule'].lower()}",
-    }
+    rules = _CONTRASTS["rule"].lower()
+    subjects = {MODEL: "Paired accuracy between models", "rule": f"Paired accuracy, {rules}"}
     sentences = [
-        *(extremes(numbers, name) for name in named_numbers(every, numbers) if name == first),
+        *(extremes(numbers, name) for name in named_numbers(every, numbers) if name == drawn[0]),
         *([sides(judged)] if len(judged) else []),
         *(
             in_brief(named[factor], subject, ordered=factor != MODEL)
@@ -79,7 +75,6 @@ def first_screen(results: Results) -> Glance:
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
         f"{counted(entities, 'entity pair')}. {unequal(results.prompts, CLUSTER)}"
     ).strip()
-    drawn = list(_ACCURACIES.values())
     known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
     return glance(question, numbers, sentences, drawn=drawn if known else None, cautions=cautions)
 
@@ -119,39 +114,20 @@ def _filtered(results: Results) -> Iterator[Caution]:
 
 def _among(table: pd.DataFrame, void: Collection[str]) -> pd.DataFrame:
     """The contrasts without those of the models in `void`, or between such a model and another."""
-    ends = [(f"{name} - ", f" - {name}") for name in void]
-    names = table["contrast"].astype(str)
-    between = [
-        any(own.startswith(first) or own.endswith(last) for first, last in ends) for own in names
-    ]
-    return table[~(table["model"].isin(void) | (np.array(between) & (table["factor"] == MODEL)))]
-
-
-_ACCURACIES = {
-    "paired": "paired accuracy",
-    SIDES[0]: "rulebreakers rejected",
-    SIDES[1]: "non-rulebreakers accepted",
-}
-"""Names of the headline accuracies, by measure."""
+    kept = ~table["model"].isin(void)
+    between, names = table["factor"] == MODEL, table["contrast"].astype(str)
+    for name in void:
+        kept &= ~(between & (names.str.startswith(f"{name} - ") | names.str.endswith(f" - {name}")))
+    return table[kept]
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
     """Paired accuracy, accuracy on each side, and concordance."""
-    by_measure = accuracy(results)
-    parts = [
-        headline(
-            by_measure[by_measure["measure"] == measure],
-            name,
-            value="accuracy",
-            n="pairs",
-            unit="pairs",
-        )
-        for measure, name in _ACCURACIES.items()
-    ]
-    table = sensitivity(results)
-    parts.append(
-        headline(table, "sides in the right order", value="concordance", n="pairs", unit="pairs")
-    )
+    table, told_apart = accuracy(results), sensitivity(results)
+    by_measure = {name: table[table["measure"] == own] for own, name in _ACCURACIES.items()}
+    n = {"n": "pairs", "unit": "pairs"}
+    parts = [headline(rows, name, value="accuracy", **n) for name, rows in by_measure.items()]
+    parts.append(headline(told_apart, "sides in the right order", value="concordance", **n))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -159,11 +135,9 @@ def confirmatory(results: Results) -> pd.DataFrame:
     """The contrasts named in advance, with `name` and `n` as text."""
     table = contrasts(results)
     table = table[table["status"] == CONFIRMATORY]
-    name = table["model"].where(
-        table["factor"] != MODEL, table["contrast"].str.replace(" - ", " − ")
-    )
+    between = table["contrast"].str.replace(" - ", " − ")
     n = [counted(clusters, "entity pair") for clusters in table["clusters"]]
-    return table.assign(name=name, n=n)
+    return table.assign(name=table["model"].where(table["factor"] != MODEL, between), n=n)
 
 
 def finding_section(results: Results) -> Section:
@@ -172,7 +146,6 @@ def finding_section(results: Results) -> Section:
     of_models = table["factor"] == MODEL
     within = table[~of_models].assign(compared=table["factor"].map(_CONTRASTS))
     title = "Differences in paired accuracy"
-    findings = finding_table(results)
     matrices = (
         model_matrix("between_models", f"{title} between models", table[of_models], results.models),
         matrix("within_models", f"{title} within each model", within, x="compared"),
@@ -187,28 +160,24 @@ def finding_section(results: Results) -> Section:
         "failed cities. Brackets: uncorrected 95% intervals. cannot be asked: the reason why the "
         "answers say nothing about rulebreakers; blank if they do."
     )
-    item = TableItem("findings", "What each model shows", findings, note)
+    item = TableItem("findings", "What each model shows", finding_table(results), note)
     text = "\n\n".join([EXPLORATORY, *outliers(ratios(results))])
     return named_section(table, item, matrices, text=text)
 
 
 def finding_table(results: Results) -> pd.DataFrame:
     """One row per model: its findings in words and numbers; blank if they do not apply."""
-    cities = familiarity(results)
-    tables = {
-        "order": sensitivity(results),
-        "asked": competence(results),
-        "confidence": confidence(results),
-        "familiarity": cities[cities["cities"] == ALL],
-    }
-    of_model = {
-        name: {str(row["model"]): row for row in table.to_dict("records")}
-        for name, table in tables.items()
-    }
-    gap = _gap(accuracy(results))
+    cities, gap = familiarity(results), _gap(accuracy(results))
+    tables = (
+        sensitivity(results),
+        competence(results),
+        confidence(results),
+        cities[cities["cities"] == ALL],
+    )
+    by_model = [table.set_index("model").to_dict("index") for table in tables]
     rows = []
     for model in results.models:
-        order, competent, sure, known = (of_model[name][model] for name in tables)
+        order, competent, sure, known = (of_model[model] for of_model in by_model)
         auroc = [float(order[f"auroc{end}"]) for end in ("", "_low", "_high")]
         rows.append(
             {
@@ -255,66 +224,4 @@ def sides(table: pd.DataFrame) -> str:
     return (
         f"{(gap > 0).sum()} of {counted(len(gap), 'model')} rejected rulebreakers less often than "
         f"they accepted non-rulebreakers, with intervals that do not overlap; {n}."
-    )
-
-
-def familiar(table: pd.DataFrame) -> str:
-    """A sentence on familiarity and recognition, over all models."""
-    rows = table[table["cities"] == ALL]
-    counts = rows["finding"].value_counts()
-    more, less, untested = (
-        int(counts.get(name, 0))
-        for name in ("recognized more familiar", "recognized less familiar", "not tested")
-    )
-    most = int(rows["clusters"].max())
-    n = n_units(most, most, "cities")
-    tested = len(rows) - untested
-    if not tested:
-        return (
-            "Whether recognized cities are more familiar than failed ones was not tested for "
-            f"{'any model' if untested > 1 else 'the model'}: too few of either; {n}."
-        )
-    return (
-        f"Recognized cities proved more familiar than failed ones to {more} of "
-        f"{counted(tested, 'model')} tested, less familiar to {less}; {untested} not tested; {n}."
-    )
-
-
-def outliers(table: pd.DataFrame) -> list[str]:
-    """A sentence on mean score ratios that depend on a single prompt."""
-    large = table[(table["largest_share"] > LARGE_SHARE) & (table["ratio"] == "ratio")]
-    kept = table[table["ratio"] == "ratio"]
-    return [
-        f"In {len(large)} of {len(kept)} combinations of model and method, a single prompt "
-        f"accounts for more than {LARGE_SHARE:.0%} of the sum of score ratios (table Score "
-        "ratios); for these, use the median or the geometric mean instead of the mean."
-    ] * bool(len(large))
-
-
-def echoes(counted_by_model: pd.DataFrame) -> str:
-    """A sentence on replies that repeat the sentence, from the table `echoing`."""
-    if counted_by_model.empty:
-        return "The folder has no familiarity after an echo; a new run of the study measures it."
-    parts = [
-        f"{row.echoes} of {row.cities} for {row.model}" for row in counted_by_model.itertuples()
-    ]
-    return (
-        f"Replies that begin by repeating the sentence ({listed(parts)}) make it low even for "
-        "known facts; familiarity after an echo, shown beside it, does not depend on this."
-    )
-
-
-def first_letters(shared: pd.DataFrame) -> str:
-    """A sentence on what familiarity measures, given how many countries share their first token."""
-    most = shared[shared["sharing"] > shared["answers"] / 2]
-    if most.empty:
-        return (
-            "Most countries share their first token with no other country, so familiarity "
-            "distinguishes them."
-        )
-    parts = [f"{row.sharing} of {row.answers} for {row.model}" for row in most.itertuples()]
-    return (
-        "Most countries share their first token with another country "
-        f"({listed(parts)}), so familiarity is little more than the probability of the "
-        "beginning of the name, such as its first letter, and cannot distinguish these countries."
     )

@@ -4,7 +4,8 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeVar
+from itertools import product
+from typing import NamedTuple, TypeVar
 
 from interp_experiments.packaged import packaged_rows
 from interp_experiments.rulebreakers.templates import (
@@ -31,9 +32,24 @@ class EntityPair:
     entity_b: str
     """City or instance, without an article."""
 
+    @property
+    def entity_group(self) -> str:
+        """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
+        return "geographical" if self.category == CITIES else "categorical"
 
-@dataclass(frozen=True, slots=True)
-class FirstName:
+    @property
+    def message(self) -> str:
+        """The message that tests a model's knowledge of B (Section 4.1)."""
+        relation = "in" if self.category == CITIES else "a type of"
+        return f"Complete the sentence: {self.entity_b} is {relation}"
+
+    @property
+    def fact_id(self) -> str:
+        """The id of the fact."""
+        return f"{self.category}/{self.entity_b}"
+
+
+class FirstName(NamedTuple):
     """A first name and its pronoun."""
 
     name: str
@@ -54,10 +70,9 @@ def first_names() -> tuple[FirstName, ...]:
 
 @cache
 def namesakes() -> frozenset[tuple[str, str]]:
-    """(country, city) combinations that are not facts of the data set but may be true.
+    """(country, city) combinations that may be true, and so are never used in non-rulebreakers.
 
-    Either the country has a place of that name, or the statement is disputed. Such combinations are
-    never used in non-rulebreakers.
+    Either the country has a place of that name, or the statement is disputed.
     """
     rows = packaged_rows(__package__, "namesakes.csv")
     return frozenset((row["country"], row["city"]) for row in rows)
@@ -106,16 +121,16 @@ class Instance:
         return self.id.rpartition("_")[0]
 
     @property
-    def entity_group(self) -> str:
-        """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
-        return "geographical" if self.category == CITIES else "categorical"
+    def pair(self) -> EntityPair:
+        """The category and the entities."""
+        return EntityPair(self.category, self.entity_a, self.entity_b)
 
     @property
     def reasoning(self) -> Reasoning:
         """The two premises and the conclusion."""
         return Reasoning(self.premise1, self.premise2, self.conclusion)
 
-    def about(self, category: str, entity_a: str, entity_b: str) -> Reasoning:
+    def about(self, pair: EntityPair) -> Reasoning:
         """The instance's sentences, rewritten for other entities.
 
         Raises:
@@ -123,12 +138,12 @@ class Instance:
         """
         return render(
             rule=self.rule,
-            group=category,
+            group=pair.category,
             name=self.name,
             pronoun=self.pronoun,
             verb=self.verb,
-            entity_a=entity_a,
-            entity_b=entity_b,
+            entity_a=pair.entity_a,
+            entity_b=pair.entity_b,
         )
 
     def to_row(self) -> dict[str, str | bool]:
@@ -164,25 +179,17 @@ def generate(seed: int = 0) -> list[Instance]:
     wrong = wrong_entities(pairs, rng)
     instances: list[Instance] = []
     for pair in pairs:
+        sides = (("rb", pair.entity_a, False), ("nonrb", wrong[pair], True))
         for verb in VERBS[pair.category]:
             people = shuffled(first_names(), rng)[:NAMES_PER_VERB]
-            for rule in RULES:
-                for person in people:
-                    number = len(instances) // 2 + 1
-                    sides = (("rb", pair.entity_a, False), ("nonrb", wrong[pair], True))
-                    for suffix, entity_a, label in sides:
-                        parts = {
-                            "rule": rule,
-                            "name": person.name,
-                            "pronoun": person.pronoun,
-                            "verb": verb,
-                            "entity_a": entity_a,
-                            "entity_b": pair.entity_b,
-                        }
-                        sentences = render(group=pair.category, **parts)._asdict()
-                        id_ = f"RULEBREAKER_{number:07d}_{suffix}"
-                        texts = {**parts, **sentences, "id": id_, "category": pair.category}
-                        instances.append(Instance(**texts, label=label))
+            for rule, person in product(RULES, people):
+                own = {"rule": rule, **person._asdict(), "verb": verb, "entity_b": pair.entity_b}
+                number = len(instances) // 2 + 1
+                for suffix, entity_a, label in sides:
+                    texts = {**own, "entity_a": entity_a}
+                    texts |= render(group=pair.category, **texts)._asdict()
+                    id_ = f"RULEBREAKER_{number:07d}_{suffix}"
+                    instances.append(Instance(id=id_, category=pair.category, label=label, **texts))
     return instances
 
 

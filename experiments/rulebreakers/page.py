@@ -2,32 +2,36 @@
 
 from collections.abc import Iterator
 
-from interp.report.page import Report, Section
-from interp.report.pairs import Number
+import pandas as pd
+
+from interp.measurements.attribution.show import Attributions
+from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.browser import study_browser
-from interp_experiments.rulebreakers.answer_sections import (
+from interp_experiments.rulebreakers.accuracy import (
     accuracy_section,
     contrast_section,
-    entity_section,
     phrasing_section,
-    reading_section,
     sample_section,
-    sensitivity_section,
 )
-from interp_experiments.rulebreakers.attribution_sections import (
-    attribution_section,
-    correlation_section,
-    example_section,
-    knowledge_section,
-    probe_section,
-)
+from interp_experiments.rulebreakers.entities import entity_section
 from interp_experiments.rulebreakers.findings import finding_section, first_screen
-from interp_experiments.rulebreakers.results import CLUSTER, Results, read_results
-from interp_experiments.scaffold import paper_report
+from interp_experiments.rulebreakers.knowledge import familiarity_numbers, knowledge_section
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.ratios import attribution_section, correlation_section
+from interp_experiments.rulebreakers.results import (
+    CLUSTER,
+    EXAMPLE_PAIRS,
+    Results,
+    read_results,
+)
+from interp_experiments.rulebreakers.sensitivity import sensitivity, sensitivity_section
+from interp_experiments.scaffold import choice_section, paper_report
 from interp_probes.ledger.page import ledger_section, ledger_sections
 from interp_probes.ledger.results import measured, read_ledger
+from interp_probes.linear.figures import probe_accuracy
+from interp_probes.linear.probes import linear_probes
 
 NAMES = {
     "mt": "the rule modus tollens: if P then Q; not Q; therefore not P",
@@ -42,6 +46,7 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report on the measurements in a study's folder."""
     results = read_results(folder)
+    told_apart = sensitivity(results)
     return paper_report(
         folder,
         title="RULEBREAKERS",
@@ -58,9 +63,9 @@ def report_of(folder: StudyFolder) -> Report:
         sections=(
             finding_section(results),
             sample_section(results, model_parameters(folder.runs["answers"])),
-            accuracy_section(results),
-            reading_section(results),
-            sensitivity_section(results),
+            accuracy_section(results, told_apart),
+            choice_section(results.answers, results.prompts, results.options, CLUSTER),
+            sensitivity_section(results, told_apart),
             contrast_section(results),
             knowledge_section(results),
             *_ledger(folder),
@@ -94,13 +99,64 @@ def _ledger(folder: StudyFolder) -> Iterator[Section]:
         yield from ledger_sections(results)
 
 
-def familiarity_numbers(results: Results) -> Iterator[Number]:
-    """How familiar each model is with the city that a pair is about."""
-    cities = (
-        results.prompts[["pair_id", CLUSTER]]
-        .drop_duplicates("pair_id")
-        .merge(results.cities()[["model", CLUSTER, "familiarity"]], on=CLUSTER)
+def probe_section(results: Results) -> Section:
+    """Linear probes of the residual stream, for the models that have finished this stage."""
+    if not results.residuals:
+        return Section("Linear probes", "No model has finished this stage yet.")
+    table = linear_probes(results.residuals, results.probed, results.probed_answers)
+    return Section(
+        "Linear probes",
+        "Does the residual stream encode whether a prompt is a rulebreaker, that is, whether B "
+        "is in A? Probes are tested on entities that they were not trained on; 0.5 is chance. In "
+        "a failed pair, the model answers at least one side incorrectly. Cities are in both "
+        "halves of the data. Each other kind, such as animals, is in one half only and is tested "
+        "with a probe that was trained on other kinds.",
+        (
+            FigureItem(
+                "linear_probes",
+                "Accuracy of linear probes by layer",
+                lambda: probe_accuracy(table),
+                "Lines: share of held-out prompts whose side is predicted correctly. Bands: 95% "
+                "intervals over entity pairs; for the control task, one standard deviation over "
+                "draws. Subsets with fewer than 50 prompts or ten entity pairs are not plotted.",
+            ),
+            TableItem(
+                "linear_probes",
+                "Linear probes with their control task",
+                table,
+                "Selectivity is accuracy minus the mean accuracy of the control task, whose "
+                "labels are swapped by entity pair. p: share of draws of the control task with "
+                "at least this accuracy; p_family: share of draws with at least this accuracy at "
+                "some layer and position of the model.",
+            ),
+        ),
     )
-    for model, rows in cities.dropna().groupby("model", sort=False):
-        values = dict(zip(rows["pair_id"], rows["familiarity"].astype(float), strict=True))
-        yield Number("familiarity", {"model": str(model)}, values)
+
+
+def example_section(results: Results) -> Section:
+    """Token heat maps."""
+    if results.examples.empty:
+        return Section(
+            "Examples", "For every example, at least one model does not complete the entity pair."
+        )
+    heat_maps = []
+    for model in results.models:
+        answers = results.example_answers[results.example_answers["model"] == model]
+        pair = example_pair(results.examples, answers)
+        heat_maps += Attributions.of(results.example_run).heat_maps(pair, answers, pairs=1)
+    return Section(
+        "Examples",
+        "Each token's share of the score, with the two sides of a pair one below the other. For "
+        f"each model, the first of up to {EXAMPLE_PAIRS} pairs whose rulebreaker it answers "
+        "incorrectly, or the first pair if there is none.",
+        tuple(heat_maps),
+    )
+
+
+def example_pair(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """The first pair whose rulebreaker is answered incorrectly, or the first pair if none is."""
+    correct = prompts["prompt_id"].map(answers.set_index("prompt_id")["correct"]).eq(True)
+    failed = prompts.loc[(prompts["side"] == SIDES[0]) & ~correct, "pair_id"]
+    first = failed.iloc[0] if len(failed) else prompts["pair_id"].iloc[0]
+    chosen: pd.DataFrame = prompts[prompts["pair_id"] == first]
+    return chosen

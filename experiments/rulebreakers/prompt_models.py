@@ -37,22 +37,14 @@ FACTORS = ("rule", "phrasing", "verb")
 is no estimate with all factors, the last factors are omitted until there is one, because few entity
 pairs share a verb."""
 
-NO_USABLE_ROWS = "left out: all answers are alike within each rule, phrasing or verb"
-"""The note if a model and method have no regression."""
-
 SEPARATED = 1e-4
 """Outcomes that the columns separate by no more than this, in log-odds for coefficients of at most
-1, appear separated only because of rounding.
-"""
+1, appear separated only because of rounding."""
 
 LEAST_INFORMATION = 1e-9
 """If an entity pair is left out, the share of information about any combination of columns,
 relative to the largest, below which that pair alone determines a coefficient. Its residuals would
 then be 0 whatever the outcomes, and say nothing about the standard error."""
-
-CONSTANT = 1e-9
-"""Largest difference from the cluster's mean, in standard deviations, of a column that is constant
-within clusters."""
 
 NUMBERS = ["estimate", "low", "high", "p", "odds_ratio", "se", "t", "df"]
 
@@ -60,33 +52,29 @@ NUMBERS = ["estimate", "low", "high", "p", "odds_ratio", "se", "t", "df"]
 def prompt_models(results: Results) -> pd.DataFrame:
     """Correlates of correct answers to rulebreakers, one row per model, method and predictor.
 
-    Columns are model, method, term, estimate (log-odds per standard deviation of the predictor;
-    positive values favor correct answers), low and high (95% interval), p (two-sided), odds_ratio,
-    se, t = estimate / se, df, note, n (prompts), clusters (entity pairs), left_out (omitted
-    prompts), adjusted_for (the factors in the regression) and those of `holm`.
-
-    The estimates are averages over entity pairs, not conditional on an entity pair, so they are
-    closer to zero than those of a mixed model. All predictors are tested by Student's t, and the
-    degrees of freedom are the number of entity pairs minus that of the coefficients that are
-    constant within each of them. With fewer than ten entity pairs nothing is tested.
+    estimate is in log-odds per standard deviation of the predictor; positive values favor correct
+    answers. Estimates are averages over entity pairs, so they are closer to zero than those of a
+    mixed model. The degrees of freedom of Student's t are the number of entity pairs minus that of
+    the coefficients that are constant within each of them. With fewer than ten entity pairs nothing
+    is tested.
 
     Prompts with a rule, verb or phrasing whose answers are all the same say nothing about the
     predictors and are omitted. Without an estimate, the numbers are NaN, and `note` says why.
     """
-    tables = []
-    for names, rows in grouped(_rows(results), ["model", "method"]):
-        table = _fitted(rows)
-        tables.append(pd.concat([pd.DataFrame(names, index=table.index), table], axis=1))
+    keys = ["model", "method"]
+    tables = [_fitted(rows).assign(**of) for of, rows in grouped(_rows(results), keys)]
     if not tables:
-        return pd.DataFrame(columns=["model", "method", "term"])
+        return pd.DataFrame(columns=[*keys, "term"])
     table = pd.concat(tables, ignore_index=True)
+    table = table[[*keys, *table.columns.drop(keys)]]
     return holm(table, family="across prompts, predictors of all models and methods")
 
 
 def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
     """The regression of one model and method, adjusted for as many factors as can be estimated."""
     if without_constant_levels(rows, outcome="correct", factors=FACTORS).empty:
-        table = _table({}, dict.fromkeys(PREDICTORS, NO_USABLE_ROWS))
+        why = "left out: all answers are alike within each rule, phrasing or verb"
+        table = _table({}, dict.fromkeys(PREDICTORS, why))
         return table.assign(n=0, clusters=0, left_out=len(rows), adjusted_for="")
     for count in range(len(FACTORS), -1, -1):
         used = without_constant_levels(rows, outcome="correct", factors=FACTORS[:count])
@@ -115,11 +103,8 @@ def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     values = rows[list(PREDICTORS)].astype(float)
     # Values that differ only by rounding are constant.
     varies = values.max() - values.min() > 1e-12 * values.abs().max()
-    names = [name for name in PREDICTORS if varies[name]]
-    values = values[names]
-    notes = {
-        name: "undefined: it is the same for all prompts" for name in PREDICTORS if not varies[name]
-    }
+    notes = dict.fromkeys(varies.index[~varies], "undefined: it is the same for all prompts")
+    values = values[varies.index[varies]]
     dummies = [
         pd.get_dummies(rows[name].astype(str), prefix=name, drop_first=True, dtype=float)
         for name in factors
@@ -131,14 +116,10 @@ def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     fit = None if reason else _fit(design, outcomes, clusters)
     if fit is None:
         reason = reason or "the search for the estimates did not converge"
-        return _table({}, {**dict.fromkeys(names, f"undefined: {reason}"), **notes})
-    estimates, errors = fit
-    freedom = float(clusters.max() + 1 - int(_between(design, clusters).sum()))
-    tests = {
-        name: (estimates[place], errors[place], freedom)
-        for place, name in enumerate(names, start=1)
-    }
-    return _table(tests, notes)
+        return _table({}, {**dict.fromkeys(values, f"undefined: {reason}"), **notes})
+    freedom = float(clusters.max() + 1 - _between(design, clusters))
+    found = zip(values, *(column[1:] for column in fit), strict=False)
+    return _table({name: (estimate, error, freedom) for name, estimate, error in found}, notes)
 
 
 def _undefined(
@@ -201,28 +182,23 @@ def _fit(
             return None
 
 
-def _between(design: Float[np.ndarray, "rows columns"], clusters: np.ndarray) -> np.ndarray:
-    """Mask of the columns that are constant within each cluster."""
+def _between(design: Float[np.ndarray, "rows columns"], clusters: np.ndarray) -> int:
+    """Number of columns that are constant within each cluster, but for rounding."""
     sizes = np.bincount(clusters)
     means = np.column_stack([np.bincount(clusters, column) / sizes for column in design.T])
-    return np.asarray(np.abs(design - means[clusters]).max(axis=0) < CONSTANT)
+    return int((np.abs(design - means[clusters]).max(axis=0) < 1e-9).sum())
 
 
 def _table(tests: dict[str, tuple[float, float, float]], notes: dict[str, str]) -> pd.DataFrame:
     """One row per predictor, from estimate, standard error and degrees of freedom."""
     table = pd.DataFrame(tests, index=["estimate", "se", "df"], dtype=float).T
     table = table.reindex(list(PREDICTORS)).rename_axis("term").reset_index()
-    half = student.ppf(UPPER, table["df"]) * table["se"]
-    t = table["estimate"] / table["se"]
-    table = table.assign(
-        low=table["estimate"] - half,
-        high=table["estimate"] + half,
-        p=2 * student.sf(t.abs(), table["df"]),
-        odds_ratio=np.exp(table["estimate"]),
-        t=t,
-        note=[notes.get(name, "") for name in PREDICTORS],
-    )
-    return table[["term", *NUMBERS, "note"]]
+    estimate, error, df = (table[name] for name in ("estimate", "se", "df"))
+    t, half = estimate / error, student.ppf(UPPER, df) * error
+    table = table.assign(low=estimate - half, high=estimate + half, t=t)
+    table = table.assign(p=2 * student.sf(t.abs(), df), odds_ratio=np.exp(estimate))
+    notes_of_all = [notes.get(name, "") for name in PREDICTORS]
+    return table.assign(note=notes_of_all)[["term", *NUMBERS, "note"]]
 
 
 def without_constant_levels(

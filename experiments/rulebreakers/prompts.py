@@ -10,7 +10,7 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Donor, Prompt, compose, placed
 from interp.prompts.prompt_set import Outline, PromptSet
 from interp.prompts.thought import Span
-from interp_experiments.rulebreakers.instances import Instance, shuffled
+from interp_experiments.rulebreakers.instances import EntityPair, Instance, shuffled
 from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning
 
 ENTITIES = {
@@ -44,10 +44,6 @@ def sentence_roles(
     return found
 
 
-_Entities = tuple[str, str, str]
-"""Category, A and B."""
-
-
 class EntityDonors:
     """Donors of instances: the same template, rule, verb and name, but other entities.
 
@@ -63,37 +59,32 @@ class EntityDonors:
     def __call__(self, number: int) -> Iterator[Donor]:
         """The donors of prompt 10 i + p (instance i, phrasing p); none if it fits no template."""
         instance = self._instances[number // len(PHRASINGS)]
-        if _about(instance, _entities(instance)) != instance.reasoning:
+        if _about(instance, instance.pair) != instance.reasoning:
             return
         rng = random.Random(f"donors {self._seed} {instance.pair_id}")
-        for entities in shuffled(self._by_template[_template(instance)], rng):
-            _, a, b = entities
-            sentences = _about(instance, entities)
+        for pair in shuffled(self._by_template[_template(instance)], rng):
+            a, b, sentences = pair.entity_a, pair.entity_b, _about(instance, pair)
             if a != instance.entity_a and b != instance.entity_b and sentences is not None:
                 texts = sentences._asdict()
                 roles = sentence_roles(texts, rule=instance.rule, entity_a=a, entity_b=b)
                 yield Donor(f"{a}/{b}", "instance", texts, roles)
 
     @cached_property
-    def _by_template(self) -> dict[tuple[str, str, bool], list[_Entities]]:
-        found: defaultdict[tuple[str, str, bool], dict[_Entities, None]] = defaultdict(dict)
+    def _by_template(self) -> dict[tuple[str, str, bool], list[EntityPair]]:
+        found: defaultdict[tuple[str, str, bool], dict[EntityPair, None]] = defaultdict(dict)
         for own in self._instances:
-            found[_template(own)][_entities(own)] = None
-        return {template: list(entities) for template, entities in found.items()}
+            found[_template(own)][own.pair] = None
+        return {template: list(pairs) for template, pairs in found.items()}
 
 
 def _template(instance: Instance) -> tuple[str, str, bool]:
     return instance.rule, instance.verb, instance.label
 
 
-def _entities(instance: Instance) -> _Entities:
-    return instance.category, instance.entity_a, instance.entity_b
-
-
-def _about(instance: Instance, entities: _Entities) -> Reasoning | None:
-    """The instance's sentences about these entities; None if no template fits them."""
+def _about(instance: Instance, pair: EntityPair) -> Reasoning | None:
+    """The instance's sentences about other entities; None if no template fits them."""
     try:
-        return instance.about(*entities)
+        return instance.about(pair)
     except UserError:
         return None
 
@@ -161,12 +152,17 @@ def to_prompt(instance: Instance, phrasing: Phrasing) -> Prompt:
     )
 
 
-_FACTORS = ("rule", "entity_group", "category", "verb", "entity_a", "entity_b", "name")
-
-
 def _outline(instance: Instance) -> Outline:
     """What the ten prompts of an instance share of their outlines."""
-    factors = {name: str(getattr(instance, name)) for name in _FACTORS}
+    factors = {
+        "rule": instance.rule,
+        "entity_group": instance.pair.entity_group,
+        "category": instance.category,
+        "verb": instance.verb,
+        "entity_a": instance.entity_a,
+        "entity_b": instance.entity_b,
+        "name": instance.name,
+    }
     return Outline(instance.pair_id, factors)
 
 

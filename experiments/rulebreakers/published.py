@@ -117,7 +117,7 @@ def _rule(named: str, premise1: str) -> str:
 
 def _check_sentences(instance: Instance) -> None:
     """Check that each sentence is the one that the other columns imply."""
-    made = instance.about(instance.category, instance.entity_a, instance.entity_b)
+    made = instance.about(instance.pair)
     for sentence, text, expected in zip(made._fields, instance.reasoning, made, strict=True):
         if text != expected:
             raise UserError(

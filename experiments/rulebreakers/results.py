@@ -30,6 +30,12 @@ STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 CLUSTER = "entity_pair"
 """The column of the units of every interval, test and count."""
 
+WEIGHT = "weight"
+"""The column with the number of prompts in the data set that a prompt represents."""
+
+EXAMPLE_PAIRS = 8
+"""Number of pairs searched for each model's first failure, which is shown token by token."""
+
 ENTITY = ["category", "entity_b"]
 """Columns that identify an entity pair; A is not needed, since each B has only one A."""
 

@@ -46,7 +46,7 @@ class RulebreakersStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, knowledge, residual streams, and examples."""
         from interp.prompts.systems import find_system, load_facts
-        from interp_experiments.rulebreakers.attribution_sections import EXAMPLE_PAIRS
+        from interp_experiments.rulebreakers.results import EXAMPLE_PAIRS
 
         seed, data = source.seed, source.data
         whole = find_system("rulebreakers").prompts(seed=seed, data=data)

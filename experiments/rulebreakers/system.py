@@ -21,7 +21,6 @@ from interp_experiments.rulebreakers.instances import (
 )
 from interp_experiments.rulebreakers.prompts import prompt_set
 from interp_experiments.rulebreakers.published import Located, load_located, load_published
-from interp_experiments.rulebreakers.templates import CITIES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,11 +128,6 @@ def _packaged_facts() -> PromptSet:
     return fact_set(entity_pairs(), description={"data": "packaged"})
 
 
-def entity_group(pair: EntityPair) -> str:
-    """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
-    return "geographical" if pair.category == CITIES else "categorical"
-
-
 def published_pairs(located: Located) -> list[EntityPair]:
     """The distinct entity pairs of the published rulebreakers; other rows pair B with a wrong A.
 
@@ -144,8 +138,8 @@ def published_pairs(located: Located) -> list[EntityPair]:
 
     def add(row: tuple[str, Instance]) -> None:
         where, instance = row
-        pair = EntityPair(instance.category, instance.entity_a, instance.entity_b)
-        place, known = first.setdefault(_fact_id(pair), (where, pair))
+        pair = instance.pair
+        place, known = first.setdefault(pair.fact_id, (where, pair))
         if known != pair:
             raise UserError(
                 f"the fact about {shortened(pair.entity_b, 60)!r} has the answer "
@@ -172,45 +166,30 @@ def fact_set(pairs: Collection[EntityPair], *, description: dict[str, str]) -> P
     )
 
 
-def completion_message(entity_b: str, *, entity_group: str) -> str:
-    """The message that tests a model's knowledge of a city or instance (Section 4.1)."""
-    relation = "in" if entity_group == "geographical" else "a type of"
-    return f"Complete the sentence: {entity_b} is {relation}"
-
-
-def _fact_id(pair: EntityPair) -> str:
-    return f"{pair.category}/{pair.entity_b}"
-
-
 def _fact_prompt(pair: EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
-    message = completion_message(pair.entity_b, entity_group=entity_group(pair))
+    """The fact as a message to complete, and without an instruction and as a question."""
+    # The published cities are capitals.
+    plain, question = "is the capital of", f"In which country is {pair.entity_b}?"
+    if pair.entity_group == "categorical":
+        plain, question = "is a kind of", f"What type of thing is {pair.entity_b}?"
     # A model that repeats "Mexico City" has not named "Mexico".
     echo = (pair.entity_b,) if mentions(pair.entity_b, names) else ()
-    id_ = _fact_id(pair)
     return Prompt(
-        id=id_,
-        text=message,
-        segments={"message": (0, len(message))},
+        id=pair.fact_id,
+        text=pair.message,
+        segments={"message": (0, len(pair.message))},
         answer=Completion(tuple(names), excluded=(*others, *echo)),
-        pair_id=id_,
+        pair_id=pair.fact_id,
         side=FACT_SIDE,
         factors={
             "category": pair.category,
-            "entity_group": entity_group(pair),
+            "entity_group": pair.entity_group,
             "entity_a": pair.entity_a,
             "entity_b": pair.entity_b,
-            **_other_wordings(pair),
+            "text_plain": f"{pair.entity_b} {plain}",
+            "text_question": question,
         },
     )
-
-
-def _other_wordings(pair: EntityPair) -> dict[str, str]:
-    """The fact without an instruction and as a question; the published cities are capitals."""
-    if entity_group(pair) == "geographical":
-        plain, question = "is the capital of", f"In which country is {pair.entity_b}?"
-    else:
-        plain, question = "is a kind of", f"What type of thing is {pair.entity_b}?"
-    return {"text_plain": f"{pair.entity_b} {plain}", "text_question": question}
 
 
 def _other_names(entity_a: str, names: Mapping[str, Sequence[str]]) -> list[str]:

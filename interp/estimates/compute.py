@@ -56,11 +56,12 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     if LEAST in columns:
         bare[LEAST] = columns.pop(LEAST)
     trial_count = np.bincount(sample.row, minlength=len(first))
-    bare |= {table.trials: trial_count, "clusters": sample.clusters(table.main)}
+    bare |= {table.count: trial_count, table.clusters: sample.clusters(table.main)}
     bare["note"] = _notes(table, notes, trials.get(WHY), first)
     frame = pd.DataFrame({**columns, **bare})
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
-    return _ranked(table, _corrected(table, frame))
+    frame = _ranked(table, _corrected(table, frame))
+    return frame[list(dict.fromkeys([*by, *table.order, *frame]))]
 
 
 def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

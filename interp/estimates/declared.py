@@ -119,6 +119,12 @@ class Table:
     numbers: Sequence[Number]
     trials: str
     """What a trial is, as a plural, which names the column of their counts."""
+    counted: str = ""
+    """Another name for this column."""
+    clusters: str = "clusters"
+    """The column of the number of clusters."""
+    order: Sequence[str] = ()
+    """Columns that stand first behind those of `by`, in another order than that of `numbers`."""
     key: str = "prompt_id"
     """The column that names a trial, by which two models are compared."""
     family: Sequence[str] = ()
@@ -150,6 +156,11 @@ class Table:
         return float("nan") if tested is None or tested.tested is None else tested.tested
 
     @property
+    def count(self) -> str:
+        """The column of the number of trials."""
+        return self.counted or self.trials
+
+    @property
     def main(self) -> Number:
         """The number whose clusters are counted: the one that is tested, or the first."""
         return self.tested or self.numbers[0]
@@ -162,7 +173,10 @@ class Table:
         """
         *others, last = self.by
         rows = f"One row per {', '.join(others)} and {last}. {' '.join(self.text.split())}"
-        described = table(f"{rows} 95% intervals are over clusters.", *self._fields(measured))
+        fields = [*self._fields(measured)]
+        places = {name: place for place, name in enumerate((*self.by, *self.order))}
+        fields.sort(key=lambda own: places.get(own.name, len(places)))
+        described = table(f"{rows} 95% intervals are over clusters.", *fields)
         return described.with_metadata({**described.metadata, "derived": self.measured})
 
     def _fields(self, measured: pa.Schema) -> Iterator[pa.Field]:
@@ -188,9 +202,8 @@ class Table:
             for name in ("p_holm", "p"):
                 text = f"the smallest `{name}` that so many tests and clusters allow"
                 yield column(f"{name}_least", NUMBER, text, "probability")
-        yield column(self.trials, INTEGER, f"number of {self.trials}", self.trials)
-        yield column(
-            "clusters", INTEGER, f"clusters with a value of `{self.main.name}`", "clusters"
-        )
+        yield column(self.count, INTEGER, f"number of {self.trials}", self.trials)
+        own = f"clusters with a value of `{self.main.name}`"
+        yield column(self.clusters, INTEGER, own, self.clusters.replace("_", " "))
         yield from (own for own in added if own.name != "rank")
         yield column("note", TEXT, "what has no interval, or is undefined, and why; or empty")

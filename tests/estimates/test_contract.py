@@ -63,11 +63,11 @@ def holds(table: Table, trials: pd.DataFrame, frame: pd.DataFrame) -> None:
                 else:
                     assert low <= row[number.name] <= high
         assert row["note"] or not row[measured].isna().any()
-        assert row[table.trials] == own["cluster"].notna().sum()
+        assert row[table.count] == own["cluster"].notna().sum()
         known = own["cluster"].notna() & own[table.main.column].notna()
         if over := getattr(table.main, "over", ""):
             known &= own[over].notna()
-        assert row["clusters"] == own.loc[known, "cluster"].nunique()
+        assert row[table.clusters] == own.loc[known, "cluster"].nunique()
     if table.tested is not None:
         agree(table, frame)
 
@@ -137,7 +137,7 @@ def test_files_pages_and_terminals_show_the_same_numbers(name):
             assert ends == pytest.approx([low, high], abs=5.1e-4)
         if table.tested is not None:
             assert row["p_holm"] == same["p_holm"]
-        assert row[table.trials] == same[table.trials]
+        assert row[table.count] == same[table.count]
 
 
 def links_hold(made: Estimated) -> int:

@@ -81,7 +81,7 @@ def test_accuracy_counts_what_has_no_answer_as_wrong():
         text("?", outcome="unparsed"),
         text("sorry", outcome="refused"),
     )
-    (cell,) = tables.accuracy(results).to_dict("records")
+    (cell,) = tables.accuracy(results).frame.to_dict("records")
     assert (cell["accuracy"], cell["n"]) == (0.25, 4)
     assert (cell["unparsed"], cell["refused"]) == (0.25, 0.25)
     assert cell["accuracy_unrefused"] == pytest.approx(1 / 3)
@@ -99,7 +99,7 @@ def test_questions_about_one_golden_rule_are_one_cluster_of_an_interval():
                     for n in range(96)
                 ]
             )
-        ).loc[0]
+        ).frame.loc[0]
         for together in (True, False)
     )
     assert (alike["accuracy"], alike["n"], alike["golden_rules"]) == (0.5, 96, 12)
@@ -108,7 +108,7 @@ def test_questions_about_one_golden_rule_are_one_cluster_of_an_interval():
 
 
 def test_without_any_answer_that_is_not_refused_the_accuracy_of_those_is_undefined():
-    (cell,) = tables.accuracy(results_of(text("no", outcome="refused"))).to_dict("records")
+    (cell,) = tables.accuracy(results_of(text("no", outcome="refused"))).frame.to_dict("records")
     assert cell["accuracy"] == 0 and np.isnan(cell["accuracy_unrefused"])
 
 
@@ -185,7 +185,7 @@ def test_thoughts_compare_the_factual_settings_with_demonstrations():
             text("x", shots="yes", thought="yes", version="counterfactual"),
             text("x"),
         )
-    )
+    ).frame
     table = tables.thoughts(cells)
     assert table["setting"].tolist() == ["golden", "few", "few, with thought"]
     assert table["accuracy"].tolist() == [1.0, 0.0, 0.0]
@@ -203,7 +203,7 @@ def test_measured_and_published_stand_in_different_rows():
         text("aunt", rules="all"),
         text("aunt", rules="few", form="logic"),
     )
-    cells = tables.accuracy(results)
+    cells = tables.accuracy(results).frame
     both = measured_and_published(tables.rule_forms(cells), tables.published(1))
     both = both.set_index(["model", "form"])
     measured = both.loc[("m", "natural")]
@@ -232,11 +232,11 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
         text("uncle", correct=True, model="other", shots="yes"),
         text("uncle", correct=True, model="alone"),
     )
-    cells = tables.accuracy(results)
+    cells = tables.accuracy(results).frame
     rows = tables.tuning(cells, TUNED)
     assert set(rows["model"]) == {"m", "tuned", "other"} and len(rows) == 2 + 3 + 3
     third = measured_and_published(
-        tables.tuned_on_string_game(tables.tuning(cells, TUNED[:1])), tables.published(3)
+        tables.tuned(tables.tuning(cells, TUNED[:1]), "few"), tables.published(3)
     ).set_index(["model", "tuning"])
     assert third.loc[("m", "base"), "clutrr"] == 0.5
     assert third.loc[("tuned", "irft"), "clutrr"] == 1.0
@@ -244,7 +244,7 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
     assert third.loc[("tuned", "irft"), "string-game"] == 1.0
     assert third.loc[("llama-2-7b-chat", "irft"), "deer"] == pytest.approx(0.6190)
     fifth = measured_and_published(
-        tables.tuned_in_domain(tables.tuning(cells, TUNED[1:])), tables.published(5)
+        tables.tuned(tables.tuning(cells, TUNED[1:]), "golden", "few"), tables.published(5)
     ).set_index(["model", "rules", "tuning"])
     assert fifth.loc[("other", "golden", "irft"), "clutrr"] == 0.0
     assert fifth.loc[("other", "few", "irft"), "clutrr"] == 1.0
@@ -253,7 +253,7 @@ def test_tables_3_and_5_hold_a_model_before_and_after_tuning():
 
 
 def test_without_tuned_models_there_is_no_section_on_them():
-    cells = tables.accuracy(results_of(text("uncle", correct=True)))
+    cells = tables.accuracy(results_of(text("uncle", correct=True))).frame
     assert not list(tuning_sections(cells, []))
 
 
@@ -261,7 +261,7 @@ def test_without_tuned_models_there_is_no_section_on_them():
 def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
     trained_on, there, lacking
 ):
-    cells = tables.accuracy(results_of(text("uncle", correct=True)))
+    cells = tables.accuracy(results_of(text("uncle", correct=True))).frame
     (section,) = tuning_sections(cells, [Tuning("tuned", "m", trained_on)])
     assert [item.name for item in section.items] == [f"table{there}", "tuning"]
     assert set(section.items[0].frame["source"]) == {"measured", "published"}
@@ -293,7 +293,7 @@ def test_a_dimension_that_was_not_measured_says_so_with_the_reason():
     results = results_of(*asked, text("uncle", rules="all", model="a"))
     failed = pd.DataFrame([text("", rules="all", model="b")]).assign(error="it is too long")
     results = Results(results.texts, failed)
-    section = dimension_section(results, tables.accuracy(results))
+    section = dimension_section(results, tables.accuracy(results).item)
     assert re.search(r"Formal.*: .*logic\.", section.text)
     assert re.search(r"Triggering .*\bb: .*rules", section.text)
     assert "Executing was" not in section.text

@@ -10,13 +10,9 @@ import pytest
 from benchmarks.controls.studies import few_resamples
 from benchmarks.controls.tables import EVERYTHING, MODELS, rulebreakers
 from interp.analysis.cautions.caution import CONSTANT, LEFT_OUT, Caution, void_models
-from interp_experiments.rulebreakers.findings import (
-    familiar,
-    first_screen,
-    outliers,
-    sides,
-    study_cautions,
-)
+from interp_experiments.rulebreakers.findings import first_screen, sides, study_cautions
+from interp_experiments.rulebreakers.knowledge import familiar
+from interp_experiments.rulebreakers.ratios import outliers
 
 
 def by_side():

@@ -16,41 +16,35 @@ from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import organism_card, organism_names
 from interp.studies.folder import StudyFolder
-from interp_experiments.rulebreakers import figures
 from interp_experiments.rulebreakers import system as system_module
-from interp_experiments.rulebreakers.answer_sections import accuracy_section, reading_section
-from interp_experiments.rulebreakers.answer_tables import (
+from interp_experiments.rulebreakers.accuracy import (
     accuracy,
+    accuracy_section,
     competence,
     composition,
-    confidence,
     contrasts,
     filters,
-    sensitivity,
 )
-from interp_experiments.rulebreakers.attribution_sections import example_pair, example_section
-from interp_experiments.rulebreakers.attribution_tables import (
-    city_familiarity,
+from interp_experiments.rulebreakers.entities import (
+    entity_correlations,
+)
+from interp_experiments.rulebreakers.findings import finding_section, finding_table, first_screen
+from interp_experiments.rulebreakers.knowledge import (
+    draw_familiarity,
     familiarity,
-    measured_and_published,
-    model_correlations,
+    first_letters,
     shared_first_tokens,
 )
-from interp_experiments.rulebreakers.entity_tables import (
-    entities,
-    entity_correlations,
-    extremes,
-    names_within,
-)
-from interp_experiments.rulebreakers.findings import (
-    finding_section,
-    finding_table,
-    first_letters,
-    first_screen,
-)
-from interp_experiments.rulebreakers.page import report_of
+from interp_experiments.rulebreakers.page import example_pair, example_section, report_of
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.results import read_results
+from interp_experiments.rulebreakers.ratios import (
+    attribution,
+    published_difference,
+    published_tables,
+)
+from interp_experiments.rulebreakers.results import CLUSTER, read_results
+from interp_experiments.rulebreakers.sensitivity import confidence, sensitivity
+from interp_experiments.scaffold import choice_section
 from interp_probes.linear.probes import linear_probes
 from tests.support.chromium import chromium
 from tests.support.pages import browsed, check_first_screen, panels_of, undrawn
@@ -174,7 +168,7 @@ def test_the_same_command_measures_nothing_and_writes_the_page_anew(small, capsy
 
 
 def test_choices_are_read_beside_the_answers(results):
-    section = reading_section(results)
+    section = choice_section(results.answers, results.prompts, results.options, CLUSTER)
     readings = section.items[0].frame.set_index(["model", "reading"])
     paired = accuracy(results).query("measure == 'paired'").set_index("model")["accuracy"]
     for model in results.models:
@@ -256,7 +250,11 @@ def test_facts_that_a_card_calls_unknown_are_excluded_for_all_models(results):
 
 def test_the_page_says_how_often_nothing_is_answered(results):
     silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
-    (table,) = [item for item in accuracy_section(silent).items if item.name == "accuracy"]
+    (table,) = [
+        item
+        for item in accuracy_section(silent, sensitivity(silent)).items
+        if item.name == "accuracy"
+    ]
     for model in ORGANISMS:
         assert re.search(rf"{model}: 100\.0% .*most probable token", table.note)
     asked = competence(silent)
@@ -376,7 +374,6 @@ def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(result
 
 
 def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
-    cities = city_familiarity(results)
     changed = dataclasses.replace(
         results, familiarity=results.familiarity.assign(familiarity=np.nan)
     )
@@ -386,23 +383,8 @@ def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
     assert nothing["p"].isna().all()
     assert set(nothing["finding"]) == {"not tested"}
     assert nothing["note"].str.startswith("undefined").all()
-    figures.familiarity(nothing, cities.iloc[:0])
-    figures.familiarity(familiarity(results).query("cities == 'all'"), cities)
-
-
-def test_ranks_of_entity_pairs_have_an_interval_and_a_number_of_trials(results):
-    table = extremes(entities(results))
-    assert (table["low"] <= table["estimate"]).all()
-    assert (table["estimate"] <= table["high"]).all()
-    assert (table["trials"] >= table["effective_trials"]).all()
-    assert table["estimate"].std() < table["share"].std()
-
-
-def test_names_within_are_not_tested_for_lack_of_power(results):
-    table = names_within(results)
-    assert (table["n_with"] < 10).all()
-    assert table["p"].isna().all()
-    assert table["note"].str.match(r"not tested, .* 10 needed").all()
+    draw_familiarity(nothing, changed.pairs())
+    draw_familiarity(familiarity(results).query("cities == 'all'"), results.pairs())
 
 
 def test_the_first_screen_says_what_the_tables_say(results):
@@ -464,42 +446,19 @@ def test_linear_probes_find_what_the_grounding_organism_knows(results):
 
 
 def test_published_figures_stand_next_to_those_of_the_papers_models_alone(results):
-    assert measured_and_published(results).empty
+    published = published_tables()
+    assert published_difference(attribution(results), published).empty
     renamed = {"organism/mistral": "mistralai/Mistral-7B-Instruct-v0.3"}
     changed = {
         name: getattr(results, name).replace({"model": renamed})
         for name in ("answers", "ratios", "familiarity")
     }
     other = type(results)(**{**vars(results), **changed})
-    table = measured_and_published(other)
+    table = published_difference(attribution(other), published)
     assert set(table["model"]) == {"Mistral-7B-Instruct-v0.3"}
     row = table.set_index("quantity").loc["paired_accuracy"]
     assert row["published"] == 0.474
     assert row["difference"] == pytest.approx(row["measured"] - 0.474)
-
-
-def test_a_panel_says_how_many_entity_pairs_have_no_familiarity(results):
-    one_model = entities(results).query("model == 'organism/mistral'")
-    ax = figures.familiarity_and_accuracy(one_model, entity_correlations(results))
-    assert f"undefined: {one_model['familiarity'].isna().sum()}" in ax.get_xlabel()
-    assert f"n = {one_model['familiarity'].notna().sum()}" in ax.get_xlabel()
-
-
-def test_one_model_alone_has_no_correlation_across_models(results):
-    one = type(results)(
-        **{
-            **vars(results),
-            "models": ("organism/mistral",),
-            "answers": results.answers.query("model == 'organism/mistral'"),
-            "ratios": results.ratios.query("model == 'organism/mistral'"),
-            "familiarity": results.familiarity.query("model == 'organism/mistral'"),
-        }
-    )
-    table = model_correlations(one)
-    assert table["rho"].isna().all()
-    assert table["note"].str.startswith("undefined").all()
-    assert table["family_size"].eq(0).all()
-    assert np.isnan(table["p_holm"]).all()
 
 
 def test_an_unfinished_study_still_renders(small, tmp_path, capsys):
@@ -546,3 +505,6 @@ def test_a_study_of_one_pair_and_one_model_renders(tmp_path, one_phrasing):
     assert main(["run", "rulebreakers", "--model", "organism/gemma2", *options]) == 0
     correlations = pd.read_csv(tmp_path / "tables" / "entity_correlations.csv")
     assert correlations["note"].str.startswith("undefined").all()
+    across = pd.read_csv(tmp_path / "tables" / "model_correlations.csv")
+    assert across["note"].str.startswith("undefined").all()
+    assert across[["rho", "p_holm"]].isna().all(axis=None) and across["family_size"].eq(0).all()

@@ -9,9 +9,10 @@ import pytest
 from benchmarks.controls.studies import few_resamples
 from benchmarks.controls.tables import NOTHING, Effects, rulebreakers
 from interp.statistics.means import NO_SPREAD
-from interp_experiments.rulebreakers import answer_tables
-from interp_experiments.rulebreakers.answer_tables import phrasings, sensitivity
+from interp_experiments.rulebreakers import accuracy
+from interp_experiments.rulebreakers.accuracy import phrasings
 from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.sensitivity import sensitivity
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -48,7 +49,7 @@ def test_phrasings_that_differ_by_rounding_do_not_differ(tmp_path, monkeypatch):
     table = pd.DataFrame(
         {"model": "m", "phrasing": names, "measure": "paired", "accuracy": accuracies}
     )
-    monkeypatch.setattr(answer_tables, "accuracy", lambda *_: table)
+    monkeypatch.setattr(accuracy, "accuracy", lambda *_: table)
     (row,) = phrasings(results).itertuples()
     assert (row.range, row.sd) == (0, 0)
     # Two equal ends have no first.

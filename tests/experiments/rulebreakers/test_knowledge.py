@@ -11,18 +11,20 @@ from interp.analysis.accuracy import accuracy_by
 from interp.measurements.attribution.ratios import attribution_table, ratio_table
 from interp.prompts.systems import load_prompts
 from interp.report.page import FigureItem
-from interp_experiments.rulebreakers.attribution_sections import knowledge_section
-from interp_experiments.rulebreakers.attribution_tables import (
+from interp_experiments.rulebreakers.entities import entities
+from interp_experiments.rulebreakers.knowledge import (
     AFTER_ECHO,
-    attribution,
     echoing,
     familiarity,
-    model_correlations,
-    published_difference,
+    knowledge_section,
     shared_first_tokens,
 )
-from interp_experiments.rulebreakers.entity_tables import entities
 from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.ratios import (
+    attribution,
+    model_correlations,
+    published_difference,
+)
 from tests.support.rulebreakers import results_of
 
 GEOGRAPHICAL = 10_980 / 12_800

@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import ttest_ind
 
-from interp_experiments.rulebreakers.answer_sections import overlap
-from interp_experiments.rulebreakers.attribution_tables import attribution
-from interp_experiments.rulebreakers.entity_tables import entities, extremes, feature_contrast
+from interp_experiments.rulebreakers.entities import entities, extremes, feature_contrast, overlap
 from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.ratios import attribution
 from tests.support.rulebreakers import results_of
 
 ENTITIES = pd.DataFrame(
@@ -87,13 +86,13 @@ def test_a_list_without_an_order_says_so():
 def frame(rng, with_feature, without):
     accuracy = np.r_[rng.uniform(0.3, 1.0, with_feature), rng.uniform(0.0, 0.7, without)]
     named = np.arange(len(accuracy)) < with_feature
-    return pd.DataFrame({"model": "m", "accuracy": accuracy, "named": named})
+    return pd.DataFrame({"model": "m", "paired_accuracy": accuracy, "named": named})
 
 
 def test_entity_pairs_are_drawn_the_same_way_each_time():
     pairs = frame(np.random.default_rng(0), 12, 171)
-    table = feature_contrast(pairs, value="accuracy", feature="named")
-    again = feature_contrast(pairs, value="accuracy", feature="named")
+    table = feature_contrast(pairs, "named")
+    again = feature_contrast(pairs, "named")
     pd.testing.assert_frame_equal(table, again)
     (row,) = table.itertuples()
     assert 2 / 10_000 <= row.p < 0.01
@@ -102,10 +101,10 @@ def test_entity_pairs_are_drawn_the_same_way_each_time():
 
 def test_the_p_value_is_near_that_of_welch_where_both_hold():
     pairs = frame(np.random.default_rng(1), 40, 60).assign(
-        accuracy=np.random.default_rng(2).normal(0.5, 0.1, 100)
+        paired_accuracy=np.random.default_rng(2).normal(0.5, 0.1, 100)
     )
-    (row,) = feature_contrast(pairs, value="accuracy", feature="named").itertuples()
-    values = (pairs.loc[pairs["named"] == flag, "accuracy"] for flag in (True, False))
+    (row,) = feature_contrast(pairs, "named").itertuples()
+    values = (pairs.loc[pairs["named"] == flag, "paired_accuracy"] for flag in (True, False))
     assert row.p == pytest.approx(ttest_ind(*values, equal_var=False).pvalue, abs=0.02)
 
 
@@ -113,30 +112,28 @@ def test_the_p_value_is_near_that_of_welch_where_both_hold():
 def test_few_entity_pairs_on_either_side_are_not_tested(n):
     for sizes, few in (((n, 40), "with"), ((40, n), "without")):
         pairs = frame(np.random.default_rng(3), *sizes)
-        (row,) = feature_contrast(pairs, value="accuracy", feature="named").itertuples()
+        (row,) = feature_contrast(pairs, "named").itertuples()
         assert np.isnan(row.p)
         assert re.match(rf"not tested, .*\b{n} entity pairs? {few} .*\b10 ", row.note)
 
 
 def test_swapping_the_feature_flips_the_difference():
     pairs = frame(np.random.default_rng(4), 15, 30)
-    pairs.loc[0, "accuracy"] = np.nan
-    one = feature_contrast(pairs, value="accuracy", feature="named")
-    other = feature_contrast(pairs.assign(named=~pairs["named"]), value="accuracy", feature="named")
+    pairs.loc[0, "paired_accuracy"] = np.nan
+    one = feature_contrast(pairs, "named")
+    other = feature_contrast(pairs.assign(named=~pairs["named"]), "named")
     assert one["difference"].tolist() == pytest.approx((-other["difference"]).tolist())
     assert one["p"].tolist() == pytest.approx(other["p"].tolist(), abs=0.01)
     assert one["n_with"].tolist() == [14]  # a missing value is left out
 
 
 def test_equal_values_have_no_contrast():
-    pairs = frame(np.random.default_rng(5), 15, 30).assign(accuracy=0.5)
-    assert feature_contrast(pairs, value="accuracy", feature="named")["note"].tolist() == [
-        "undefined: all values equal"
-    ]
+    pairs = frame(np.random.default_rng(5), 15, 30).assign(paired_accuracy=0.5)
+    assert feature_contrast(pairs, "named")["note"].tolist() == ["undefined: all values equal"]
 
 
 def test_a_contrast_of_nothing_has_its_columns():
-    table = feature_contrast(ENTITIES.iloc[:0], value="paired_accuracy", feature="named")
+    table = feature_contrast(ENTITIES.iloc[:0], "named")
     assert table.empty
     assert {"model", "feature", "p", "note"} <= set(table.columns)
 

@@ -1,0 +1,365 @@
+"""The sample, and how often models answer correctly: by side, rule, group, phrasing and filter.
+
+Shares and means describe the whole data set: each prompt counts with its weight. Tests and
+intervals are over entity pairs, because answers to prompts about one entity are alike.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from interp.analysis.accuracy import accuracy_by, notes_without_answer, pairs_of, without_answer
+from interp.analysis.cautions.caution import said_outside
+from interp.prompts.systems import Contrast
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.lines import matrix
+from interp.report.figures.points import interval_points
+from interp.report.page import FigureItem, Section, TableItem
+from interp.statistics.contrasts import contrast_table
+from interp.statistics.decisions import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
+from interp.statistics.summaries import grouped
+from interp_experiments.rulebreakers.prompts import SIDES
+from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
+from interp_experiments.rulebreakers.system import NAMED
+from interp_experiments.rulebreakers.templates import NEGATIONS, PHRASINGS, RULES
+from interp_experiments.scaffold import in_order
+
+_ORDER: Mapping[str, Sequence[str]] = {
+    "rule": RULES,
+    "entity_group": ("geographical", "categorical"),
+    "verb": tuple(NEGATIONS),
+    "phrasing": tuple(phrasing.id for phrasing in PHRASINGS),
+    "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
+}
+"""The values of each factor, in the paper's order."""
+
+_CHANCE = 0.25
+"""The paired accuracy of random answers (Section 3.4)."""
+
+_SIDES = {side: side.replace("_", "-") for side in SIDES}
+_WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
+_POINTS = f"Points: share of prompts answered correctly; n: pairs. {_WHISKERS}"
+
+
+def accuracy(results: Results, *factors: str) -> pd.DataFrame:
+    """Paired accuracy and the accuracy of each side, by model and factors, in the paper's order."""
+    table = accuracy_by(
+        results.answers,
+        results.prompts,
+        factors=factors,
+        sides=SIDES,
+        cluster=CLUSTER,
+        weight=WEIGHT,
+    )
+    order = {name: _ORDER[name] for name in factors}
+    models = results.answers["model"].unique().tolist()
+    return in_order(table, {"model": models, **order}).reset_index(drop=True)
+
+
+def paired_accuracy(results: Results, *factors: str) -> pd.DataFrame:
+    """The rows of `accuracy` for pairs both of whose sides are answered correctly."""
+    table = accuracy(results, *factors)
+    return table[table["measure"] == "paired"].drop(columns="measure")
+
+
+def competence(results: Results) -> pd.DataFrame:
+    """Whether the models can be asked at all: model, competent, no_answer, accepted, why.
+
+    A model is competent if its most likely token is an answer for most prompts, and if it accepts
+    most non-rulebreakers, as both the rule and the facts require.
+    """
+    sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
+    silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)
+    accepted = sides[SIDES[1]].reindex(results.models)
+    why = np.select(
+        [(silent >= 0.5).to_numpy(), (accepted < 0.5).to_numpy()],
+        ["most answers are neither option", "most non-rulebreakers are rejected"],
+        "",
+    )
+    table = pd.DataFrame({"competent": why == "", "no_answer": silent, "accepted": accepted})
+    return table.assign(why=why).rename_axis("model").reset_index()
+
+
+def marks(results: Results) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """A function that adds † to the names of models that cannot be asked, for use in figures."""
+    models = competence(results)
+    marked = {name: f"{name} †" for name in models.loc[~models["competent"], "model"]}
+    return lambda table: table.assign(model=table["model"].replace(marked))
+
+
+def composition(results: Results) -> pd.DataFrame:
+    """The composition of the sample, one row per rule and entity group (Figure 2)."""
+    factors = ["rule", "entity_group"]
+    drawn, kept = (
+        prompts.drop_duplicates("pair_id").groupby(factors)
+        for prompts in (results.drawn, results.prompts)
+    )
+    counts = {"entity_pairs": kept[CLUSTER].nunique(), "pairs_drawn": drawn.size()}
+    counts |= {"pairs_kept": kept.size(), "data_set": kept[WEIGHT].sum().round()}
+    table = pd.DataFrame(counts).fillna(0.0)
+    table["data_set_share"] = table["data_set"] / table["data_set"].sum()
+    table = table.assign(weight=kept[WEIGHT].mean()).astype(dict.fromkeys(counts, int))
+    order = {name: _ORDER[name] for name in factors}
+    return in_order(table.reset_index(), order).reset_index(drop=True)
+
+
+def filters(results: Results) -> pd.DataFrame:
+    """Paired accuracy without cities not completed as asked, by model and filter (Section 4.1)."""
+    geographical = results.known[results.known["entity_group"] == "geographical"]
+    rows = []
+    for model in results.models:
+        own = geographical[geographical["model"] == model]
+        answers = results.drawn_answers[results.drawn_answers["model"] == model]
+        excluded, unknown = own["excluded"].astype(bool), ~own["known"].astype(bool)
+        chosen = {"all models": excluded, "own": unknown, "none": excluded & False}
+        for name, left_out in chosen.items():
+            prompts = results.drawn[~results.drawn[CLUSTER].isin(own.loc[left_out, CLUSTER])]
+            table = paired_accuracy(replace(results, answers=answers, prompts=prompts))
+            table.insert(1, "filter", name)
+            table.insert(2, "left_out", int(left_out.sum()))
+            rows.append(table)
+    return pd.concat(rows, ignore_index=True)
+
+
+def sample_section(results: Results, parameters: TableItem) -> Section:
+    """The sample, and the models asked (Figure 2, Appendix H)."""
+    return Section(
+        "Sample",
+        "A study with a limit draws about equally many pairs for each combination of rule and "
+        "entity group, whatever their numbers in the data set. In results that are not broken "
+        "down by rule and group, each combination is weighted by data_set_share.",
+        (
+            TableItem(
+                "composition",
+                "Composition of the sample (Figure 2)",
+                composition(results),
+                "weight: pairs in the data set per pair drawn. data_set: pairs in the data set "
+                "that the kept pairs represent; entity pairs that at least one model does not "
+                "complete as asked are excluded.",
+            ),
+            parameters,
+            TableItem(
+                "competence",
+                "Models that can be asked this way",
+                competence(results),
+                "no_answer: share of prompts whose most likely token is neither option; "
+                "accepted: accuracy on non-rulebreakers. A model is marked † in figures if "
+                "no_answer is at least 0.5 or accepted is below 0.5, because its answers then "
+                "say nothing about rulebreakers.",
+            ),
+            TableItem(
+                "filters",
+                "Paired accuracy without cities not completed as asked (Section 4.1)",
+                filters(results),
+                '"all models" and the rest of this page exclude the cities that at least one model '
+                "in the study fails to complete, so adding a model may change these numbers. "
+                '"own" excludes the cities that the model itself fails to complete. left_out: '
+                "number of excluded cities, some of which may not be in the sample.",
+            ),
+        ),
+    )
+
+
+def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
+    """Figures 3 and 4; `expected` is the table of sensitivity."""
+    by_side, by_group = accuracy(results), accuracy(results, "rule", "entity_group")
+    mark, said = marks(results), said_outside(results.cautions)
+    return Section(
+        "Accuracy",
+        "A pair counts as recognized if the rulebreaker is rejected and its counterpart is "
+        "accepted (formula 1); random answers would recognize a quarter.",
+        (
+            FigureItem(
+                "figure4_accuracy",
+                "Accuracy by side (Figure 4)",
+                lambda: _draw_sides(mark(by_side)),
+                _POINTS,
+            ),
+            FigureItem(
+                "figure3_paired_accuracy",
+                "Paired accuracy, overall and by rule and entity group (Figure 3)",
+                lambda: _draw_groups(mark(by_group), mark(expected)),
+                f"Bars: share of pairs with both sides correct. {_WHISKERS} Overall is weighted to "
+                "the data set. Solid line: paired accuracy expected if the same number of "
+                "positive answers is spread equally over both sides. Diamond: product of both "
+                "sides' accuracies, which is expected if they are independent. Dotted line: "
+                "random answers.",
+            ),
+            TableItem(
+                "accuracy",
+                "Accuracy by model (formulas 1 to 3)",
+                by_side,
+                "; ".join(notes_without_answer(results.answers, said=said)),
+            ),
+            TableItem("accuracy_by_group", "Accuracy by rule and entity group", by_group),
+            TableItem("accuracy_by_verb", "Accuracy by verb", accuracy(results, "verb")),
+        ),
+    )
+
+
+def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
+    """Paired accuracy, overall and by rule and entity group, with a bar per model (Figure 3).
+
+    The line across each overall bar is the chance level, given the model's rate of positive
+    answers. The diamond is the accuracy expected if the two sides are independent.
+    """
+    paired = table[table["measure"] == "paired"]
+    rules = paired["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
+    own = {"paired_accuracy": "accuracy", "paired_low": "low", "paired_high": "high"}
+    overall = expected[["model", "pairs", *own]].rename(columns=own).assign(group="overall")
+    by_group = paired.assign(group=rules + ", " + paired["entity_group"])
+    bars = pd.concat([overall, by_group], ignore_index=True)
+    # Break the line after the owner, since whole names would not fit below a group of bars.
+    bars = bars.assign(model=bars["model"].str.replace("/", "/\n", n=1))
+    ends = ("low", "high")
+    ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=ends)
+    groups = bars["group"].nunique()
+    places = np.arange(len(expected)) - (groups - 1) / 2 * 0.82 / groups
+    look = {"color": "black", "markerfacecolor": "white", "markeredgewidth": 1.2}
+    for column, marker, size in (("chance_yes_rate", "_", 12), ("independent_sides", "D", 4)):
+        ax.plot(places, expected[column], marker, markersize=size, **look)
+    ax.axhline(_CHANCE, color="black", linewidth=0.8, linestyle=":")
+    ax.set_ylim(0, 1)
+    ax.set_ylabel("paired accuracy")
+    return ax
+
+
+def _draw_sides(table: pd.DataFrame) -> Axes:
+    """Accuracy on rulebreakers and on non-rulebreakers, one row per model (Figure 4)."""
+    sides = table[table["measure"].isin(SIDES)]
+    return _dots(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure")
+
+
+def _dots(table: pd.DataFrame, *, hue: str) -> Axes:
+    ends = ("low", "high")
+    ax = interval_points(table, x="accuracy", y="model", hue=hue, n="pairs", interval=ends)
+    ax.set_xlim(-0.02, 1.02)
+    return ax
+
+
+def contrasts(results: Results) -> pd.DataFrame:
+    """Weighted differences in paired accuracy, as computed by `contrast_table`."""
+    factors = ["rule", "entity_group", "phrasing", "question_verb", CLUSTER, WEIGHT]
+    pairs = pairs_of(results.answers, results.prompts, keep=factors, sides=SIDES)
+    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
+    exploratory = (Contrast("question_verb"),)
+    return contrast_table(
+        pairs, named=NAMED, exploratory=exploratory, cluster=CLUSTER, weight=WEIGHT
+    )
+
+
+def contrast_section(results: Results) -> Section:
+    """Differences in paired accuracy, starting with the contrasts that were named in advance."""
+    return Section(
+        "Contrasts",
+        "Differences in paired accuracy, weighted to the data set. The confirmatory contrasts "
+        "were named in the code before any run and are corrected together (p_holm), so the "
+        "chance of any false finding among them is at most 5%. The others are exploratory, as is "
+        "the rest of this page. Tests and intervals take entity pairs as the unit. detectable is "
+        "the difference that a test at 5% finds with a power of 80%. Two one-sided tests, each "
+        "at 5% and not corrected, exclude all differences below excluded_below and above "
+        f"excluded_above. The smallest difference of interest is {SMALLEST:g}, which is one pair "
+        f"in ten. verdict: {DIFFERENT} if p_holm (for exploratory contrasts, p) is below "
+        f"{SIGNIFICANT:g}; otherwise {SMALLER} if the differences of interest are excluded, and "
+        f"{OPEN} if not.",
+        (
+            TableItem(
+                "contrasts",
+                "Rules, groups, phrasings and models compared",
+                contrasts(results),
+                "For phrasings and for the question's verbs, the difference is the best minus "
+                "the worst, with a simultaneous interval for all pairs. model is blank for "
+                "contrasts between models; p_holm is blank for exploratory contrasts, which are "
+                "not corrected.",
+            ),
+        ),
+    )
+
+
+def phrasings(results: Results) -> pd.DataFrame:
+    """The spread of paired accuracy over phrasings, one row per model (Appendix D).
+
+    sd is the sample standard deviation. In small samples, part of the spread is chance.
+    """
+    rows = []
+    for of, own in grouped(paired_accuracy(results, "phrasing"), ["model"]):
+        # Numbers that should be equal may differ by rounding errors.
+        share = own.set_index("phrasing")["accuracy"].round(12)
+        ends = {"lowest": share.min(), "highest": share.max()}
+        at_ends = {f"{name}_phrasing": _phrasings_at(share, end) for name, end in ends.items()}
+        spread = {"range": ends["highest"] - ends["lowest"], "mean": share.mean()}
+        rows.append({**of, **spread, "sd": np.round(share.std(), 12), **ends, **at_ends})
+    return pd.DataFrame(rows)
+
+
+def _phrasings_at(accuracy: pd.Series, end: float) -> str:
+    """Up to two phrasings with this accuracy, or their number."""
+    names = [str(name) for name in accuracy.index[accuracy == end]]
+    number = "all" if len(names) == len(accuracy) else f"{len(names)}"
+    return ", ".join(names) if len(names) <= 2 else f"{number} phrasings"
+
+
+def phrasing_section(results: Results) -> Section:
+    """Figures 7 and 8."""
+    by_phrasing, spread = accuracy(results, "phrasing"), phrasings(results)
+    by_verb, mark = accuracy(results, "question_verb"), marks(results)
+    names = dict(zip(SIDES, ("rulebreakers", "non_rulebreakers"), strict=True))
+    return Section(
+        "Phrasings",
+        "yn asks for Yes or No, tf for True or False.",
+        (
+            FigureItem(
+                "figure7_phrasings",
+                "Paired accuracy by phrasing (Figure 7)",
+                lambda: _draw_phrasings(mark(by_phrasing), mark(spread)),
+                "Cells: paired accuracy with its 95% interval, clustered by entity pair. range: "
+                "highest minus lowest value; SD: standard deviation over phrasings.",
+            ),
+            *(
+                FigureItem(
+                    f"figure8_{name}",
+                    f"Accuracy on {name.replace('_', '-')} by the question's verb (Figure 8)",
+                    partial(_draw_verbs, mark(by_verb), side=side),
+                    _POINTS,
+                )
+                for side, name in names.items()
+            ),
+            TableItem("phrasings", "Paired accuracy over phrasings (Appendix D)", spread),
+            TableItem("accuracy_by_phrasing", "Accuracy by phrasing", by_phrasing),
+            TableItem("accuracy_by_question_verb", "Accuracy by the question's verb", by_verb),
+        ),
+    )
+
+
+def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
+    """Paired accuracy by phrasing, one row per model, with range and SD (Figure 7)."""
+    remarks = {
+        row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
+        for row in spread.itertuples()
+    }
+    shown = table[table["measure"] == "paired"].rename(columns={"accuracy": "paired_accuracy"})
+    ax = matrix(
+        shown.assign(model=shown["model"].map(remarks)),
+        x="phrasing",
+        y="model",
+        value="paired_accuracy",
+        n="pairs",
+        interval=("low", "high"),
+    )
+    ax.set_ylabel("model")
+    return ax
+
+
+def _draw_verbs(table: pd.DataFrame, *, side: str) -> Axes:
+    """Accuracy on one side by question verb, one row per model (Figure 8)."""
+    shown = table[table["measure"] == side]
+    ax = _dots(shown, hue="question_verb")
+    # The axis begins at the next multiple of 0.05 below the lowest value.
+    least = np.nanmin(shown[["accuracy", "low"]].to_numpy(dtype=float), initial=1.0)
+    ax.set_xlim(np.floor(20 * least) / 20 - 0.02, 1.02)
+    ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
+    return ax

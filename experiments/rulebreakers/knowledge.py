@@ -1,0 +1,237 @@
+"""Familiarity of recognized and failed cities (Section 6), and what it measures."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from interp.console import counted
+from interp.report.glance import n_units
+from interp.report.page import FigureItem, Section, TableItem
+from interp.report.pairs import Number
+from interp.statistics.clusters import ClusterContrast, cluster_contrast_table
+from interp_experiments.findings import listed
+from interp_experiments.rulebreakers.accuracy import marks
+from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
+from interp_experiments.rulebreakers.sensitivity import (
+    NOT_TESTED,
+    draw_clusters,
+    every_model,
+    judged,
+    papers_test,
+)
+
+ALL = "all"
+"""The comparison that is tested: all cities, by the first token of the country, as in the paper."""
+
+AFTER_ECHO = "all, after an echo"
+"""The comparison of all cities by the first token in a reply that first repeats the sentence."""
+
+_MORE, _LESS = "recognized more familiar", "recognized less familiar"
+_GROUPS = ("recognized", "failed")
+
+
+def familiarity(results: Results) -> pd.DataFrame:
+    """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
+
+    `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
+    over cities: a city has one familiarity, however many prompts are about it. Only the rows of
+    all cities by the first token, the paper's familiarity, are tested; the others, which have
+    neither p nor finding, would repeat the same test. Folders of versions that did not measure
+    echoes have no row about them.
+    """
+    pairs = results.pairs()
+    tested = judged(
+        _compared(pairs, results, "familiarity"), family="familiarity", more=_MORE, less=_LESS
+    )
+    others = (
+        ("own first token", pairs[pairs["shared_with"] == 0], "familiarity"),
+        ("all, by P(whole name)", pairs, "whole_name"),
+        (AFTER_ECHO, pairs.dropna(subset="after_echo"), "after_echo"),
+    )
+    described = [
+        _compared(own, results, value).assign(cities=name, finding="", p=np.nan)
+        for name, own, value in others
+        if len(own)
+    ]
+    table = pd.concat([tested.assign(cities=ALL), *described], ignore_index=True)
+    # pandas turns counts into floats where rows lack them.
+    table = table.astype(dict.fromkeys(["n_a_paper", "n_b_paper", "family_size"], "Int64"))
+    first = ["model", "cities", "finding", "difference", "low", "high", "p", "p_holm"]
+    return table[[*first, *table.columns.drop(first)]]
+
+
+def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame:
+    """Recognized compared with failed pairs by one measure of familiarity, and the paper's test."""
+    table = cluster_contrast_table(
+        pairs, value=value, group="group", groups=_GROUPS, cluster=CLUSTER, weight=WEIGHT
+    )
+    table = every_model(table, results, ClusterContrast).drop(columns=["group_a", "group_b"])
+    names = {
+        f"{column}_{letter}": f"{column}_{group}"
+        for column in ("mean", "low", "high", "clusters", "trials")
+        for letter, group in zip("ab", _GROUPS, strict=True)
+    }
+    paper = papers_test(pairs, value=value, group="group", groups=_GROUPS)
+    return table.rename(columns=names).merge(paper, on="model", how="left")
+
+
+def familiar(table: pd.DataFrame) -> str:
+    """A sentence on familiarity and recognition, over all models."""
+    rows = table[table["cities"] == ALL]
+    more, less, untested = ((rows["finding"] == own).sum() for own in (_MORE, _LESS, NOT_TESTED))
+    most, tested = int(rows["clusters"].max()), len(rows) - untested
+    n = n_units(most, most, "cities")
+    if not tested:
+        return (
+            "Whether recognized cities are more familiar than failed ones was not tested for "
+            f"{'any model' if untested > 1 else 'the model'}: too few of either; {n}."
+        )
+    return (
+        f"Recognized cities proved more familiar than failed ones to {more} of "
+        f"{counted(tested, 'model')} tested, less familiar to {less}; {untested} not tested; {n}."
+    )
+
+
+def knowledge_section(results: Results) -> Section:
+    """Figure 6 and the knowledge filter."""
+    table, shared = familiarity(results), shared_first_tokens(results)
+    return Section(
+        "Knowledge and familiarity",
+        'Familiarity is the probability of the first token of the country after "Complete the '
+        f'sentence: [city] is in", as in the paper. {_echoes(echoing(results))} '
+        f"{first_letters(shared)}",
+        (
+            *_figures(results, table),
+            TableItem(
+                "familiarity",
+                "Familiarity and recognition",
+                table,
+                "Each model has one test, over all cities asked about. Further rows, which are not "
+                "tested, describe how robust the result is: one for the cities whose country "
+                "shares its first token with no other country, and two for all cities, by the "
+                "probability of the country's whole name and after an echo. Columns that end in "
+                "_paper are Welch's test over pairs of prompts, as in the paper, which counts a "
+                "city once per question and so finds differences where none exist.",
+            ),
+            TableItem(
+                "shared_first_tokens",
+                "Countries that share their first token with another",
+                shared,
+                "answers: countries of the cities asked about; sharing: those whose first token "
+                "also begins another country or type.",
+            ),
+            TableItem(
+                "facts_by_wording",
+                "Facts completed, by wording",
+                results.worded,
+                "Share of facts whose greedy completion names the answer. All other tables use the "
+                "wording of the paper, as asked.",
+            ),
+            TableItem(
+                "unknown_pairs",
+                "Entity pairs that a model does not complete as asked",
+                results.unknown,
+                "In the wording of the paper; a model may complete them in another. Geographical "
+                "ones are excluded from the rest of the page for all models (Section 4.1). "
+                "Categorical ones are kept, as in the paper, whose authors checked them by hand.",
+            ),
+        ),
+    )
+
+
+def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
+    """Figure 6, and the same after an echo, if this was measured."""
+    mark, pairs = marks(results), results.pairs()
+    yield FigureItem(
+        "figure6_familiarity",
+        "Familiarity of recognized and failed cities (Figure 6)",
+        lambda: draw_familiarity(mark(table[table["cities"] == ALL]), mark(pairs)),
+        "Dots: cities (a city is in both groups if only some of its pairs are "
+        "recognized); area: number of pairs. Large points: mean over pairs; whiskers: "
+        "95% interval, bootstrap over cities; n: cities. p: permutation of familiarity "
+        "over cities, corrected by Holm's method over the models.",
+    )
+    echoed = table[table["cities"] == AFTER_ECHO]
+    if len(echoed):
+        replies = pairs.assign(familiarity=pairs["after_echo"])
+        yield FigureItem(
+            "familiarity_after_echo",
+            "Familiarity after an echo of recognized and failed cities",
+            lambda: draw_familiarity(mark(echoed), mark(replies)),
+            "As in the figure above, but for a reply that first repeats the sentence; not tested.",
+        )
+
+
+def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
+    """Familiarity of recognized and failed pairs, one dot per city, by model (Figure 6).
+
+    Args:
+        table: rows of `familiarity` about one set of cities.
+        pairs: `Results.pairs`, with the familiarity to show.
+    """
+    columns = {"mean": "familiarity", "low": "low", "high": "high", "clusters": "clusters"}
+    means = pd.concat(
+        table[["model", "p_holm", *(f"{name}_{group}" for name in columns)]]
+        .rename(columns={f"{name}_{group}": shown for name, shown in columns.items()})
+        .assign(group=group)
+        for group in _GROUPS
+    )
+    cities = pairs.dropna(subset="familiarity").groupby(["model", CLUSTER, "group"], sort=False)
+    dots = cities["familiarity"].agg(familiarity="first", pairs="size").reset_index()
+    return draw_clusters(dots, means, x="familiarity")
+
+
+def echoing(results: Results) -> pd.DataFrame:
+    """By model: the cities asked about, and those after which the model repeats the sentence.
+
+    No rows if echoes were not measured.
+    """
+    cities = results.cities().reindex(columns=["model", "echoes"]).dropna()
+    grouped = cities.astype({"echoes": bool}).groupby("model", sort=False)["echoes"]
+    return grouped.agg(cities="size", echoes="sum").reset_index()
+
+
+def _echoes(counted_by_model: pd.DataFrame) -> str:
+    """A sentence on replies that repeat the sentence, from the table `echoing`."""
+    if counted_by_model.empty:
+        return "The folder has no familiarity after an echo; a new run of the study measures it."
+    parts = [
+        f"{row.echoes} of {row.cities} for {row.model}" for row in counted_by_model.itertuples()
+    ]
+    return (
+        f"Replies that begin by repeating the sentence ({listed(parts)}) make it low even for "
+        "known facts; familiarity after an echo, shown beside it, does not depend on this."
+    )
+
+
+def shared_first_tokens(results: Results) -> pd.DataFrame:
+    """By model: the numbers of countries (answers) and of those sharing a first token (sharing)."""
+    cities = results.cities()
+    answers = cities.assign(shared=cities["shared_with"] > 0)
+    grouped = answers.drop_duplicates(["model", "entity_a"]).groupby("model", sort=False)["shared"]
+    return grouped.agg(answers="size", sharing="sum").reset_index()
+
+
+def first_letters(shared: pd.DataFrame) -> str:
+    """A sentence on what familiarity measures, given how many countries share their first token."""
+    most = shared[shared["sharing"] > shared["answers"] / 2]
+    if most.empty:
+        return (
+            "Most countries share their first token with no other country, so familiarity "
+            "distinguishes them."
+        )
+    parts = [f"{row.sharing} of {row.answers} for {row.model}" for row in most.itertuples()]
+    return (
+        "Most countries share their first token with another country "
+        f"({listed(parts)}), so familiarity is little more than the probability of the "
+        "beginning of the name, such as its first letter, and cannot distinguish these countries."
+    )
+
+
+def familiarity_numbers(results: Results) -> Iterator[Number]:
+    """How familiar each model is with the city that a pair is about."""
+    for model, rows in results.pairs().dropna(subset="familiarity").groupby("model", sort=False):
+        values = dict(zip(rows["pair_id"], rows["familiarity"].astype(float), strict=True))
+        yield Number("familiarity", {"model": str(model)}, values)

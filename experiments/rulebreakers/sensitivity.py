@@ -1,0 +1,230 @@
+"""Whether models distinguish the sides of a pair, and are surer when they are right."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from interp.report.figures.points import cluster_points
+from interp.report.page import FigureItem, Section, TableItem
+from interp.statistics.classical import welch_table
+from interp.statistics.clusters import ClusterContrast
+from interp.statistics.decisions import SIGNIFICANT, holm
+from interp.statistics.discrimination import concordance, discrimination_table
+from interp.statistics.means import ClusterMean, cluster_mean_table
+from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
+from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
+from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
+
+NOT_SHOWN, NOT_TESTED = "no difference shown", "not tested"
+"""The findings when a test shows no difference, or there is none."""
+
+
+def every_model(
+    table: pd.DataFrame, results: Results, kind: type[ClusterMean] | type[ClusterContrast]
+) -> pd.DataFrame:
+    """The table with a row for every model, in order; values of missing models are undefined."""
+    nothing = asdict(kind(np.nan, note="undefined: no such pairs"))
+    absent = [model for model in results.models if model not in set(table["model"])]
+    rows = pd.DataFrame([{"model": model, **nothing} for model in absent])
+    whole = pd.concat([part for part in (table, rows) if len(part)], ignore_index=True)
+    whole = whole.reindex(columns=table.columns)
+    return whole.set_index("model").loc[list(results.models)].reset_index()
+
+
+def judged(table: pd.DataFrame, *, family: str, more: str, less: str) -> pd.DataFrame:
+    """The table, corrected over its rows, with the finding that each interval and p_holm support.
+
+    Args:
+        table: a difference, low, high and p for each model.
+        family: what the tests are about.
+        more: the finding where the difference is above 0.
+        less: where it is below 0.
+    """
+    table = holm(table, family=family)
+    difference, low, high, p = table[["difference", "low", "high", "p_holm"]].to_numpy(float).T
+    open_ = (p >= SIGNIFICANT) | ((low <= 0) & (high >= 0))
+    found = np.select([np.isnan(p), open_, difference > 0], [NOT_TESTED, NOT_SHOWN, more], less)
+    return table.assign(finding=found)
+
+
+def papers_test(
+    rows: pd.DataFrame, *, value: str, group: str, groups: tuple[str, str]
+) -> pd.DataFrame:
+    """The paper's test (Welch's, over prompts), in columns that end in _paper."""
+    table = welch_table(rows, value=value, group=group, groups=groups)
+    shown = ["difference", "t", "df", "p", "g", "n_a", "n_b", "mean_a", "mean_b"]
+    return table[["model", *shown]].rename(columns={name: f"{name}_paper" for name in shown})
+
+
+def positive_answers(results: Results) -> pd.DataFrame:
+    """One row per model and prompt: the probability of the positive answer (formulas 4, 5).
+
+    Columns are model, prompt_id, pair_id, side, entity_pair, weight; confidence (the probability of
+    the positive answer), relative (its share of the two answers' total probability),
+    accepted_by_probability (whether it is the more likely answer) and accepted (whether it was
+    given).
+    """
+    names = {"probability": "confidence", "relative_probability": "relative"}
+    positive = results.options[results.options["option"].isin(POSITIVE)].rename(columns=names)
+    prompts = results.prompts[["prompt_id", "pair_id", "side", CLUSTER, WEIGHT]]
+    table = positive[["model", "prompt_id", *names.values()]].merge(prompts, on="prompt_id")
+    answers = results.answers[["model", "prompt_id", "answer"]]
+    table = table.merge(answers, on=["model", "prompt_id"])
+    table["accepted_by_probability"] = table["relative"] > 0.5
+    return table.assign(accepted=table["answer"].isin(POSITIVE)).drop(columns="answer")
+
+
+def answered_pairs(positive: pd.DataFrame) -> pd.DataFrame:
+    """One row per model and pair: columns of `positive_answers` by side, such as relative_SIDE."""
+    values = ["confidence", "relative", "accepted_by_probability"]
+    keys = ["model", "pair_id", CLUSTER, WEIGHT]
+    wide = positive.pivot(index=keys, columns="side", values=values)
+    wide.columns = pd.Index([f"{value}_{side}" for value in values for side in wide[value].columns])
+    return wide.reset_index()
+
+
+def sensitivity(results: Results) -> pd.DataFrame:
+    """How well each model distinguishes the sides of a pair, one row per model.
+
+    Concordance and AUROC use every prompt and do not depend on a threshold between Yes and No.
+    d_prime and bias are those of `interp.statistics.discrimination`.
+    """
+    positive = positive_answers(results)
+    pairs = answered_pairs(positive)
+    order = concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
+    table = cluster_mean_table(
+        pairs.assign(excess=order - 0.5), value="excess", cluster=CLUSTER, weight=WEIGHT
+    )
+    table = judged(
+        every_model(table, results, ClusterMean).rename(columns={"mean": "difference"}),
+        family="concordance",
+        more="more often in the right order",
+        less="more often in the wrong order",
+    ).rename(columns={"difference": "concordance", "trials": "pairs"})
+    shares = ["concordance", "low", "high"]
+    table[shares] = (table[shares] + 0.5).clip(0.0, 1.0)
+    separate = discrimination_table(
+        positive.assign(positive=positive["side"] == SIDES[1]),
+        score="relative",
+        yes="accepted",
+        positive="positive",
+        cluster=CLUSTER,
+        weight=WEIGHT,
+    )
+    separate = separate.drop(columns="clusters").rename(columns={"note": "note_auroc"})
+    paired = paired_accuracy(results)[["model", "accuracy", "low", "high"]]
+    paired.columns = pd.Index(["model", "paired_accuracy", "paired_low", "paired_high"])
+    first = ["model", "finding", *shares, "p", "p_holm"]
+    counts = ["model", "pairs", "clusters", "note", "family", "family_size"]
+    whole = table[first]
+    for others in (paired, separate, table[counts]):
+        whole = whole.merge(others, on="model", how="left")
+    return whole
+
+
+def confidence(results: Results) -> pd.DataFrame:
+    """Confidence in positive answers, right and wrong, one row per model (Figure 5; formulas 4-7).
+
+    Intervals are cut at -1 and 1. The paper's test is over all positive answers on either side: it
+    compares different entities, because rulebreakers are answered positively only if the model
+    fails them.
+    """
+    positive = positive_answers(results)
+    table = cluster_mean_table(
+        _both_accepted(positive), value="difference", cluster=CLUSTER, weight=WEIGHT
+    )
+    table = every_model(table, results, ClusterMean)
+    table = table.rename(columns={"mean": "difference", "trials": "pairs"})
+    table[["low", "high"]] = table[["low", "high"]].clip(-1.0, 1.0)
+    words = {"more": "surer when right", "less": "surer when wrong"}
+    table = judged(table, family="confidence", **words)
+    pairs = positive.groupby("model")["pair_id"].nunique()
+    table["share"] = table["pairs"] / table["model"].map(pairs)
+    first = ["model", "finding", "difference", "low", "high", "p", "p_holm", "share"]
+    accepted, sides = positive[positive["accepted_by_probability"]], (SIDES[1], SIDES[0])
+    paper = papers_test(accepted, value="confidence", group="side", groups=sides)
+    return table[[*first, *table.columns.drop(first)]].merge(paper, on="model", how="left")
+
+
+def _both_accepted(positive: pd.DataFrame) -> pd.DataFrame:
+    """The pairs with positive answers on both sides: `answered_pairs` and the difference."""
+    pairs = answered_pairs(positive)
+    accepted = pairs[[f"accepted_by_probability_{side}" for side in SIDES]]
+    both: pd.DataFrame = pairs[accepted.eq(True).all(axis=1)]
+    right, wrong = (both[f"confidence_{side}"].astype(float) for side in reversed(SIDES))
+    return both.assign(difference=right - wrong)
+
+
+def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
+    """How well the models distinguish the sides of a pair (`sensitivity`), and Figure 5."""
+    table, mark = confidence(results), marks(results)
+    compared = _both_accepted(positive_answers(results))
+    return Section(
+        "Sensitivity and confidence",
+        "Does a model distinguish the sides of a pair, wherever it draws the line between Yes "
+        "and No? It does if concordance and AUROC are above 0.5 and d' is above 0. A bias above "
+        "0 leans towards No; a bias below 0 leans towards Yes. A model with high concordance and "
+        "low paired accuracy notices rulebreakers but accepts them anyway.",
+        (
+            TableItem(
+                "sensitivity",
+                "How well the sides are distinguished",
+                told_apart,
+                "concordance: share of pairs in which the relative probability of the positive "
+                "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and the "
+                "p of its difference from one half come from the same bootstrap over entity "
+                "pairs. auroc: the same share for any two prompts, one from each side. "
+                "chance_yes_rate: paired accuracy expected from the rate of positive answers if "
+                "the model ignores the side. independent_sides: paired accuracy expected from "
+                "both sides' accuracies if the answers to them are independent.",
+            ),
+            FigureItem(
+                "figure5_confidence",
+                "Confidence in positive answers, right and wrong (Figure 5)",
+                lambda: _draw_confidence(mark(table), mark(compared)),
+                "Dots: mean difference for one entity pair, over pairs of prompts both of which "
+                "are answered positively; area: number of pairs. Large points: mean over pairs; "
+                "whiskers: 95% interval, clustered by entity pair; n: entity pairs. p: "
+                "studentized bootstrap over entity pairs, corrected by Holm's method over the "
+                "models. Above 0, a model is more confident when the answer is right.",
+            ),
+            TableItem(
+                "confidence",
+                "Confidence in positive answers",
+                table,
+                "difference: non-rulebreaker, where the positive answer is right (formula 6), "
+                "minus rulebreaker, where it is wrong (7), within pairs whose sides are both "
+                "answered positively; share: these pairs as a share of all pairs. Columns that "
+                "end in _paper are Welch's test over all positive answers, as in the paper: it "
+                "treats prompts about one entity as independent and compares different entities.",
+            ),
+        ),
+    )
+
+
+def _draw_confidence(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
+    """Difference in confidence within pairs, one dot per entity pair, by model (Figure 5)."""
+    by_entity = pairs.groupby(["model", CLUSTER], sort=False)["difference"]
+    dots = by_entity.agg(difference="mean", pairs="size").reset_index()
+    groups = (rows.assign(group="difference") for rows in (dots, table))
+    ax = draw_clusters(*groups, x="difference")
+    ax.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    ax.set_xlabel("confidence if right minus confidence if wrong, within pairs")
+    return ax
+
+
+def draw_clusters(points: pd.DataFrame, means: pd.DataFrame, *, x: str) -> Axes:
+    """Dots of entity pairs and means with intervals by model, in the color of their group."""
+    return cluster_points(
+        points,
+        means,
+        x=x,
+        y="model",
+        hue="group",
+        size="pairs",
+        n="clusters",
+        interval=("low", "high"),
+        p="p_holm",
+    )
