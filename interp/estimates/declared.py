@@ -28,6 +28,10 @@ class Number:
     """The column of the trials' values; by default the number's own name."""
     ends: tuple[str, str] | None = field(default=None, kw_only=True)
     """Columns of the ends of its 95% interval; by default the name with _low and _high."""
+    some: bool = field(default=False, kw_only=True)
+    """Whether only some rows have it, such as those of pairs, so that no note says why not."""
+    aside: bool = field(default=False, kw_only=True)
+    """Whether the terminal leaves it to the page and the file."""
 
     @property
     def column(self) -> str:
@@ -70,6 +74,16 @@ class Mean(Number):
 class Share(Number):
     """The weighted share of trials that are true, with Gaffke's interval over clusters."""
 
+    continuous: bool = False
+    """Whether a trial's value is a share or probability of its own (`proportions`)."""
+    minus: str = ""
+    """The column of the trials' values for another share, which is subtracted."""
+
+    @property
+    def additive(self) -> bool:
+        """Not of a difference, whose interval is that of two shares."""
+        return not self.minus
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plain(Number):
@@ -81,6 +95,14 @@ class Plain(Number):
     @property
     def interval(self) -> None:
         """There is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described(Plain):
+    """Another description of the trials, each of which counts once."""
+
+    how: str
+    """A function of pandas, such as std (that of a sample) or median."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +141,10 @@ class Table:
     numbers: Sequence[Number]
     trials: str
     """What a trial is, as a plural, which names the column of their counts."""
+    counted: str = ""
+    """Another name for this column."""
+    order: Sequence[str] = ()
+    """Columns that stand first behind those of `by`, in another order than that of `numbers`."""
     key: str = "prompt_id"
     """The column that names a trial, by which two models are compared."""
     family: Sequence[str] = ()
@@ -150,6 +176,11 @@ class Table:
         return float("nan") if tested is None or tested.tested is None else tested.tested
 
     @property
+    def count(self) -> str:
+        """The column of the number of trials."""
+        return self.counted or self.trials
+
+    @property
     def main(self) -> Number:
         """The number whose clusters are counted: the one that is tested, or the first."""
         return self.tested or self.numbers[0]
@@ -162,7 +193,10 @@ class Table:
         """
         *others, last = self.by
         rows = f"One row per {', '.join(others)} and {last}. {' '.join(self.text.split())}"
-        described = table(f"{rows} 95% intervals are over clusters.", *self._fields(measured))
+        fields = [*self._fields(measured)]
+        places = {name: place for place, name in enumerate((*self.by, *self.order))}
+        fields.sort(key=lambda own: places.get(own.name, len(places)))
+        described = table(f"{rows} 95% intervals are over clusters.", *fields)
         return described.with_metadata({**described.metadata, "derived": self.measured})
 
     def _fields(self, measured: pa.Schema) -> Iterator[pa.Field]:
@@ -188,7 +222,7 @@ class Table:
             for name in ("p_holm", "p"):
                 text = f"the smallest `{name}` that so many tests and clusters allow"
                 yield column(f"{name}_least", NUMBER, text, "probability")
-        yield column(self.trials, INTEGER, f"number of {self.trials}", self.trials)
+        yield column(self.count, INTEGER, f"number of {self.trials}", self.trials)
         yield column(
             "clusters", INTEGER, f"clusters with a value of `{self.main.name}`", "clusters"
         )

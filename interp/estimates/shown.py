@@ -93,7 +93,7 @@ class Estimated:
         places = [f"{declared.at(dict(row))}:" for row in rows.to_dict("records")]
         labeled = rows.assign(label=pd.Series(places, rows.index, dtype=str))
         named = {number.name: number for number in self.table.numbers}
-        n = unit = self.table.trials
+        n, unit = self.table.count, self.table.trials
         interval = named[declared.number].interval or ("low", "high")
         title = declared.named.format(**of)
         yield headline(labeled, title, value=declared.number, interval=interval, n=n, unit=unit)
@@ -155,6 +155,7 @@ class Estimated:
                 for number in numbers
             ],
             trials=table.trials,
+            counted=table.counted,
             family=["model"],
             resamples=table.resamples,
         )
@@ -227,7 +228,7 @@ class Estimated:
         whole = [name for name in shown if _whole(shown[name])]
         shown = shown.astype(dict.fromkeys(whole, "Int64"))
         for number in table.numbers:
-            if rows[number.name].isna().all():
+            if number.aside or rows[number.name].isna().all():
                 continue
             shown[number.name] = rows[number.name]
             if number == main and number.interval and rows[number.interval[0]].notna().any():
@@ -235,7 +236,7 @@ class Estimated:
                 shown["95% interval"] = [_ends(low, high) for low, high in ends]
             if number is table.tested and rows["p_holm"].notna().any():
                 shown["p_holm"] = rows["p_holm"]
-        return shown.join(rows[[table.trials]])
+        return shown.join(rows[[table.count]])
 
 
 def largest(frame: pd.DataFrame, number: str, by: list[str], place: int = 0) -> pd.DataFrame:

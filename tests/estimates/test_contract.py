@@ -18,7 +18,9 @@ from interp.measuring.spec import spec_named
 from interp.plugins import MEASUREMENTS, named, plugins
 from interp.report.dictionary import known_tables
 from interp.statistics import means
-from interp.tables import PROMPTS, SCHEMAS
+from interp.tables import PROMPTS
+from interp.tables import SCHEMAS as OF_INTERP
+from interp_probes.tables import SCHEMAS as OF_PROBES
 from tests.support.declared import (
     KINDS,
     columns_of,
@@ -33,6 +35,7 @@ from tests.support.tiny import tiny_model
 
 TABLES = declared_tables()
 NAMES = sorted(TABLES)
+SCHEMAS = {**OF_INTERP, **OF_PROBES}
 
 NEVER_NEGATIVE = {"cmd", "distance"}
 """Numbers without a sign that are no shares of trials."""
@@ -48,7 +51,7 @@ def few_resamples():
 def holds(table: Table, trials: pd.DataFrame, frame: pd.DataFrame) -> None:
     """Check each number, interval, p and note of a frame against its trials."""
     by = [*table.by]
-    measured = [number.name for number in table.numbers if frame[number.name].notna().any()]
+    measured = [n.name for n in table.numbers if frame[n.name].notna().any() and not n.some]
     for _, row in frame.iterrows():
         own = rows_of(trials, row, by)
         for number in table.numbers:
@@ -62,7 +65,7 @@ def holds(table: Table, trials: pd.DataFrame, frame: pd.DataFrame) -> None:
                 else:
                     assert low <= row[number.name] <= high
         assert row["note"] or not row[measured].isna().any()
-        assert row[table.trials] == own["cluster"].notna().sum()
+        assert row[table.count] == own["cluster"].notna().sum()
         known = own["cluster"].notna() & own[table.main.column].notna()
         if over := getattr(table.main, "over", ""):
             known &= own[over].notna()
@@ -129,14 +132,15 @@ def test_files_pages_and_terminals_show_the_same_numbers(name):
     for _, row in shown.iterrows():
         same = frame.loc[row["place"]]
         for number in table.numbers:
-            assert row[number.name] == same[number.name]
+            assert (number.name in row) == (not number.aside)
+            assert number.aside or row[number.name] == same[number.name]
         low, high = same[list(table.main.interval)]
         if "95% interval" in row and not np.isnan(low):
             ends = [float(end) for end in row["95% interval"].replace("−", "-")[1:-1].split(",")]
             assert ends == pytest.approx([low, high], abs=5.1e-4)
         if table.tested is not None:
             assert row["p_holm"] == same["p_holm"]
-        assert row[table.trials] == same[table.trials]
+        assert row[table.count] == same[table.count]
 
 
 def links_hold(made: Estimated) -> int:
@@ -238,7 +242,7 @@ def test_the_data_dictionary_has_its_columns_in_their_order(name):
 def test_every_table_that_is_written_is_in_the_data_dictionary():
     located = [named(place) for name in plugins(MEASUREMENTS) for place in spec_named(name).derives]
     drawn = {"node_set_curves"}  # only a figure
-    assert {table.name for table in located} == TABLES.keys() - drawn
+    assert {table.name for table in located} == {t.name for t in TABLES.values()} - drawn
     assert {table.name for table in located} <= known_tables().keys()
 
 
