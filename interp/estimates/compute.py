@@ -171,9 +171,10 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     if isinstance(number, Share):
         return _share_columns(number, sample)
     if not isinstance(number, Mean):
-        described, clusters = isinstance(number, Described), sample.clusters(number)
-        value = sample.described(number) if described else sample.ratios(number)
-        without = np.where(clusters == 0, NO_TRIALS, TOO_FEW if described else NO_DIVISOR)
+        value, reason = sample.ratios(number), NO_DIVISOR
+        if isinstance(number, Described):
+            value, reason = sample.described(number), TOO_FEW
+        without = np.where(sample.clusters(number) == 0, NO_TRIALS, reason)
         return {number.name: value, "note": np.where(np.isnan(value), without, "")}
     tested = number.tested if number is table.tested else None
     resamples = table.resamples
@@ -216,8 +217,9 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
         continuous=number.continuous,
     )
     shares = shares.set_index("row").reindex(range(sample.rows))
-    for row, members in trials.groupby("row") if number.minus else ():
-        shares.loc[row, ["share", "low", "high"]] = _difference(members)
+    if number.minus and len(trials):
+        rows, members = zip(*trials.groupby("row"), strict=True)
+        shares.loc[[*rows], ["share", "low", "high"]] = np.array([*map(_difference, members)])
     low, high = number.interval or ("", "")
     names = {number.name: "share", low: "low", high: "high"}
     columns = {name: shares[of].to_numpy(dtype=float) for name, of in names.items()}

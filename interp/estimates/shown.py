@@ -150,6 +150,7 @@ class Estimated:
                     *(number.name, f"difference of {number.text}", number.unit),
                     sign=f"positive: larger for {models[0]}",
                     of=number.column,
+                    some=number.some,
                     tested=0.0 if number == main else None,
                 )
                 for number in numbers

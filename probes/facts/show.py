@@ -99,7 +99,8 @@ class _OfFacts(Result):
         trials = trials.assign(**{"pair_id": trials["fact"], CLUSTER: trials["fact"]})
         parts = [trials.assign(**{_GROUP: ALL})]
         if _GROUP in self.prompts:
-            parts.append(trials.merge(self.prompts[["prompt_id", _GROUP]], on="prompt_id"))
+            groups = self.prompts.loc[self.prompts[_GROUP] != ALL, ["prompt_id", _GROUP]]
+            parts.append(trials.merge(groups.dropna(), on="prompt_id"))
         return (Estimated(table, pd.concat(parts, ignore_index=True)),)
 
     @cached_property
@@ -201,11 +202,8 @@ class KnownFacts(_OfFacts):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Facts that each model completes, and facts that at least one does not as asked."""
-        facts = self.prompts
-        table, failed = (
-            self.asked.merge(_described(facts), on="prompt_id"),
-            excluded(self.asked, facts),
-        )
+        table = self.asked.merge(_described(self.prompts), on="prompt_id")
+        failed = excluded(self.asked, self.prompts)
         yield TableItem("knowledge", "Completion of each fact", table, narrow=(), folded=True)
         yield from self.declared_items()
         listed = failed.drop(columns=["prompt_id", "failed_by"]).replace(

@@ -152,18 +152,6 @@ def test_readings_among_different_words_are_centred_apart():
     assert table[["readings", "clusters"]].to_numpy().tolist() == [[5, 5]]
 
 
-def test_beyond_is_the_accuracy_minus_that_of_the_embedding():
-    right = np.arange(24) % 3
-    alone = np.where(np.arange(24)[:, None] < 12, np.eye(3)[right], np.eye(3)[(right + 1) % 3])
-    found = judged(readings(np.eye(3)[right], right, embedding=alone), clusters_of(range(24)))
-    (row,) = reading_table(found).itertuples()
-    assert (row.accuracy, row.embedding) == (1.0, 0.5)
-    assert row.beyond == 0.5
-    assert row.beyond_low < 0.5 < row.beyond_high
-    assert row.accuracy_low < 1.0
-    assert row.accuracy_high == 1.0
-
-
 def test_words_by_side():
     scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
     table = word_table(readings(scores, [None] * 3), ["a", "b", "a"]).set_index(["side", "word"])
