@@ -67,6 +67,7 @@ class Familiarity(OfFacts):
     written = "written to {folder}/familiarity.csv"
     measures = "interp_probes.facts.measure:familiarity"
     fills = ("familiarity",)
+    derives = ("interp_probes.facts.show:FAMILIAR",)
     result = "interp_probes.facts.show:FactFamiliarity"
 
 
@@ -79,6 +80,7 @@ class Knowledge(OfFacts):
     written = "written to {folder}/knowledge.csv\nwritten to {folder}/excluded.csv"
     measures = "interp_probes.facts.measure:knowledge"
     fills = ("knowledge",)
+    derives = ("interp_probes.facts.show:KNOWN",)
     result = "interp_probes.facts.show:KnownFacts"
 
 

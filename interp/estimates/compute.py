@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from interp.estimates.declared import Mean, Number, Share, Table
+from interp.estimates.declared import Described, Mean, Number, Share, Table
 from interp.statistics.decisions import LEAST, holm
 from interp.statistics.means import NO_DIVISOR, NO_TRIALS, Estimates, estimates, reasons
-from interp.statistics.proportions import proportions
-from interp.statistics.summaries import grouped
+from interp.statistics.proportions import difference_interval, proportions
+from interp.statistics.summaries import UPPER, grouped
 
 CLUSTER, WEIGHT, WHY = "cluster", "weight", "why"
 """Columns of trials: the cluster; the weight, 1 where it is missing; and a reason why numbers of
@@ -78,6 +78,9 @@ def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFr
     return first.assign(**{number.name: sample.ratios(number)})
 
 
+TOO_FEW = "undefined: too few trials"
+
+
 class _Sample:
     """Trials with the numbers of their rows and clusters."""
 
@@ -102,6 +105,8 @@ class _Sample:
             assert not (above < 0).any(), f"{number.name}: a geometric mean of negative values"
             with np.errstate(divide="ignore"):
                 above = np.log(above)
+        if isinstance(number, Share) and number.minus:
+            above = above - self.values(number.minus)
         below = self.values(over) if over else np.ones(len(above))
         known = ~np.isnan(above) & ~np.isnan(below)
         return np.where(known, above, np.nan), np.where(known, below, np.nan)
@@ -119,6 +124,12 @@ class _Sample:
         np.divide(total, divisor, out=value, where=divisor != 0)
         logs = isinstance(number, Mean) and number.logs
         return np.asarray(np.exp(value)) if logs else value
+
+    def described(self, number: Described) -> Float[np.ndarray, " rows"]:
+        """The number of each row; NaN with too few trials."""
+        each = pd.DataFrame({"row": self.row, "value": self.values(number.column)})
+        found = each.sort_values([*each]).groupby("row")["value"].agg(number.how)
+        return found.reindex(range(self.rows)).to_numpy(dtype=float)
 
     def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""
@@ -162,8 +173,10 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     if isinstance(number, Share):
         return _share_columns(number, sample)
     if not isinstance(number, Mean):
-        value, clusters = sample.ratios(number), sample.clusters(number)
-        without = np.where(clusters == 0, NO_TRIALS, NO_DIVISOR)
+        value, reason = sample.ratios(number), NO_DIVISOR
+        if isinstance(number, Described):
+            value, reason = sample.described(number), TOO_FEW
+        without = np.where(sample.clusters(number) == 0, NO_TRIALS, reason)
         return {number.name: value, "note": np.where(np.isnan(value), without, "")}
     tested = number.tested if number is table.tested else None
     resamples = table.resamples
@@ -193,21 +206,51 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
             "share": sample.values(number.column),
         }
     )
+    if number.minus:
+        trials["minus"] = sample.values(number.minus)
+        trials = trials.dropna()
     trials = trials.sort_values(["row", CLUSTER, WEIGHT, "share"])
-    shares = proportions(trials, values=["share"], by=["row"], cluster=CLUSTER, weight=WEIGHT)
+    shares = proportions(
+        trials,
+        values=["share"],
+        by=["row"],
+        cluster=CLUSTER,
+        weight=WEIGHT,
+        continuous=number.continuous,
+    )
     shares = shares.set_index("row").reindex(range(sample.rows))
+    if number.minus and len(trials):
+        rows, members = zip(*trials.groupby("row"), strict=True)
+        shares.loc[[*rows], ["share", "low", "high"]] = np.array([*map(_difference, members)])
     low, high = number.interval or ("", "")
     names = {number.name: "share", low: "low", high: "high"}
     columns = {name: shares[of].to_numpy(dtype=float) for name, of in names.items()}
     return {**columns, "note": shares["note"].fillna(NO_TRIALS).to_numpy()}
 
 
+def _difference(trials: pd.DataFrame) -> tuple[float, float, float]:
+    """The first share minus the second, of the same trials, and its interval."""
+    one, other = (
+        trials.assign(hits=trials[name] * trials[WEIGHT], trials=trials[WEIGHT])
+        .groupby(CLUSTER)[["hits", "trials"]]
+        .sum()
+        for name in ("share", "minus")
+    )
+    value = (one["hits"].sum() - other["hits"].sum()) / one["trials"].sum()
+    if len(one) < 2:
+        return value, np.nan, np.nan
+    return value, *difference_interval(one, other, paired=True, upper=UPPER)
+
+
 def _notes(
     table: Table, notes: dict[str, np.ndarray], why: pd.Series | None, first: np.ndarray
 ) -> np.ndarray:
     """What has no interval and why; of numbers other than the main one, only what differs."""
+    given = np.full(len(first), "") if why is None else why.iloc[first].to_numpy()
+    for number in table.numbers:
+        if number.some:
+            notes[number.name] = np.where(notes[number.name] == NO_TRIALS, "", notes[number.name])
     main = notes[table.main.name]
-    given = np.full(len(main), "") if why is None else why.iloc[first].to_numpy()
     others = {name: own for name, own in notes.items() if (own != NO_TRIALS).any()}
     joined = []
     for row, (of_main, reason) in enumerate(zip(main, given, strict=True)):

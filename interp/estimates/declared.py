@@ -28,6 +28,10 @@ class Number:
     """The column of the trials' values; by default the number's own name."""
     ends: tuple[str, str] | None = field(default=None, kw_only=True)
     """Columns of the ends of its 95% interval; by default the name with _low and _high."""
+    some: bool = field(default=False, kw_only=True)
+    """Whether only some rows have it, such as those of pairs, so that no note says why not."""
+    aside: bool = field(default=False, kw_only=True)
+    """Whether the terminal leaves it to the page and the file."""
 
     @property
     def column(self) -> str:
@@ -70,6 +74,16 @@ class Mean(Number):
 class Share(Number):
     """The weighted share of trials that are true, with Gaffke's interval over clusters."""
 
+    continuous: bool = False
+    """Whether a trial's value is a share or probability of its own (`proportions`)."""
+    minus: str = ""
+    """The column of the trials' values for another share, which is subtracted."""
+
+    @property
+    def additive(self) -> bool:
+        """Not of a difference, whose interval is that of two shares."""
+        return not self.minus
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plain(Number):
@@ -81,6 +95,14 @@ class Plain(Number):
     @property
     def interval(self) -> None:
         """There is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described(Plain):
+    """Another description of the trials, each of which counts once."""
+
+    how: str
+    """A function of pandas, such as std (that of a sample) or median."""
 
 
 @dataclass(frozen=True)

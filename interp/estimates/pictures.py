@@ -15,28 +15,37 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def curve(table: Table, rows: pd.DataFrame, *, x: str, lines: Mapping[str, str]) -> "Axes":
+def curve(
+    table: Table,
+    rows: pd.DataFrame,
+    *,
+    x: str,
+    lines: Mapping[str, str],
+    ax: "Axes | None" = None,
+) -> "Axes":
     """Numbers of some rows over a column, each as a line with its interval as a band.
 
     Args:
         table: the declaration.
         rows: rows of its frame, one per point.
         x: a column of numbers.
-        lines: the names of the numbers, each with the label of its line.
+        lines: the names of the numbers, each with the label of its line, in which columns of `by`
+            may stand in braces.
+        ax: the axes to draw on; new axes if None.
     """
     from interp.report.figures import lines as figure
 
     parts = []
     for number in table.numbers:
-        if number.name in lines and number.interval and rows[number.name].notna().any():
-            low, high = number.interval
-            names = {number.name: "value", low: "low", high: "high"}
-            part = rows[[*table.by, *names, table.trials]].rename(columns=names)
-            parts.append(part.assign(line=lines[number.name], **{number.unit: part["value"]}))
+        if number.name in lines and rows[number.name].notna().any():
+            ends = ("value", "low", "high") if number.interval else ("value",)
+            names = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
+            part = rows[[*table.by, *names, table.count]].rename(columns=names)
+            label = [lines[number.name].format(**row) for row in rows.to_dict("records")]
+            parts.append(part.assign(line=label, **{number.unit: part["value"]}))
     every = pd.concat(parts, ignore_index=True)
-    return figure.lines(
-        every, x=x, y=table.main.unit, hue="line", n=table.trials, interval=("low", "high")
-    )
+    count, unit = table.count, table.main.unit
+    return figure.lines(every, x=x, y=unit, hue="line", n=count, interval=("low", "high"), ax=ax)
 
 
 def grids(

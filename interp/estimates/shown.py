@@ -150,6 +150,7 @@ class Estimated:
                     *(number.name, f"difference of {number.text}", number.unit),
                     sign=f"positive: larger for {models[0]}",
                     of=number.column,
+                    some=number.some,
                     tested=0.0 if number == main else None,
                 )
                 for number in numbers
@@ -229,7 +230,7 @@ class Estimated:
         whole = [name for name in shown if _whole(shown[name])]
         shown = shown.astype(dict.fromkeys(whole, "Int64"))
         for number in table.numbers:
-            if rows[number.name].isna().all():
+            if number.aside or rows[number.name].isna().all():
                 continue
             shown[number.name] = rows[number.name]
             if number == main and number.interval and rows[number.interval[0]].notna().any():

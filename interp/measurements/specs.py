@@ -349,7 +349,10 @@ class Effects(ReadsAnswers, OfPairs, Spec):
         "written to {folder}/segment_effect_table.csv; prompt by prompt in segment_effects.parquet"
     )
     measures = "interp.measurements.effects.measure:effects"
-    derives = ("interp.measurements.effects.show:CONTEXT",)
+    derives = (
+        "interp.measurements.effects.show:SEGMENTS",
+        "interp.measurements.effects.show:CONTEXT",
+    )
     compares_options = True
     fills = ("segment_effects", "coalition_values", "context_scores")
     optional: ClassVar[Mapping[str, str]] = {"context_scores": "context"}
@@ -935,7 +938,12 @@ class Lens(ReadsAnswers, Spec):
     written = "written to {folder}: {tables}; {program} report {folder} draws the readings"
     measures = "interp.measurements.lens.measure:lens"
     fills = ("answers", "lens_readings")
-    derives = ("interp.measurements.lens.retrieval:RETRIEVAL",)
+    derives = (
+        "interp.measurements.lens.show:READINGS",
+        "interp.measurements.lens.show:WORDS",
+        "interp.measurements.lens.retrieval:RETRIEVAL",
+        "interp.measurements.lens.ledger:LEDGER",
+    )
     shard_prompts = 60
     result = "interp.measurements.lens.show:LensReadings"
 

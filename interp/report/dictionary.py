@@ -54,8 +54,16 @@ def sections(tables: Mapping[str, pa.Schema]) -> str:
     )
 
 
-def _by_measurement() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
-    return {name: [*_of(spec_named(name))] for name in plugins(MEASUREMENTS)}
+def _by_measurement() -> Mapping[str, Sequence[tuple[str, pa.Schema]]]:
+    """The tables of each measurement; of several with one name, all but the first add its own."""
+    found: dict[str, list[tuple[str, pa.Schema]]] = {}
+    known: dict[str, pa.Schema] = {}
+    for measurement in plugins(MEASUREMENTS):
+        of = found[measurement] = []
+        for name, schema in _of(spec_named(measurement)):
+            same = known.setdefault(name, schema).equals(schema, check_metadata=True)
+            of.append((name if same else f"{name}-{measurement}", schema))
+    return found
 
 
 def _of(spec: type[Spec]) -> Iterator[tuple[str, pa.Schema]]:

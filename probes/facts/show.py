@@ -13,10 +13,13 @@ import pandas as pd
 from interp.analysis.cautions.caution import LEADING, Caution, ordered
 from interp.console import counted, echo
 from interp.errors import UserError
+from interp.estimates.compute import CLUSTER
+from interp.estimates.declared import Described, Plain, Share, Table
+from interp.estimates.shown import ALL, Estimated
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result
-from interp.statistics.proportions import proportions
+from interp.tables import TEXT, column
 from interp_probes.facts.wordings import ASKED
 from interp_probes.linear.halves import ENTITIES
 
@@ -35,11 +38,6 @@ def _described(facts: pd.DataFrame) -> pd.DataFrame:
     return facts[["prompt_id", *(named or ["text", "gold"])]]
 
 
-def _by_group(table: pd.DataFrame) -> list[str]:
-    """The columns that a summary is grouped by: the model, the facts' group if any, the wording."""
-    return ["model", *([_GROUP] if _GROUP in table else []), "wording"]
-
-
 def in_wordings(table: pd.DataFrame) -> pd.DataFrame:
     """A table of facts; of folders of versions without some columns, what these would be."""
     older: dict[str, Any] = {"fact": table["prompt_id"], "wording": ASKED}
@@ -54,11 +52,57 @@ def as_asked(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["wording"] == ASKED].reset_index(drop=True)
 
 
+_OF_GROUP = column(_GROUP, TEXT, "the facts' group, or `all`")
+
+FAMILIAR = Table(
+    name="familiarity_table",
+    title="Familiarity",
+    text="How probable the answer is, by wording and group of facts.",
+    by=["model", _GROUP, "wording"],
+    measured="familiarity",
+    numbers=[
+        Share("familiarity", "P(first token of the answer)", "probability", continuous=True),
+        Share("whole_name", "P(all its tokens)", "probability", continuous=True),
+        Share("after_echo", "P(first token) behind the sentence", "probability", continuous=True),
+        Share("echoes", "facts whose most probable reply begins to repeat it", "share"),
+        Described("median", "median familiarity", "probability", how="median", why="familiarity"),
+        Described(
+            "median_rank", "median place of this token", "place", how="median", why="familiarity"
+        ),
+        Plain("shared_first_token", "facts with this token in common", "share", why="familiarity"),
+    ],
+    trials="facts",
+    split=["model"],
+    more=[_OF_GROUP],
+)
+
+KNOWN = Table(
+    name="knowledge_table",
+    title="Facts completed",
+    text="The greedy completion, by wording and group of facts.",
+    by=["model", _GROUP, "wording"],
+    measured="knowledge",
+    numbers=[Share("completed", "facts whose completion names it", "share", ends=("low", "high"))],
+    trials="facts",
+    more=[_OF_GROUP],
+)
+
+
 class _OfFacts(Result):
     """A result about facts, in a table of the same name."""
 
     of_facts: str
     """The table."""
+
+    def _by_group(self, table: Table, trials: pd.DataFrame) -> tuple[Estimated, ...]:
+        """A small table of all facts, and of each group if there are groups."""
+        trials = trials.drop(columns=_GROUP, errors="ignore")
+        trials = trials.assign(**{"pair_id": trials["fact"], CLUSTER: trials["fact"]})
+        parts = [trials.assign(**{_GROUP: ALL})]
+        if _GROUP in self.prompts:
+            groups = self.prompts.loc[self.prompts[_GROUP] != ALL, ["prompt_id", _GROUP]]
+            parts.append(trials.merge(groups.dropna(), on="prompt_id"))
+        return (Estimated(table, pd.concat(parts, ignore_index=True)),)
 
     @cached_property
     def asked(self) -> pd.DataFrame:
@@ -94,37 +138,37 @@ class FactFamiliarity(_OfFacts):
 
     def opening(self) -> Opening:
         """Of the facts as asked: mean familiarity, and the share that is echoed."""
-        table = as_asked(self.asked)
         names = {
             "familiarity": "familiarity",
             "whole_name": "familiarity of the whole name",
             "after_echo": "familiarity after an echo",
             "echoes": "replies that begin by an echo",
         }
-        return replace(super().opening(), numbers=_means(table, names))
+        table, asked = self.estimated[0].frame, as_asked(self.asked).groupby("model")
+        rows = table[(table[_GROUP] == ALL) & (table["wording"] == ASKED)]
+        parts = []
+        for name, title in names.items():
+            ends = (f"{name}_low", f"{name}_high")
+            known = rows.assign(n=rows["model"].map(asked[name].count()), note="")
+            parts.append(headline(known, title, value=name, interval=ends, n="n", unit="facts"))
+        return replace(super().opening(), numbers=pd.concat(parts))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Familiarity of each fact, and its mean by model, entity group and wording."""
-        table = flag_shared(self.asked, self.prompts)
-        table = table.merge(_described(self.prompts), on="prompt_id")
-        table_of_groups = table.assign(shared=table["shared_with"] > 0)
-        groups = table_of_groups.groupby(_by_group(table), sort=False)
-        summary = groups["familiarity"].agg(["mean", "median", "min", "max"])
-        summary = summary.assign(
-            median_rank=groups["rank"].median(),
-            whole_name=groups["whole_name"].mean(),
-            after_echo=groups["after_echo"].mean(),
-            echoes=groups["echoes"].sum(min_count=1),
-            facts=groups.size(),
-            shared_first_token=groups["shared"].sum(),
-        )
-        title = (
-            "Familiarity: P(first token of the answer), by wording; median_rank: median place of "
-            "this token among all; whole_name: mean P(all its tokens); "
-            "after_echo: mean P(first token) after a repetition of the sentence; echoes: facts "
-            "whose most probable reply begins to repeat it"
-        )
-        yield TableItem("familiarity", title, table, narrow=[(title, summary.reset_index())])
+        table = self._shared.merge(_described(self.prompts), on="prompt_id")
+        yield TableItem("familiarity", "Familiarity of each fact", table, narrow=(), folded=True)
+        yield from self.declared_items()
+
+    @cached_property
+    def _shared(self) -> pd.DataFrame:
+        return flag_shared(self.asked, self.prompts)
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """The mean familiarity of facts."""
+        rows = self._shared
+        rows = rows.assign(median=rows["familiarity"], median_rank=rows["rank"])
+        return self._by_group(FAMILIAR, rows.assign(shared_first_token=rows["shared_with"] > 0))
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -139,28 +183,31 @@ class KnownFacts(_OfFacts):
     question = "Which facts do the models complete?"
 
     @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """The share of facts that is completed."""
+        return self._by_group(KNOWN, self.asked.rename(columns={"known": "completed"}))
+
+    @cached_property
     def by_wording(self) -> pd.DataFrame:
         """How often facts are completed: model, wording, completed (a share), low, high, facts."""
-        by = ["model", "wording"]
-        shares = proportions(self.asked, values=["known"], by=by, cluster="fact")
-        table = shares.rename(columns={"share": "completed", "n": "facts"})
-        return table[[*by, "completed", "low", "high", "facts"]]
+        table = self.estimated[0].frame
+        columns = ["model", "wording", "completed", "low", "high", "facts"]
+        return table.loc[table[_GROUP] == ALL, columns].reset_index(drop=True)
 
     def opening(self) -> Opening:
         """The share of the facts that each model completes, in each wording."""
-        tables = self.asked.groupby("wording", sort=False)
-        numbers = [_means(rows, {"known": f"facts completed, {name}"}) for name, rows in tables]
+        numbers = [
+            headline(rows, f"facts completed, {name}", value="completed", n="facts", unit="facts")
+            for name, rows in self.by_wording.groupby("wording", sort=False)
+        ]
         return replace(super().opening(), numbers=pd.concat(numbers))
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Facts that each model completes, and facts that at least one does not as asked."""
-        facts, table = self.prompts, self.asked
-        failed = excluded(table, facts)
-        table = table.merge(_described(facts), on="prompt_id")
-        known = table.groupby(_by_group(table), sort=False)["known"]
-        summary = known.agg(completed="sum", facts="size", share="mean").reset_index()
-        title = "Facts completed, by greedy completion and wording"
-        yield TableItem("knowledge", title, table, narrow=[(title, summary)])
+        table = self.asked.merge(_described(self.prompts), on="prompt_id")
+        failed = excluded(self.asked, self.prompts)
+        yield TableItem("knowledge", "Completion of each fact", table, narrow=(), folded=True)
+        yield from self.declared_items()
         listed = failed.drop(columns=["prompt_id", "failed_by"]).replace(
             {"excluded": {True: "yes", False: "no"}}
         )
@@ -168,17 +215,6 @@ class KnownFacts(_OfFacts):
         listed = listed.drop(columns=_GROUP, errors="ignore")
         title = f"Facts that a model does not complete as asked{by_hand}"
         yield TableItem("excluded", title, failed, narrow=[(title, listed)] if len(listed) else ())
-
-
-def _means(table: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Headline numbers for each model: the mean of each column over the facts."""
-    found = proportions(
-        table, values=list(names), by=["model"], cluster="prompt_id", continuous=True
-    )
-    return pd.concat(
-        headline(rows, names[str(measure)], value="share", n="n", unit="facts")
-        for measure, rows in found.groupby("measure", sort=False)
-    )
 
 
 def leading(table: pd.DataFrame) -> Iterator[Caution]:

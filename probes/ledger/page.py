@@ -1,4 +1,4 @@
-"""The page of the ledger: one bar per model, curves over layers, and the tables behind them.
+"""The page of the ledger: bars, curves over layers, and the tables behind them.
 
 Of failures in fewer than `FEWEST` clusters, it shows counts rather than shares and bars.
 """
@@ -30,7 +30,7 @@ from interp.report.page import (
 from interp.statistics.clusters import FEWEST
 from interp.statistics.summaries import LEVEL
 from interp.studies.folder import StudyFolder
-from interp_probes.ledger.figures import read_and_used, stacked_shares
+from interp_probes.ledger.figures import entry_bars, read_and_used
 from interp_probes.ledger.results import WRONG, LedgerResults, read_ledger
 
 SHOWN = (*ENTRIES[:3], WRONG)
@@ -60,9 +60,9 @@ LIMITS = (
 """What the entries do not show."""
 
 _BAR = (
-    "Lines below a bar: the 95% interval of each share, measured from where its part of the bar "
-    f"begins. n counts failures. The verdicts behind the parts err in {1 - LEVEL:.0%} of cases by "
-    "design; the intervals allow for this, the parts do not."
+    "Bars: shares of a model's failures; whiskers: their 95% intervals. n counts failures. The "
+    f"verdicts behind the parts err in {1 - LEVEL:.0%} of cases by design; the intervals allow for "
+    "this, the bars do not."
 )
 
 _CURVES = (
@@ -149,10 +149,10 @@ def sentences(results: LedgerResults) -> list[str]:
 
 
 def share_figures(results: LedgerResults, name: str) -> tuple[FigureItem, ...]:
-    """The stacked bars of the models whose failures are in enough clusters, if there are any."""
+    """The bars of the models whose failures are in enough clusters, if there are any."""
     title, rows = "Failures by the first step that is missing", results.failures
     rows = rows[rows["clusters"] >= FEWEST]
-    return (FigureItem(name, title, partial(stacked_shares, rows), _BAR),) * bool(len(rows))
+    return (FigureItem(name, title, partial(entry_bars, rows), _BAR),) * bool(len(rows))
 
 
 def ledger_section(results: LedgerResults) -> Section:
@@ -229,19 +229,10 @@ def wide(shares: pd.DataFrame) -> pd.DataFrame:
     """One row per model and part of its failures: each share with its interval, or a count."""
     rows = _with_words(shares[shares["answered"] == "wrong"])
     keys = ["model", "factor", "value"]
-    parts = []
-    for key, own in rows.groupby(keys, sort=False):
-        first = own.iloc[0]
-        parts.append(
-            {
-                **dict(zip(keys, key, strict=True)),
-                "n": int(first["n"]),
-                "clusters": int(first["clusters"]),
-                **own.set_index("entry")["said"],
-                **first[["retrieved_error", "used_error", "seen"]],
-            }
-        )
-    return pd.DataFrame(parts)
+    said = rows.pivot(index=keys, columns="entry", values="said").reindex(columns=SHOWN)
+    first = rows.drop_duplicates(keys).set_index(keys)
+    others = first[["retrieved_error", "used_error", "seen"]]
+    return first[["n", "clusters"]].join(said).join(others).reset_index()
 
 
 _NUMBERS = ("share", "low", "high")

@@ -16,7 +16,8 @@ from interp.analysis.cautions.caution import (
 )
 from interp.console import counted
 from interp.estimates.compute import estimate
-from interp.measurements.lens.ledger import TABLE, USED, ledger_table
+from interp.estimates.shown import ALL
+from interp.measurements.lens.ledger import USED, ledger_table
 from interp.measurements.lens.show import LensReadings, copied
 from interp.measurements.steering.derive import steered_prompts
 from interp.measurements.steering.show import STEERING, Steered
@@ -30,9 +31,6 @@ from interp_probes.ledger import STAGES
 
 WRONG = "used and still wrong"
 """The entry `USED` of a wrong answer."""
-
-ALL = "all"
-"""Value of `factor` for the shares among all prompts."""
 
 MOST_VALUES = 4
 """Largest number of values of a factor by which shares are given."""
@@ -85,33 +83,16 @@ class LedgerResults:
 
     @cached_property
     def shares(self) -> pd.DataFrame:
-        """`ledger_table` of all prompts, then of the prompts with each value of some factors.
-
-        Columns: model, factor (`ALL` first), value, those of `ledger_table`, and seen: the share of
-        prompts in which the right word stands before the token that is read. Factors have from two
-        to `MOST_VALUES` values.
-        """
-        rows, parts = self.entries, []
-        prompts = self.read.prompts.set_index("prompt_id")
-        whole: list[tuple[str, pd.Series]] = [(ALL, pd.Series("", rows.index))]
-        of_rows = [(name, rows["prompt_id"].map(prompts[name])) for name in factors_of(prompts)]
-        few = [own for own in of_rows if 2 <= own[1].nunique() <= MOST_VALUES and own[0] != ALL]
-        for factor, values in (*whole, *few):
-            for value in sorted(values.dropna().unique()):
-                own = rows[values == value]
-                table = ledger_table(own)
-                kind = own["correct"].map({True: "right", False: "wrong"})
-                seen = own["seen"].astype(float).groupby([own["model"], kind]).mean()
-                places = pd.MultiIndex.from_frame(table[["model", "answered"]])
-                parts.append(
-                    table.assign(factor=factor, value=value, seen=seen.reindex(places).to_numpy())
-                )
-        found = pd.concat(parts, ignore_index=True)
-        wrong = (found["answered"] == "wrong") & (found["entry"] == USED)
-        found["entry"] = found["entry"].mask(wrong, WRONG)
-        order = ["model", "factor", "value", *TABLE[1:], "seen"]
-        by_model = found["model"].map({name: place for place, name in enumerate(self.models)})
-        return found.loc[by_model.sort_values(kind="stable").index, order].reset_index(drop=True)
+        """`ledger_table`, by factors that have from two to `MOST_VALUES` values."""
+        rows, prompts = self.entries, self.read.prompts.set_index("prompt_id")
+        names = [name for name in factors_of(prompts) if name != ALL]
+        values = {name: rows["prompt_id"].map(prompts[name]) for name in names}
+        few = {name: own for name, own in values.items() if 2 <= own.nunique() <= MOST_VALUES}
+        table = ledger_table(rows, few)
+        wrong = (table["answered"] == "wrong") & (table["entry"] == USED)
+        table = table.assign(entry=table["entry"].mask(wrong, WRONG))
+        order = table["model"].map(self.models.index).sort_values(kind="stable").index
+        return table.loc[order].reset_index(drop=True)
 
     @cached_property
     def wordings(self) -> pd.DataFrame:

@@ -4,7 +4,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp.report.figures.lines import lines
-from interp.report.figures.style import QUIET, Picture, house_style, legend_beside, new_axes
+from interp.report.figures.style import QUIET, panel_a_model
+from interp.report.formatting import segment_label
 from interp.statistics.clusters import FEWEST
 
 ENOUGH = 2 * FEWEST
@@ -12,67 +13,29 @@ ENOUGH = 2 * FEWEST
 shows what the table tests.
 """
 
-MODELS_A_ROW = 3
-"""Maximum number of panels side by side; more would be too small to read on a page."""
-
 _DRAWN = ("all", "failed")
 """The subsets that are drawn as lines."""
 
 _RANGE = (0.2, 1.02)
 """Range of the accuracy axis in a panel."""
 
-_POSITIONS = {"last_token": "last token", "premise2": "end of premise 2"}
-
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
     """Accuracy of linear probes by layer, with one panel per model and position.
 
-    Positions are stacked, with `MODELS_A_ROW` models side by side. Bands are 95% intervals. The
-    gray line and band are the mean control accuracy and its standard deviation over draws. Subsets
-    with fewer than `ENOUGH` prompts or `FEWEST` clusters are not drawn.
+    Bands are 95% intervals. The gray line and band are the mean control accuracy and its standard
+    deviation over draws. Subsets with fewer than `ENOUGH` prompts or `FEWEST` clusters are not
+    drawn.
 
     Args:
         table: the table from `linear_probes`.
 
     Returns:
-        The axes of the only or first panel.
+        The axes of the first panel.
     """
-    with house_style():
-        if len(table[["model", "position"]].drop_duplicates()) > 1:
-            return _grid(table)
-        panel = _panel(table, new_axes(width=4.5, height=3.5))
-        if panel.get_lines():
-            panel.legend(loc="lower left", bbox_to_anchor=(0, 1.0))
-        return panel
-
-
-def _grid(table: pd.DataFrame) -> Axes:
-    positions, models = (table[name].drop_duplicates().tolist() for name in ("position", "model"))
-    columns = min(MODELS_A_ROW, len(models))
-    rows = [
-        (models[start : start + columns], position)
-        for start in range(0, len(models), columns)
-        for position in positions
-    ]
-    figure = Picture(figsize=(2.9 * columns, 2.3 * len(rows) + 0.6))
-    panels = figure.subplots(len(rows), columns, squeeze=False, sharey=True)
-    for (shown, position), row in zip(rows, panels, strict=True):
-        for model, ax in zip(shown, row, strict=False):
-            panel = _panel(table[(table["model"] == model) & (table["position"] == position)], ax)
-            if position == positions[0]:
-                panel.set_title(str(model), fontsize=10)
-            if position != positions[-1]:
-                panel.set_xlabel("")
-            panel.set_ylabel("")
-            if legend := panel.get_legend():
-                legend.remove()
-        for ax in row[len(shown) :]:
-            ax.set_axis_off()
-        row[0].set_ylabel(f"accuracy\n{_POSITIONS.get(position, position)}")
-    handles = {h.get_label(): h for ax in panels.flat for h in ax.get_lines()}
-    drawn = [handles[name] for name in (*map(_name, _DRAWN), _CONTROL) if name in handles]
-    legend_beside(figure, drawn)
-    return figure.axes[0]
+    several = table["position"].nunique() > 1
+    places = table["model"] + ", " + table["position"].map(segment_label)
+    return panel_a_model(table.assign(model=places if several else table["model"]), _panel)
 
 
 _CONTROL = "control task (mean and SD)"

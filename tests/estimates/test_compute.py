@@ -6,7 +6,7 @@ import pytest
 
 from interp.estimates import compute
 from interp.estimates.compute import estimate
-from interp.estimates.declared import Mean, Plain, Share, Table
+from interp.estimates.declared import Described, Mean, Plain, Share, Table
 from interp.measurements.circuits.tables import _HEIGHTS, _Curve
 from interp.statistics import means
 from interp.statistics.clusters import LEAST_ERROR
@@ -19,7 +19,7 @@ from interp.statistics.means import (
     estimates,
     least_p,
 )
-from interp.statistics.proportions import proportions
+from interp.statistics.proportions import difference_interval, proportions
 
 
 def table_of(*numbers, resamples=199, family=("model",), **options):
@@ -248,3 +248,49 @@ def test_the_error_of_a_circuits_area_is_that_of_leaving_clusters_out(height):
     found, low, high = curve.area(_HEIGHTS[height])
     assert found == area and low < area < high
     assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.1)
+
+
+def test_a_difference_of_two_shares_of_the_same_trials_has_the_interval_of_two():
+    rng = np.random.default_rng(4)
+    trials = trials_of(rng.random(30) < 0.7, y=rng.random(30) < 0.4, cluster=np.arange(30) % 11)
+    trials["y"] = trials["y"].astype(float).mask(trials.index == 3)
+    found = only(table_of(Share("beyond", "d", "share", of="x", minus="y")), trials)
+    known = trials.dropna(subset="y").assign(trials=1.0)
+    one, other = (
+        known.assign(hits=known[name].astype(float)).groupby("cluster")[["hits", "trials"]].sum()
+        for name in "xy"
+    )
+    assert found["beyond"] == pytest.approx(known["x"].mean() - known["y"].astype(float).mean())
+    ends = found["beyond_low"], found["beyond_high"]
+    assert ends == pytest.approx(difference_interval(one, other, paired=True, upper=0.975))
+    alone = only(table_of(Share("b", "d", "share", of="x", minus="y")), trials.assign(cluster="c"))
+    assert np.isnan([alone["b_low"], alone["b_high"]]).all() and alone["note"]
+
+
+def test_continuous_shares_are_those_of_proportions():
+    trials = trials_of(np.linspace(0.05, 0.09, 20))
+    found = only(table_of(Share("x", "x", "probability", continuous=True)), trials)
+    (expected,) = proportions(
+        trials, values=["x"], by=["model"], cluster="cluster", continuous=True
+    ).to_dict("records")
+    assert found["x_high"] == pytest.approx(expected["high"])
+    assert found["x_high"] < only(table_of(Share("x", "x", "probability")), trials)["x_high"]
+
+
+def test_trials_are_described_and_counted_under_other_names_and_in_another_order():
+    table = table_of(
+        Mean("x", "x", "logits"),
+        Described("sd", "sd", "logits", of="x", how="std", why="x"),
+        Described("middle", "median", "logits", of="x", how="median", why="x"),
+        Mean("y", "of some rows", "logits", some=True),
+        counted="n",
+        order=["n", "sd"],
+        family=(),
+    )
+    trials = trials_of([1.0, 2.0, 4.0], y=np.nan)
+    alone = trials_of([3.0], y=1.0).assign(row=1)
+    first, second = estimate(table, pd.concat([trials, alone])).to_dict("records")
+    assert [*first][:4] == ["model", "row", "n", "sd"]
+    assert (first["n"], first["sd"], first["middle"]) == (3, pytest.approx(1.5275252), 2.0)
+    assert np.isnan(second["sd"]) and "sd: " in second["note"]
+    assert "y: " not in first["note"]

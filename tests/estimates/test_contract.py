@@ -19,7 +19,9 @@ from interp.plugins import MEASUREMENTS, STUDIES, named, plugins
 from interp.report.dictionary import known_tables
 from interp.statistics import means
 from interp.studies.study import find_study
-from interp.tables import PROMPTS, SCHEMAS
+from interp.tables import PROMPTS
+from interp.tables import SCHEMAS as OF_INTERP
+from interp_probes.tables import SCHEMAS as OF_PROBES
 from tests.support.declared import (
     KINDS,
     columns_of,
@@ -34,6 +36,7 @@ from tests.support.tiny import tiny_model
 
 TABLES = declared_tables()
 NAMES = sorted(TABLES)
+SCHEMAS = {**OF_INTERP, **OF_PROBES}
 
 NEVER_NEGATIVE = {"cmd", "distance"}
 """Numbers without a sign that are no shares of trials."""
@@ -49,7 +52,7 @@ def few_resamples():
 def holds(table: Table, trials: pd.DataFrame, frame: pd.DataFrame) -> None:
     """Check each number, interval, p and note of a frame against its trials."""
     by = [*table.by]
-    measured = [number.name for number in table.numbers if frame[number.name].notna().any()]
+    measured = [n.name for n in table.numbers if frame[n.name].notna().any() and not n.some]
     for _, row in frame.iterrows():
         own = rows_of(trials, row, by)
         for number in table.numbers:
@@ -130,7 +133,8 @@ def test_files_pages_and_terminals_show_the_same_numbers(name):
     for _, row in shown.iterrows():
         same = frame.loc[row["place"]]
         for number in table.numbers:
-            assert row[number.name] == same[number.name]
+            assert (number.name in row) == (not number.aside)
+            assert number.aside or row[number.name] == same[number.name]
         low, high = same[list(table.main.interval)]
         if "95% interval" in row and not np.isnan(low):
             ends = [float(end) for end in row["95% interval"].replace("−", "-")[1:-1].split(",")]
@@ -240,7 +244,7 @@ def test_every_table_that_is_written_is_in_the_data_dictionary():
     makers = [*map(spec_named, plugins(MEASUREMENTS)), *map(find_study, plugins(STUDIES))]
     located = [named(place) for made in makers for place in made.derives]
     drawn = {"node_set_curves"}  # only a figure
-    assert {table.name for table in located} == TABLES.keys() - drawn
+    assert {table.name for table in located} == {t.name for t in TABLES.values()} - drawn
     assert {table.name for table in located} <= known_tables().keys()
 
 

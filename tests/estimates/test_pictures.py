@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Plain
-from interp.estimates.pictures import bars, grids
+from interp.estimates.pictures import bars, curve, grids
 from interp.estimates.shown import Estimated
 from tests.estimates.test_compute import table_of, trials_of
 
@@ -48,3 +49,20 @@ def test_bars_are_the_largest_of_each_pair_and_part():
     ((pair, panel),) = bars(trials, table, value="x", note="N")
     assert (pair, panel.of) == ("a", {"model": "m"})
     assert panel.groups == {"": [("q", -5.0), ("r", 3.0)]}
+
+
+def test_a_curve_has_a_line_for_each_number_and_label_and_a_band_for_each_interval():
+    table = table_of(Mean("x", "x", "logits"), Plain("y", "y", "logits", why="x"), family=())
+    rng = np.random.default_rng(0)
+    parts = [
+        trials_of(rng.normal(size=12), y=row).assign(row=row, model=model)
+        for row in (1.0, 2.0)
+        for model in "mn"
+    ]
+    frame = estimate(table, pd.concat(parts))
+    axes = curve(table, frame, x="row", lines={"x": "{model}", "y": "{model}, plain"})
+    drawn = {line.get_label(): line.get_ydata().tolist() for line in axes.get_lines()}
+    assert drawn.keys() == {"m", "n", "m, plain", "n, plain"}
+    assert drawn["n"] == frame.loc[frame["model"] == "n", "x"].tolist()
+    assert drawn["m, plain"] == [1.0, 2.0]
+    assert [len(band.get_paths()) for band in axes.collections] == [1, 1, 0, 0]

@@ -2,14 +2,14 @@
 
 import re
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from interp.estimates.declared import Share, Table
+from interp.estimates.declared import Described, Share, Table
 
 ROOT = Path(__file__).parents[2]
 IMPORTED = re.compile(r"estimates(\.| import )declared")
@@ -29,7 +29,10 @@ def declared_tables() -> dict[str, Table]:
             if IMPORTED.search(file.read_text(encoding="utf-8")):
                 inside = file.relative_to(ROOT / folder).with_suffix("").parts
                 module = import_module(".".join([package, *inside]))
-                found |= {t.name: t for t in vars(module).values() if isinstance(t, Table)}
+                tables = [own for own in vars(module).values() if isinstance(own, Table)]
+                for own in tables:
+                    if found.setdefault(own.name, own) is not own:
+                        found[f"{own.name} of {file.parent.name}"] = own
     return found
 
 
@@ -43,7 +46,9 @@ def columns_of(table: Table) -> dict[str, str]:
     kinds = {}
     for number in table.numbers:
         share = isinstance(number, Share) or not number.interval
-        kinds[number.column] = "share" if share else "value"
+        kinds.setdefault(number.column, "share" if share else "value")
+        if minus := getattr(number, "minus", ""):
+            kinds.setdefault(minus, "share")
         if over := getattr(number, "over", ""):
             kinds[over] = "over"
     return kinds
@@ -115,10 +120,15 @@ def values_of(rng: np.random.Generator, count: int, kind: str, own: str, row: in
 
 def in_a_loop(number: object, trials: pd.DataFrame) -> float:
     """The number of trials of one row, added up one by one."""
+    if isinstance(number, Described):
+        values = trials.loc[trials["cluster"].notna(), number.column].astype(float).dropna()
+        by_hand = {"std": partial(np.std, ddof=1), "median": np.median}[number.how]
+        return float(by_hand(values)) if len(values) > (number.how == "std") else float("nan")
     above = below = 0.0
-    over = getattr(number, "over", "")
+    over, minus = (getattr(number, name, "") for name in ("over", "minus"))
     for trial in trials.to_dict("records"):
         value, divisor = trial[number.column], trial[over] if over else 1.0
+        value = value - trial[minus] if minus else value
         if pd.isna(value) or pd.isna(divisor) or pd.isna(trial["cluster"]):
             continue
         weight = trial.get("weight", 1.0)

@@ -13,10 +13,9 @@ is JSON with the type, shape and offsets of each tensor, precedes the tensors
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -32,6 +31,7 @@ from interp.results.measured import InFolder
 from interp.results.result import Result, summarize
 from interp.runs.folder import RunFolder, slug
 from interp.runs.shards import read_table
+from interp.statistics.summaries import grouped
 from interp.tables import PROMPTS, SCHEMAS, activations_index
 
 if TYPE_CHECKING:
@@ -51,31 +51,17 @@ Part = tuple[str, Float32[ndarray, "row width"]]
 _ALIGNED = 8
 """The header's length in bytes is a multiple of this number, to align tensors."""
 
-Key = tuple[str, str, int]
-"""Model, site and layer."""
-
-
-@dataclass(slots=True)
-class Count:
-    """How many vectors one model has at one site in one layer, and from how many prompts."""
-
-    width: int
-    vectors: int = 0
-    prompts: int = 0
-    norms: float = 0.0
-    """Sum of the vectors' Euclidean norms."""
-
-
-Counts = Mapping[Key, Count]
-
 
 class ActivationVectors(Result):
     """The vectors that were read; a run folder also holds them as safetensors files."""
 
     def items(self) -> Iterator[TableItem | FigureItem | FileItem]:
         """Counts of vectors by site, their mean norm in each layer, and files of all vectors."""
-        title = "Vectors of each layer, by model and site"
-        yield TableItem("activation_table", title, _summary(self._counts))
+        sites = self._counts.groupby(["model", "site"], sort=False)
+        # Every layer of a site has the same number of vectors.
+        last = {name: (name, "last") for name in ("prompts", "vectors", "width")}
+        table = sites.agg(layers=("layer", "size"), **last).reset_index()
+        yield TableItem("activation_table", "Vectors of each layer, by model and site", table)
         yield FigureItem("norms", "Mean norm of the vectors", partial(_draw, self._counts))
         if isinstance(self.measured, InFolder):
             yield from _files(self.measured.run, self._counts)
@@ -86,8 +72,8 @@ class ActivationVectors(Result):
         return summarize(answers, cautions=self.cautions)
 
     @cached_property
-    def _counts(self) -> Counts:
-        return _counts(self.measured.parts(_TABLE, [*_KEY, "prompt_id", "vector"]))
+    def _counts(self) -> pd.DataFrame:
+        return _counted(self.measured.parts(_TABLE, [*_KEY, "prompt_id", "vector"]))
 
 
 def file_name(model: str) -> str:
@@ -100,59 +86,49 @@ def tensor_name(site: str, layer: int) -> str:
     return f"{site}.{layer}"
 
 
-def _counts(parts: Iterable[pd.DataFrame]) -> Counts:
-    """Count the vectors in parts, each of which contains complete prompts."""
-    found: dict[Key, Count] = {}
+def _counted(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """One row per model, site and layer: width, vectors, prompts, norms (their sum).
+
+    Args:
+        parts: vectors, in parts each of which contains complete prompts.
+
+    Raises:
+        UserError: a model has vectors of several widths at one site of a layer.
+    """
+    key = [*_KEY, "width"]
+    each = [pd.DataFrame(columns=[*key, "vectors", "prompts", "norms"])]
     for part in parts:
-        for place, rows in part.groupby(_KEY, sort=False):
-            key = model, site, layer = cast("Key", place)
-            widths = sorted(set(rows["vector"].map(len)))
-            count = found.setdefault(key, Count(widths[0]))
-            if widths != [count.width]:
-                raise UserError(
-                    f"{model} has vectors of widths {count.width} and {widths[-1]} at {site} of "
-                    f"layer {layer}; measure into another folder"
-                )
-            count.vectors += len(rows)
-            count.prompts += rows["prompt_id"].nunique()
-            vectors = np.stack(rows["vector"].tolist()).astype(float)
-            count.norms += float(np.linalg.norm(vectors, axis=1).sum())
-    return found
+        norms = part["vector"].map(lambda vector: np.linalg.norm(np.asarray(vector, dtype=float)))
+        rows = part.assign(width=part["vector"].map(len), norm=norms).groupby(key, sort=False)
+        numbers = {"vectors": ("norm", "size"), "prompts": ("prompt_id", "nunique")}
+        each.append(rows.agg(**numbers, norms=("norm", "sum")).reset_index())
+    counts = pd.concat(each[1:] or each).groupby(key, sort=False).sum().reset_index()
+    for place, rows in grouped(counts[counts.duplicated(_KEY, keep=False)], _KEY):
+        raise UserError(
+            f"{place['model']} has vectors of widths {' and '.join(map(str, rows['width']))} at "
+            f"{place['site']} of layer {place['layer']}; measure into another folder"
+        )
+    return counts
 
 
-def _summary(counts: Counts) -> pd.DataFrame:
-    """One row per model and site; every layer of a site has the same number of vectors."""
-    layers = Counter((model, site) for model, site, _ in counts)
-    each = {(model, site): count for (model, site, _), count in counts.items()}
-    rows = [
-        (*key, layers[key], count.prompts, count.vectors, count.width)
-        for key, count in each.items()
-    ]
-    return pd.DataFrame(rows, columns=["model", "site", "layers", "prompts", "vectors", "width"])
-
-
-def _draw(counts: Counts) -> "Axes":
+def _draw(counts: pd.DataFrame) -> "Axes":
     """The mean norm over layers, one line per model and site."""
     from interp.report.figures.lines import lines
 
-    rows = [
-        (layer, count.norms / count.vectors, f"{model}, {site}", count.vectors)
-        for (model, site, layer), count in counts.items()
-    ]
-    table = pd.DataFrame(rows, columns=["layer", "mean_norm", "site", "vectors"])
+    norms = counts["norms"] / counts["vectors"]
+    table = counts.assign(mean_norm=norms, site=counts["model"] + ", " + counts["site"])
     return lines(table, x="layer", y="mean_norm", hue="site", n="vectors")
 
 
-def _files(run: RunFolder, counts: Counts) -> Iterator[FileItem]:
+def _files(run: RunFolder, counts: pd.DataFrame) -> Iterator[FileItem]:
     """The vectors of each model as tensors; then the index, which refers to their rows."""
     models = run.finished_models()
     for model in models:
-        own = {
-            tensor_name(site, layer): (count.vectors, count.width)
-            for (name, site, layer), count in counts.items()
-            if name == model
-        }
-        if own:
+        rows = counts[counts["model"] == model]
+        names = map(tensor_name, rows["site"], rows["layer"])
+        shapes = zip(rows["vectors"].tolist(), rows["width"].tolist(), strict=True)
+        if len(rows):
+            own = dict(zip(names, shapes, strict=True))
             yield FileItem(file_name(model), partial(_write_tensors, run, model, own))
     yield FileItem(INDEX, partial(_write_index, run, models))
 

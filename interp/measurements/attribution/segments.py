@@ -1,4 +1,4 @@
-"""Tables of segments: their scores, their effects, and the ranks of the deciding segments.
+"""Tables of segments: their scores, and the ranks of the deciding segments.
 
 Some systems record which segments decide the answer: the one rule that answers the question, or the
 few facts and rules that prove the statement. The tables show whether attributions rank these
@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from interp.choices import COUNTERPART, UNCHANGED
 from interp.prompts.prompt_set import Decisive
 from interp.prompts.thought import PART, is_part
 from interp.statistics.proportions import proportions
@@ -112,89 +111,6 @@ def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFra
     return token_scores.assign(share=sizes / totals).merge(
         tokens[[*place, "token", "segment"]], on=place, validate="many_to_one"
     )
-
-
-EFFECT_KEY = ["model", "donor_kind", "segment", "other_segment"]
-
-EFFECT_COLUMNS = [
-    *EFFECT_KEY,
-    *("prompt_id", "answer", "other_answer"),
-    *("shapley", "leave_one_out", "interaction", "note", "error"),
-]
-"""Columns of the segment_effects table that its summaries use."""
-
-
-def segment_effect_table(segment_effects: pd.DataFrame) -> pd.DataFrame:
-    """Mean effects, one row per model, kind of donor, and segment or pair of segments.
-
-    Columns are model, donor_kind, segment, other_segment (empty for a single segment); prompts;
-    shapley, leave_one_out and interaction, means over prompts in logits, each with its sample
-    standard deviation (_sd); shapley_size, the mean of |shapley|, in which effects of opposite sign
-    do not cancel (`same_answers`); and note, why all effects are zero if no donor changes the
-    segment.
-
-    Args:
-        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
-    """
-    rows = segment_effects[segment_effects["error"] == ""]
-    rows = rows.assign(
-        other_segment=rows["other_segment"].fillna(""),
-        shapley_size=rows["shapley"].abs(),
-        same=rows["note"].fillna("").str.contains(UNCHANGED, regex=False),
-    )
-    effects = {
-        name: (column, how)
-        for column in ("shapley", "leave_one_out", "interaction")
-        for name, how in ((column, "mean"), (f"{column}_sd", "std"))
-    }
-    table: pd.DataFrame = rows.groupby(EFFECT_KEY, sort=False).agg(
-        prompts=("prompt_id", "nunique"),
-        **effects,
-        shapley_size=("shapley_size", "mean"),
-        note=("same", "all"),
-    )
-    table = table.reset_index()
-    why = table["donor_kind"].map({COUNTERPART: "same on both sides"}).fillna(UNCHANGED)
-    return table.assign(note=why.where(table["note"], ""))
-
-
-def same_answers(segment_effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """By model, the pairs, and those both of whose sides get the same answer.
-
-    An effect is one on the logit of the prompt's own answer. If both sides get the same answer,
-    exchanging all segments moves it by some amount on one side and back on the other, so that the
-    effects of the counterpart cancel in a mean over prompts, however large they are.
-
-    Args:
-        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
-        prompts: the prompts table, with prompt_id and pair_id.
-    """
-    rows = segment_effects[segment_effects["donor_kind"] == COUNTERPART]
-    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset="answer")
-    rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")
-    answers = rows.groupby(["model", "pair_id"], sort=False)["answer"].agg(["size", "nunique"])
-    whole = answers[answers["size"] > 1]["nunique"].eq(1).groupby("model", sort=False)
-    return whole.agg(pairs="size", same="sum").reset_index()
-
-
-def one_answer(segment_effects: pd.DataFrame) -> pd.DataFrame:
-    """By model, the prompts, and those that get the more frequent of their two answers.
-
-    If a model gives one answer to all prompts, replacing segments by those of other prompts moves
-    its logit as often up as down, so that effects cancel in a mean over prompts.
-
-    Args:
-        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
-    """
-    rows = segment_effects[segment_effects["donor_kind"] != COUNTERPART]
-    rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset=["answer", "other_answer"])
-    options = [
-        " ".join(sorted(both)) for both in zip(rows["answer"], rows["other_answer"], strict=True)
-    ]
-    counts = rows.groupby(["model", pd.Series(options, rows.index, name="options"), "answer"])
-    most = counts.size().groupby(["model", "options"]).max().groupby("model", sort=False)
-    same = most.sum().rename("same").reset_index()
-    return same.merge(rows.groupby("model").size().rename("prompts").reset_index(), on="model")
 
 
 DECISIVE_COLUMNS = [*KEY, "segment", "tokens", "score", "error"]

@@ -10,33 +10,59 @@ import pandas as pd
 from interp.analysis.constant import MOSTLY
 from interp.choices import COUNTERPART
 from interp.console import counted, echo
-from interp.estimates.declared import Mean, Plain, Table
+from interp.estimates.declared import Described, Mean, Plain, Table
 from interp.estimates.shown import Estimated
 from interp.measurements.attribution import largest
-from interp.measurements.attribution.segments import (
+from interp.measurements.effects.derive import (
     EFFECT_COLUMNS,
+    EFFECT_KEY,
     one_answer,
     same_answers,
-    segment_effect_table,
+    segment_trials,
 )
-from interp.measurements.effects.panels import (
-    context_panels,
-    effect_numbers,
-    effect_panels,
-)
-from interp.report.formatting import mean_with_sd, segment_label
+from interp.measurements.effects.panels import context_panels, effect_panels
+from interp.report.formatting import segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
-from interp.report.pairs import Browser, Panel
-from interp.results.result import Result, errors_by_model, figure_of
-from interp.statistics.means import cluster_mean_table
+from interp.report.pairs import Browser, Number, Panel
+from interp.results.result import Result, errors_by_model
+from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+_SUPPORTS = "positive: the segment supports the answer"
 
-_SIZE = "shapley_size: mean over prompts of the absolute Shapley value, whatever its direction."
+_MEANS = ("shapley", "leave_one_out", "interaction")
+
+SEGMENTS = Table(
+    name="segment_effect_table",
+    title="Effects of segments on the answer, in logits: means over prompts",
+    text="Rows of two segments have their interaction alone.",
+    by=EFFECT_KEY,
+    measured="segment_effects",
+    numbers=[
+        Mean("shapley", "Shapley value", "logits", _SUPPORTS, some=True),
+        Mean("leave_one_out", "effect of replacing it alone", "logits", _SUPPORTS, some=True),
+        Mean("interaction", "Shapley interaction", "logits", "as in segment_effects", some=True),
+        Plain("shapley_size", "absolute Shapley value", "logits", why="shapley", some=True),
+        *(
+            Described(
+                f"{name}_sd",
+                "standard deviation",
+                "logits",
+                of=name,
+                how="std",
+                why=name,
+                some=True,
+                aside=True,
+            )
+            for name in _MEANS
+        ),
+    ],
+    trials="prompts",
+    order=["prompts", *(f"{name}{end}" for name in _MEANS for end in ("", "_sd")), "shapley_size"],
+)
 
 
 _LARGEST_NOTE = (
@@ -54,20 +80,13 @@ CONTEXT = Table(
     by=["model", "method", "segment"],
     measured="context_scores",
     numbers=[
-        Mean(
-            "score",
-            "mean over prompts",
-            "logits",
-            "positive: the segment supports the answer",
-            ends=("low", "high"),
-        ),
+        Mean("score", "mean over prompts", "logits", _SUPPORTS, ends=("low", "high")),
         Plain("size", "mean of the absolute score", "logits", why="score"),
     ],
     trials="prompts",
 )
 
-_OF, _IN = "effect of ", " in logits"
-"""How the names of headline numbers begin and end."""
+_ENDS = ("shapley_low", "shapley_high")
 
 _BY_KIND = {"instance": "other instances as donors", COUNTERPART: "counterparts as donors"}
 
@@ -79,59 +98,68 @@ class SegmentEffects(Result):
 
     def opening(self) -> Opening:
         """Mean Shapley values, in logits, of the segments with the largest effects."""
-        effects = self.table("segment_effects", EFFECT_COLUMNS)
-        effects = effects[(effects["error"] == "") & (effects["other_segment"].fillna("") == "")]
-        effects = effects[effects["donor_kind"] == effects["donor_kind"].iloc[:1].max()]
-        cluster = self.cluster or "pair_id"
-        # As in `segment_effect_table`, each prompt counts once.
-        rows = effects.merge(self.prompts[["prompt_id", cluster]], on="prompt_id").assign(weight=1)
-        sizes = rows["shapley"].abs().groupby(rows["segment"]).mean().sort_values(ascending=False)
-        parts = []
-        for segment in sizes.index[:MOST_NUMBERS]:
-            own = rows[rows["segment"] == segment]
-            table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
-            name = f"{_OF}{segment_label(segment)}{_IN}"
-            parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
-        plain = replace(super().opening(), sentences=self._findings())
+        shown = partial(headline, value="shapley", interval=_ENDS, n="prompts", unit="prompts")
+        each = grouped(self._alone, ["segment"])
+        parts = [shown(rows, _named(str(of["segment"]))) for of, rows in each]
+        plain = replace(super().opening(), sentences=[*self._findings()])
         if not parts:
             return plain
-        numbers = pd.concat(parts, ignore_index=True)
-        return replace(plain, numbers=numbers, figure=_figure(numbers))
+        return replace(plain, numbers=pd.concat(parts, ignore_index=True), figure=self._figure())
+
+    @property
+    def _alone(self) -> pd.DataFrame:
+        """The segments with the largest effects, by the first kind of donor."""
+        table = self.estimated[0].frame
+        rows = table[(table["other_segment"] == "") & (table["donor_kind"] == self._first)]
+        sizes = rows.groupby("segment")["shapley_size"].mean().sort_values(ascending=False)
+        places = rows["segment"].map({name: n for n, name in enumerate(sizes.index[:MOST_NUMBERS])})
+        return rows.loc[places.dropna().sort_values(kind="stable").index]
+
+    @property
+    def _first(self) -> str:
+        """The first kind of donor."""
+        return str(self.estimated[0].frame["donor_kind"].iloc[:1].max())
+
+    def _figure(self) -> FigureItem | None:
+        """The mean effects of the segments as bars; None without any."""
+        shown = self._alone.dropna(subset="shapley")
+        if shown.empty:
+            return None
+        note = "Bars: mean Shapley values over prompts, in logits of the model's own answer"
+        ends = "; whiskers: 95% intervals" if shown[_ENDS[0]].notna().any() else ""
+        note = f"{note}{ends}. Positive: the segment supports the answer. n counts prompts."
+        draw = partial(_bars, shown, y="shapley", hue="model", interval=_ENDS)
+        return FigureItem("segment_effects", "Effects of segments", draw, note)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mean effects, one row per model, kind of donor, and segment or pair of segments."""
-        effects = self.table("segment_effects", EFFECT_COLUMNS)
-        table = segment_effect_table(effects)
-        alone = table[table["other_segment"] == ""]
-        numbers = pd.DataFrame(
-            {
-                "shapley": mean_with_sd(alone["shapley"], alone["shapley_sd"]),
-                "shapley_size": [f"{size:.3f}" for size in alone["shapley_size"]],
-                "leave_one_out": mean_with_sd(alone["leave_one_out"], alone["leave_one_out_sd"]),
-            },
-            index=alone.index,
-        ).where(alone["note"] == "", "")
-        shown = alone[["model", "donor_kind", "segment", "prompts"]].join(numbers)
-        if (alone["note"] != "").any():
-            shown["note"] = alone["note"]
-        title = "Effects of segments on the answer, in logits: mean (sd) over prompts"
-        note = " ".join([_SIZE, *self._cancelled(effects)])
-        yield TableItem("segment_effect_table", title, table, note, [(title, shown)])
+        table, *others = self.declared_items()
+        effects = self.estimated[0]
+        alone = effects.frame[effects.frame["other_segment"] == ""]
+        note = " ".join([table.note, *self._cancelled()])
+        narrow = [(table.title, effects.narrow(alone, ["other_segment"]))]
+        yield replace(table, note=note, narrow=narrow)
         yield from self._largest_items()
-        yield from self.declared_items()
-        for one in self.estimated:
+        yield from others
+        for one in self.estimated[1:]:
             title, draw = "Scores by methods of context attribution", partial(_context, one.frame)
             yield FigureItem("context_scores", title, draw, one.note)
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
-        """The scores by methods of context attribution, if the run names any."""
-        scores = self._context
-        if scores.empty:
-            return ()
-        trials = scores.merge(self.prompts[["prompt_id", "pair_id"]], on="prompt_id")
-        trials["size"] = trials["score"].abs()
-        return (Estimated(CONTEXT, self.clustered(trials)),)
+        """The effects of segments and, if the run names methods, their scores."""
+        each = [(SEGMENTS, segment_trials(self._effects))]
+        if len(scores := self._context):
+            each.append((CONTEXT, scores.assign(size=scores["score"].abs())))
+        pairs = self.prompts[["prompt_id", "pair_id"]]
+        return tuple(
+            Estimated(table, self.clustered(trials.merge(pairs, on="prompt_id")))
+            for table, trials in each
+        )
+
+    @property
+    def _effects(self) -> pd.DataFrame:
+        return self.table("segment_effects", EFFECT_COLUMNS)
 
     @cached_property
     def _context(self) -> pd.DataFrame:
@@ -157,32 +185,16 @@ class SegmentEffects(Result):
         by = ["model", "donor_kind"]
         return largest.largest_of(self, "coalition_values", columns, find, by=by)
 
-    def plot(self) -> "Figure":
-        """The mean Shapley value of each segment, with one standard deviation over prompts."""
-        from interp.report.figures.points import interval_points
-
-        table = segment_effect_table(self.table("segment_effects", EFFECT_COLUMNS))
-        table = table[(table["other_segment"] == "") & (table["donor_kind"] == "instance")]
-        mean, sd = table["shapley"], table["shapley_sd"]
-        named = table.assign(
-            segment=table["segment"].map(segment_label), low=mean - sd, high=mean + sd
-        )
-        return figure_of(
-            interval_points(
-                named, x="shapley", y="segment", hue="model", n="prompts", interval=("low", "high")
-            )
-        )
-
-    def _cancelled(self, effects: pd.DataFrame) -> Iterator[str]:
+    def _cancelled(self) -> Iterator[str]:
         """A sentence for each model and kind of donor whose effects cancel in the mean."""
-        same = one_answer(effects)
+        same = one_answer(self._effects)
         for row in same[same["same"] >= MOSTLY * same["prompts"]].to_dict("records"):
             yield (
                 f"{row['model']} gives one answer to {row['same']:,} of "
                 f"{counted(row['prompts'], 'prompt')}, so the effects of other instances cancel in "
                 "the mean; shapley_size is their mean size."
             )
-        same = same_answers(effects, self.prompts)
+        same = same_answers(self._effects, self.prompts)
         for row in same[same["same"] > 0].to_dict("records"):
             yield (
                 f"{row['model']} gives the same answer to both sides in {row['same']:,} of "
@@ -215,42 +227,46 @@ class SegmentEffects(Result):
 
     def browser(self) -> Browser:
         """With the effects of the segments, and their scores by methods of context attribution."""
-        return self.browsed(self._panels, (*effect_numbers(self.measured), *self.links()))
+        return self.browsed(self._panels)
 
     def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         yield from effect_panels(self.measured, prompts)
         if len(self._context):
             yield from context_panels(self._context, prompts)
 
+    def links(self) -> Iterator[Number]:
+        """Those of the tables; mean effects also lead from the first screen."""
+        first = {"donor_kind": self._first, "other_segment": ""}
+        for number in super().links():
+            led = number.name == "shapley" and first.items() <= number.of.items()
+            yield replace(number, headline=_named(number.of["segment"])) if led else number
+
     def noted(self) -> Mapping[str, object]:
         """The errors of each model; prints a line about each mean in which effects cancel."""
-        effects = self.table("segment_effects", EFFECT_COLUMNS)
-        for note in self._cancelled(effects):
+        for note in self._cancelled():
             echo(note)
-        return errors_by_model(effects)
+        return errors_by_model(self._effects)
 
 
-def _figure(numbers: pd.DataFrame) -> FigureItem | None:
-    """The mean effects of the segments as bars; None without any."""
-    shown = numbers.dropna(subset="value")
-    if shown.empty:
-        return None
-    note = "Bars: mean Shapley values over prompts, in logits of the model's own answer"
-    ends = "; whiskers: 95% intervals" if shown["low"].notna().any() else ""
-    note = f"{note}{ends}. Positive: the segment supports the answer. n counts prompts."
-    segments = shown["number"].str.removeprefix(_OF).str.removesuffix(_IN)
-    named = shown.assign(segment=segments, effect=shown["value"].astype(float))
-    draw = partial(_bars, named, hue="model", n="n")
-    return FigureItem("segment_effects", "Effects of segments", draw, note)
+def _named(segment: str) -> str:
+    """The name of the headline number about a segment."""
+    return f"effect of {segment_label(segment)} in logits"
 
 
-def _bars(table: pd.DataFrame, ax: "Axes | None" = None, *, hue: str, n: str) -> "Axes":
+def _bars(
+    rows: pd.DataFrame,
+    ax: "Axes | None" = None,
+    *,
+    y: str,
+    hue: str,
+    interval: tuple[str, str] = ("low", "high"),
+) -> "Axes":
     """Draw effects as bars: a cluster for each segment, a bar for each value of `hue`."""
     from interp.report.figures.bars import grouped_bars
     from interp.report.figures.style import QUIET
 
-    interval = ("low", "high")
-    ax = grouped_bars(table, x="segment", y="effect", hue=hue, n=n, interval=interval, ax=ax)
+    rows = rows.assign(segment=rows["segment"].map(segment_label))
+    ax = grouped_bars(rows, x="segment", y=y, hue=hue, n="prompts", interval=interval, ax=ax)
     ax.axhline(0, color=QUIET, linewidth=0.8)
     ax.set_ylabel("effect in logits")
     return ax
@@ -260,5 +276,4 @@ def _context(table: pd.DataFrame) -> "Axes":
     """Draw the mean scores of segments, with one panel per model."""
     from interp.report.figures.style import panel_a_model
 
-    named = table.assign(segment=table["segment"].map(segment_label), effect=table["score"])
-    return panel_a_model(named, partial(_bars, hue="method", n="prompts"))
+    return panel_a_model(table, partial(_bars, y="score", hue="method"))

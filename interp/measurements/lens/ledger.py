@@ -11,13 +11,20 @@ Three measurements of the same model are joined, prompt by prompt.
    each random direction does beyond the prompt's others.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
 from interp.errors import UserError, shortened
+from interp.estimates.compute import estimate
+from interp.estimates.declared import Plain, Share, Table
+from interp.estimates.shown import ALL
 from interp.statistics.proportions import proportions
-from interp.statistics.summaries import LEVEL, grouped
+from interp.statistics.summaries import LEVEL
+from interp.tables import TEXT, column
 
 NOT_KNOWN, NOT_RETRIEVED, NOT_USED, USED = ENTRIES = (
     "not completed in this wording",
@@ -163,42 +170,63 @@ def known_by_wording(known: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     return pd.concat(chosen)[["model", "fact", "wording", "known"]]
 
 
-def ledger_table(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, kind of answer (right or wrong) and entry.
+LEDGER = Table(
+    name="ledger_shares",
+    title="Failures by the first step that is missing",
+    text="""Shares are as counted. Their intervals also reach over those of the shares without the
+    errors of the verdicts, if what is retrieved or used is always found.""",
+    by=["model", "factor", "value", "answered", "entry"],
+    measured="answers",
+    numbers=[
+        Share("share", "prompts with this entry", "share", ends=("low", "high")),
+        Plain("retrieved_error", "how often this verdict errs", "share", why="share"),
+        Plain("used_error", "how often this verdict errs", "share", why="share"),
+        Plain("seen", "right words that stand before the token", "share", why="share"),
+    ],
+    trials="prompts",
+    counted="n",
+    order=["share", "low", "high", "n", "clusters"],
+    more=[
+        column("factor", TEXT, "a factor of the prompts, or `all`"),
+        column("value", TEXT, "its value; empty for all"),
+        column("answered", TEXT, "`right` or `wrong`"),
+        column("entry", TEXT, "the first step that is missing, or none"),
+    ],
+)
 
-    Columns: share of prompts, as counted, its 95% interval over clusters (low, high), n (prompts of
-    this model and kind), clusters, and the mean errors of both verdicts. The interval reaches over
-    those of the share as counted and of the share without these errors (`_true_parts`), since the
-    verdicts on these prompts may have erred less often. Used and still wrong is an entry of wrong
-    answers like any other.
+
+def ledger_table(
+    found: pd.DataFrame, factors: Mapping[str, pd.Series] = MappingProxyType({})
+) -> pd.DataFrame:
+    """The table `LEDGER` of all prompts, then of those with each value of some factors.
+
+    The interval of a share reaches over those of the share as counted and of the share without the
+    verdicts' errors (`_true_parts`), since the verdicts on these prompts may have erred less often.
+    Used and still wrong is an entry of wrong answers like any other.
 
     Args:
-        found: the rows of `ledger`.
+        found: the rows of `ledger`, perhaps with the column seen.
+        factors: the value of each row, by factor.
     """
     judged = found.dropna(subset=["correct", "entry"])
-    rows = []
-    for place, own in grouped(
-        judged.assign(answered=judged["correct"].map({True: "right", False: "wrong"})),
-        ["model", "answered"],
-    ):
-        errors = own[["retrieved_error", "used_error"]].astype(float).mean()
-        parts = _true_parts(*errors.fillna(0.0).clip(upper=_MOST_ERROR))
-        counted, true = (_intervals(own, values) for values in (np.eye(len(ENTRIES)), parts))
-        for entry, *both in zip(ENTRIES, counted, true, strict=True):
-            lows, highs = zip(*both, strict=True)
-            rows.append(
-                {
-                    **place,
-                    "entry": entry,
-                    "share": (own["entry"] == entry).mean(),
-                    "low": min(lows),
-                    "high": max(highs),
-                    "n": len(own),
-                    "clusters": own["cluster"].nunique(),
-                    **errors,
-                }
-            )
-    return pd.DataFrame(rows, columns=TABLE)
+    answered = judged["correct"].map({True: "right", False: "wrong"})
+    judged = judged.assign(answered=answered, seen=judged.get("seen"))
+    parts = [judged.assign(factor=ALL, value="")]
+    for name, values in factors.items():
+        rows = judged.assign(factor=name, value=values).dropna(subset="value")
+        parts.append(rows.sort_values("value", kind="stable"))
+    every = pd.concat(parts, ignore_index=True)
+    entries = pd.DataFrame({"which": ENTRIES})
+    trials = every.merge(entries, how="cross")
+    trials = trials.assign(share=trials["entry"] == trials["which"], entry=trials["which"])
+    table = estimate(LEDGER, trials)
+    of_rows = table.groupby([*LEDGER.by[:-1]], sort=False).indices
+    for key, rows in every.groupby([*LEDGER.by[:-1]], sort=False):
+        places = of_rows[key]
+        low, high = np.transpose(_without_errors(rows))
+        table.loc[places, "low"] = np.fmin(table.loc[places, "low"], low)
+        table.loc[places, "high"] = np.fmax(table.loc[places, "high"], high)
+    return table
 
 
 _MOST_ERROR = 0.5
@@ -221,29 +249,13 @@ def _true_parts(retrieved: float, used: float) -> Float[np.ndarray, "true counte
     return np.linalg.inv(np.array(counted))
 
 
-def _intervals(
-    own: pd.DataFrame, parts: Float[np.ndarray, "true counted"]
-) -> list[tuple[float, float]]:
-    """For each row, the ends of the interval of the mean of what the entries add."""
+def _without_errors(prompts: pd.DataFrame) -> Float[np.ndarray, "entry 2"]:
+    """The ends of the interval of each entry's share without the errors of the verdicts."""
+    errors = prompts[["retrieved_error", "used_error"]].astype(float).mean()
+    parts = _true_parts(*errors.fillna(0.0).clip(upper=_MOST_ERROR))
     least, most = np.minimum(0.0, parts.min(axis=1)), np.maximum(1.0, parts.max(axis=1))
     scaled = (parts - least[:, None]) / (most - least)[:, None]
-    added = {
-        entry: own["entry"].map(dict(zip(ENTRIES, row, strict=True)))
-        for entry, row in zip(ENTRIES, scaled, strict=True)
-    }
-    table = proportions(
-        own[["model", "cluster"]].assign(**added),
-        values=ENTRIES,
-        by=["model"],
-        cluster="cluster",
-    ).set_index("measure")
-    ends = table.loc[[*ENTRIES], ["low", "high"]].to_numpy(dtype=float)
-    inside = np.clip(least[:, None] + ends * (most - least)[:, None], 0, 1)
-    return [(float(low), float(high)) for low, high in inside]
-
-
-TABLE = [
-    *("model", "answered", "entry", "share", "low", "high", "n", "clusters"),
-    *("retrieved_error", "used_error"),
-]
-"""The columns of `ledger_table`."""
+    added = scaled[:, prompts["entry"].map(ENTRIES.index)].T
+    rows = pd.DataFrame(added, columns=ENTRIES).assign(cluster=prompts["cluster"].to_numpy())
+    ends = proportions(rows, values=ENTRIES, by=[], cluster="cluster")[["low", "high"]]
+    return np.clip(least[:, None] + ends.to_numpy() * (most - least)[:, None], 0, 1)

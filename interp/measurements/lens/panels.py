@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from interp.measurements.lens.tables import leading
 from interp.reading.pieces import readable
-from interp.report.pairs import Grid, Number, Panel, mean_by_pair, with_sides
+from interp.report.pairs import Grid, Panel, with_sides
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
 
@@ -61,12 +61,3 @@ def _first(words: Sequence[str], scores: Float[np.ndarray, " word"]) -> str:
     """The word with the highest score, or all that have it."""
     (leads,) = leading(scores[None], scores[None])
     return " = ".join(word for word, leader in zip(words, leads, strict=True) if leader)
-
-
-def lens_numbers(measured: ResultTables) -> Iterator[Number]:
-    """The log-odds of the right word at each token, layer and lens, as the mean over a pair."""
-    prompts = measured.table("prompts", ["prompt_id", "pair_id"])
-    rows = measured.table("lens_readings", [*_KEY, "prompt_id", "log_odds"])
-    for of, own in grouped(rows.dropna(subset="log_odds"), _KEY):
-        labels = {name: str(value) for name, value in of.items()}
-        yield Number("log-odds of the right word", labels, mean_by_pair(own, prompts, "log_odds"))

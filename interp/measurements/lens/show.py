@@ -9,39 +9,78 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import COPIED, EMBEDDED, LEFT_OUT, Caution, ordered
 from interp.console import counted
+from interp.estimates.compute import estimate
+from interp.estimates.declared import Mean, Plain, Share, Table
+from interp.estimates.pictures import curve
 from interp.estimates.shown import Estimated
 from interp.measurements.lens.ledger import ledger, ledger_table
-from interp.measurements.lens.panels import lens_numbers, lens_panels
+from interp.measurements.lens.panels import lens_panels
 from interp.measurements.lens.retrieval import RETRIEVAL, retrieval_trials, retrieved
-from interp.measurements.lens.tables import (
-    COLUMNS,
-    beyond,
-    in_middle,
-    judged,
-    reading_table,
-    word_table,
-)
+from interp.measurements.lens.tables import COLUMNS, PLACE, in_middle, judged, word_trials
+from interp.report.formatting import segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
 from interp.results.result import Result, summarize
 from interp.statistics.proportions import proportions
+from interp.statistics.summaries import grouped
+from interp.tables import TEXT, column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_READ = """accuracy: share of readings in which the right word has the highest score, after the mean
-of each word's score over the prompts of other clusters is subtracted. embedding: the same for what
-the lens reads from the token's embedding alone, so that part of the fact which the lens itself
-computes; beyond: accuracy minus embedding, within readings. shuffled: after shuffling the right
-words among the clusters; chance: one divided by the number of words. Intervals (95%) are
-clustered{by}. Layer -1 is the embeddings. A word that can be read need not be used."""
+_LIKELY = "positive: the layer makes the model likely to say the word"
+_MORE = "positive: more is read than from the embedding"
+_ALONE = "a layer of one model is no counterpart of another model's"
 
-_WORDS = """first: share of readings in which the word has the highest score; score: its mean, in
-logits; embedding_score: what the lens reads from the token's embedding alone. Scores are not
-centred."""
+READINGS = Table(
+    name="reading_table",
+    title="Readings by layer",
+    text="""Scores are centred: the mean of each word's score over the prompts of other clusters is
+    subtracted. Layer -1 is the embeddings. A word that can be read need not be used.""",
+    by=PLACE,
+    measured="lens_readings",
+    numbers=[
+        Share("accuracy", "readings whose highest score is the right word's", "share"),
+        Share("embedding", "the same from the token's embedding alone", "share"),
+        Share("beyond", "their difference", "share", _MORE, of="accuracy", minus="embedding"),
+        Mean("log_odds", "log-odds of the right word", "logits", "positive: for it", aside=True),
+        Plain("shuffled", "accuracy for the words of other clusters", "share", why="accuracy"),
+        Plain("chance", "1 divided by the number of words", "share", why="accuracy", aside=True),
+        Plain("raw_accuracy", "accuracy, not centred", "share", why="accuracy", aside=True),
+        Plain(
+            "margin", "right word's minus highest other score", "logits", why="accuracy", aside=True
+        ),
+    ],
+    trials="readings",
+    order=["readings", "clusters"],
+    split=PLACE[:3],
+    alone=_ALONE,
+)
 
-_SHOWN = ["layer", "accuracy", "accuracy_low", "accuracy_high", "embedding", "shuffled", "beyond"]
+WORDS = Table(
+    name="word_table",
+    title="Words by layer",
+    text="Scores are not centred. Words with equal scores share the first place.",
+    by=[*PLACE, "side", "word"],
+    measured="lens_readings",
+    numbers=[
+        Share("first", "readings in which the word has the highest score", "share"),
+        Plain("score", "its mean score", "logits", _LIKELY, why="first"),
+        Plain("embedding_score", "from the embedding alone", "logits", _LIKELY, why="first"),
+    ],
+    trials="readings",
+    order=["readings"],
+    split=PLACE[:3],
+    alone=_ALONE,
+    more=[column("word", TEXT, "the word")],
+)
+
+_LINES = {
+    "accuracy": "{method}",
+    "embedding": "{method}, embedding alone",
+    "shuffled": "{method}, shuffled",
+}
 
 
 class LensReadings(Result):
@@ -50,43 +89,39 @@ class LensReadings(Result):
     question = "What do the layers make the model likely to say?"
 
     def summary(self) -> pd.DataFrame:
-        """One row per model, group of tokens, method and layer (`tables.reading_table`).
+        """One row per model, group of tokens, method and layer (`READINGS`).
 
-        Of words of your own, none of which is right: one row per word too (`tables.word_table`).
+        Of words of your own, none of which is right: one row per side and word too (`WORDS`).
         """
-        return self._words if self._has_own_words else self._readings
+        return self.estimated[0].frame
 
     def items(self) -> Iterator[TableItem | FigureItem]:
-        """Curves over layers, grids of layers and tokens, and the table behind them."""
-        if self._has_own_words:
-            yield TableItem("word_table", "Words by layer", self._words, _WORDS)
-            return
-        table = self._readings
-        kinds = (("readings", "group", ""), ("reading_grid", "method", ", by token"))
-        for stem, of, how in kinds:
-            parts = enumerate(table.groupby(["model", of], sort=False))
-            for number, ((model, name), rows) in parts:
-                if of == "group" or rows["group"].nunique() > 1:
-                    title = f"{model}, {name}: how often the right word comes first{how}"
-                    draw = partial(_drawn, rows, grid=of == "method")
-                    yield FigureItem(f"{stem}_{number}", title, draw)
-        by = f" by {self.cluster}" if self.cluster else " by pair"
-        narrow = [
-            (", ".join(map(str, place)), rows[_SHOWN])
-            for place, rows in table.groupby(["model", "group", "method"], sort=False)
-        ]
-        yield TableItem("reading_table", "Readings by layer", table, _READ.format(by=by), narrow)
+        """Curves over layers, grids of layers and tokens, and the tables behind them."""
+        if not self._has_own_words:
+            yield from self._figures()
         yield from self.declared_items()
+
+    def _figures(self) -> Iterator[FigureItem]:
+        title = "{}, {}: how often the right word comes first{}".format
+        for number, (of, rows) in enumerate(grouped(self.summary(), ["model", "group"])):
+            draw = partial(curve, READINGS, rows, x="layer", lines=_LINES)
+            yield FigureItem(f"readings_{number}", title(*of.values(), ""), draw)
+        for number, (of, rows) in enumerate(grouped(self.summary(), ["model", "method"])):
+            if rows["group"].nunique() > 1:
+                name, draw = f"reading_grid_{number}", partial(_grid, rows)
+                yield FigureItem(name, title(*of.values(), ", by token"), draw)
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
-        """In how many prompts the right word is retrieved."""
+        """How often words come first, and in how many prompts the right one is retrieved."""
+        prompts = self.prompts[["prompt_id", "pair_id", "side"]]
         if self._has_own_words:
-            return ()
+            trials = word_trials(self.table("lens_readings", COLUMNS))
+            return (Estimated(WORDS, self.clustered(trials.merge(prompts, on="prompt_id"))),)
         answers = self.table("answers", ["model", "prompt_id", "correct"])
-        trials = retrieval_trials(self.retrieved, answers)
-        trials = trials.merge(self.prompts[["prompt_id", "pair_id"]], on="prompt_id")
-        return (Estimated(RETRIEVAL, trials),)
+        retrieval = retrieval_trials(self.retrieved, answers)
+        each = ((READINGS, self._judged), (RETRIEVAL, retrieval))
+        return tuple(Estimated(one, trials.merge(prompts, on="prompt_id")) for one, trials in each)
 
     @cached_property
     def cautions(self) -> tuple[Caution, ...]:
@@ -96,27 +131,28 @@ class LensReadings(Result):
 
     def opening(self) -> Opening:
         """Each lens' mean accuracy over the middle layers, by group of tokens; the first curve."""
-        found = self._in_middle
-        parts = []
-        for (group, method), rows in found.groupby(["group", "method"], sort=False):
-            prompts = rows.astype({"right_first": float}).groupby(
-                ["model", "prompt_id", "cluster"], sort=False
+        by = ["group", "method", "model"]
+        prompts = self._in_middle.groupby([*by, "prompt_id", "cluster"], sort=False)["accuracy"]
+        means = prompts.mean().reset_index()
+        shares = proportions(means, values=["accuracy"], by=by, cluster="cluster", continuous=True)
+        parts = [
+            headline(
+                rows,
+                f"{of['method']} lens at {of['group']}, middle layers: right word first",
+                value="share",
+                n="n",
+                unit="prompts",
             )
-            means = prompts["right_first"].mean().reset_index()
-            shares = proportions(
-                means, values=["right_first"], by=["model"], cluster="cluster", continuous=True
-            )
-            name = f"{method} lens at {group}, middle layers: right word first"
-            parts.append(headline(shares, name, value="share", n="n", unit="prompts"))
+            for of, rows in grouped(shares, by[:2])
+        ]
         plain = replace(super().opening(), figure=next(self.figures, None))
         if not parts:
             return plain
         return replace(plain, numbers=pd.concat(parts[:MOST_NUMBERS], ignore_index=True))
 
     def browser(self) -> Browser:
-        """With the first word by layer and token, and the log-odds of the right word."""
-        numbers = (*lens_numbers(self.measured), *self.links())
-        return self.browsed(partial(lens_panels, self.measured), numbers)
+        """With the first word by layer and token."""
+        return self.browsed(partial(lens_panels, self.measured))
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and its errors."""
@@ -166,18 +202,10 @@ class LensReadings(Result):
     def _judged(self) -> pd.DataFrame:
         return judged(self.table("lens_readings", COLUMNS), self._clusters)
 
-    @cached_property
-    def _readings(self) -> pd.DataFrame:
-        return reading_table(self._judged)
-
-    @cached_property
-    def _words(self) -> pd.DataFrame:
-        return word_table(self.table("lens_readings", COLUMNS), self.prompts)
-
     @property
     def _in_middle(self) -> pd.DataFrame:
         """The readings of the middle layers; of all layers if none is one."""
-        return in_middle(self._judged.dropna(subset="right_first"))
+        return in_middle(self._judged.dropna(subset="accuracy"))
 
     def _left_out(self) -> Iterator[Caution]:
         columns = ["model", "prompt_id", "right", "left_out", "words"]
@@ -209,22 +237,20 @@ class LensReadings(Result):
         """Readings in middle layers that are not shown to exceed those of the embedding alone."""
         if self._has_own_words:
             return
-        found = self._in_middle
-        for model, of_model in found.groupby("model", sort=False):
-            named: dict[str, float] = {}
-            for (group, method), rows in of_model.groupby(["group", "method"], sort=False):
-                difference, low, _ = beyond(rows)
-                if low <= 0:
-                    own, alone = (float(rows[f"{n}_first"].mean()) for n in ("right", "embedding"))
-                    named[f"{method} at {group} ({own:.2f} against {alone:.2f})"] = difference
-            if named:
-                text = (
-                    "in the middle layers, the right word was not shown to come first more often "
-                    "than in what the lens reads from the token's embedding alone: "
-                    f"{', '.join(named)}. Such readings do not show that the model retrieves the "
-                    "word there."
-                )
-                yield Caution(EMBEDDED, str(model), text, numbers=named)
+        table = estimate(replace(READINGS, by=PLACE[:3], order=()), self._in_middle)
+        for model, rows in table[table["beyond_low"] <= 0].groupby("model", sort=False):
+            named = {
+                f"{row['method']} at {row['group']} "
+                f"({row['accuracy']:.2f} against {row['embedding']:.2f})": row["beyond"]
+                for row in rows.to_dict("records")
+            }
+            text = (
+                "in the middle layers, the right word was not shown to come first more often "
+                "than in what the lens reads from the token's embedding alone: "
+                f"{', '.join(named)}. Such readings do not show that the model retrieves the "
+                "word there."
+            )
+            yield Caution(EMBEDDED, str(model), text, numbers=named)
 
 
 def copied(seen: pd.DataFrame) -> Iterator[Caution]:
@@ -243,7 +269,12 @@ def copied(seen: pd.DataFrame) -> Iterator[Caution]:
             yield Caution(COPIED, str(model), text, numbers={"seen": before, "of": len(rows)})
 
 
-def _drawn(rows: pd.DataFrame, *, grid: bool) -> "Axes":
-    from interp.measurements.lens.figures import layers_by_groups, over_layers
+def _grid(rows: pd.DataFrame) -> "Axes":
+    """The accuracy at each group of tokens and layer, above what the embedding alone gives."""
+    from interp.report.figures.lines import matrix
 
-    return layers_by_groups(rows) if grid else over_layers(rows)
+    name, names = "right word first", {"accuracy": "", "embedding": ": embedding alone"}
+    at = rows["group"].map(segment_label)
+    parts = [rows.assign(**{"at": at + end, name: rows[own]}) for own, end in names.items()]
+    each = pd.concat(parts).sort_index(kind="stable")
+    return matrix(each, x="layer", y="at", value=name, n="readings")

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from interp.statistics.proportions import difference_interval, proportions
-from interp.statistics.summaries import UPPER, grouped
+from interp.statistics.summaries import grouped
 
 PLACE = ["model", "group", "method", "layer"]
-"""The columns that name a row of `reading_table`."""
+"""The columns that say what a row of readings is about."""
 
-COLUMNS = [*PLACE, "prompt_id", "words", "fact", "right", "scores", "from_embedding"]
+COLUMNS = [
+    *(*PLACE, "prompt_id", "words", "fact", "right"),
+    *("scores", "from_embedding", "log_odds"),
+]
 """The columns of lens_readings that results read."""
-
-_HITS = {"right_first": "accuracy", "embedding_first": "embedding"}
 
 
 def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
@@ -30,15 +30,16 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
 
     Returns: The columns `PLACE`, prompt_id, cluster and
 
-        right_first: whether the right word has the highest centred score; m words with the highest
+        accuracy: whether the right word has the highest centred score; m words with the highest
             score share the point. Missing if there is no other cluster over which could be centred.
-        embedding_first: the same for what the lens reads from the token's embedding alone.
-        raw_first: the same for scores that are not centred.
-        shuffled_first: the probability that the right word of a cluster drawn at random comes
+        embedding: the same for what the lens reads from the token's embedding alone.
+        raw_accuracy: the same for scores that are not centred.
+        shuffled: the probability that the right word of a cluster drawn at random comes
             first: the expectation over all shuffles of the right words among the clusters.
         chance: one divided by the number of words.
         margin: centred score of the right word minus the highest of the others, in logits: above 0
             if it comes first, and 0, up to rounding, if it shares the point.
+        log_odds: as stored.
     """
     known = with_words(readings, clusters)
     parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]
@@ -52,7 +53,10 @@ def with_words(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     return known.assign(cluster=known["prompt_id"].map(clusters), among=known["words"].map(tuple))
 
 
-_FOUND = ("right_first", "embedding_first", "raw_first", "shuffled_first", "chance", "margin")
+_FOUND = (
+    *("accuracy", "embedding", "raw_accuracy", "shuffled"),
+    *("chance", "margin", "log_odds"),
+)
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:
@@ -62,13 +66,11 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     codes = pd.factorize(rows["cluster"])[0]
     raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "from_embedding"))
     each = np.arange(len(rows))
-    found = rows[[*PLACE, "prompt_id", "cluster"]].assign(
-        raw_first=shared_first(raw, raw)[each, right], chance=1 / len(words)
+    found = rows[[*PLACE, "prompt_id", "cluster", "log_odds"]].assign(
+        raw_accuracy=shared_first(raw, raw)[each, right], chance=1 / len(words)
     )
     if codes.max() == 0:
-        return found.assign(
-            right_first=np.nan, embedding_first=np.nan, shuffled_first=np.nan, margin=np.nan
-        )
+        return found.assign(accuracy=np.nan, embedding=np.nan, shuffled=np.nan, margin=np.nan)
     centred = raw - others_mean(raw, codes)
     # The probability that each word is the right one of a cluster that is drawn at random.
     drawn = pd.DataFrame(np.eye(len(words))[right]).groupby(codes).mean().mean().to_numpy()
@@ -76,9 +78,9 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     own = centred[each, right]
     centred[each, right] = -np.inf
     return found.assign(
-        right_first=first[each, right],
-        embedding_first=shared_first(alone - others_mean(alone, codes), alone)[each, right],
-        shuffled_first=(drawn * first).sum(1),
+        accuracy=first[each, right],
+        embedding=shared_first(alone - others_mean(alone, codes), alone)[each, right],
+        shuffled=(drawn * first).sum(1),
         margin=own - centred.max(1),
     )
 
@@ -152,76 +154,17 @@ def _of_others(
     return np.asarray(sums / np.maximum(numbers, 1))[clusters], np.asarray(numbers[clusters])
 
 
-def reading_table(found: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, group of tokens, method and layer.
-
-    Columns: accuracy (share of readings in which the right word comes first) and its 95% interval;
-    chance; shuffled and embedding (the two controls) with the interval of the latter; beyond
-    (accuracy minus embedding, within readings) with its interval; raw_accuracy (not centred);
-    margin (mean); readings and clusters. Intervals are clustered.
-
-    Args:
-        found: the rows of `judged`.
-    """
-    places = found.groupby(PLACE, sort=False)
-    table = places.agg(readings=("prompt_id", "size"), clusters=("cluster", "nunique"))
-    shares = proportions(
-        found.astype(dict.fromkeys(_HITS, float)), values=[*_HITS], by=PLACE, cluster="cluster"
-    )
-    parts = {}
-    for measure, name in _HITS.items():
-        ends = shares[shares["measure"] == measure].set_index(PLACE)[["share", "low", "high"]]
-        parts[name] = ends.reindex(table.index)
-    parts["beyond"] = pd.DataFrame(map(beyond, (own for _, own in places)), table.index)
-    for name, ends in parts.items():
-        table[[name, f"{name}_low", f"{name}_high"]] = ends.to_numpy(dtype=float).reshape(-1, 3)
-    means = {"shuffled": "shuffled_first", "chance": "chance", "raw_accuracy": "raw_first"}
-    means["margin"] = "margin"
-    return table.assign(**{name: places[of].mean() for name, of in means.items()}).reset_index()
-
-
-def beyond(readings: pd.DataFrame) -> tuple[float, float, float]:
-    """How much more often the right word comes first than in the embedding alone, and its interval.
-
-    NaN if nothing could be centred, and no interval with a single cluster.
-
-    Args:
-        readings: rows of `judged`.
-    """
-    known = readings.dropna(subset="right_first")
-    if known.empty:
-        return np.nan, np.nan, np.nan
-    own, alone = (
-        known.assign(hits=known[name].astype(float), trials=1.0)
-        .groupby("cluster")[["hits", "trials"]]
-        .sum()
-        for name in _HITS
-    )
-    difference = float((own["hits"].sum() - alone["hits"].sum()) / len(known))
-    return difference, *difference_interval(own, alone, paired=True, upper=UPPER)
-
-
-def word_table(readings: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, group, method, layer, side and word: how often it comes first.
-
-    Words with the same highest score share the point, as in `judged`.
+def word_trials(readings: pd.DataFrame) -> pd.DataFrame:
+    """One row per reading and word: its part of the point (`shared_first`), and its scores.
 
     Args:
         readings: rows of lens_readings.
-        prompts: the prompts table.
     """
-    scores = ["scores", "from_embedding"]
-    first = [shared_first(own[None], own[None])[0] for own in map(np.asarray, readings["scores"])]
-    sided = readings.assign(first=first).merge(prompts[["prompt_id", "side"]], on="prompt_id")
-    each = sided.explode(["words", "first", *scores]).rename(columns={"words": "word"})
-    each = each.astype(dict.fromkeys(["first", *scores], float))
-    table = each.groupby([*PLACE, "side", "word"], sort=False).agg(
-        readings=("prompt_id", "size"),
-        first=("first", "mean"),
-        score=("scores", "mean"),
-        embedding_score=("from_embedding", "mean"),
-    )
-    return table.reset_index()
+    scores = map(np.atleast_2d, readings["scores"])
+    named = {"words": "word", "scores": "score", "from_embedding": "embedding_score"}
+    each = readings.assign(first=[shared_first(own, own)[0] for own in scores])
+    each = each.explode([*named, "first"]).rename(columns=named)
+    return each.astype(dict.fromkeys(["first", "score", "embedding_score"], float))
 
 
 BAND = 0.38, 0.92

@@ -84,7 +84,7 @@ def matrix(
     interval: Interval | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A grid of shares from 0 to 1, each shown in its cell above its interval.
+    """A grid of shares from 0 to 1, each shown in its cell above its interval, if columns are few.
 
     Args:
         table: one row per cell; rows and columns keep their order of appearance.
@@ -101,10 +101,13 @@ def matrix(
             table.pivot(index=y, columns=x, values=name).loc[rows, columns].to_numpy(dtype=float)
             for name in (value, *(interval or ()))
         )
-        ax = ax or new_axes(width=2.6 + 0.8 * len(columns), height=1.4 + 0.5 * len(rows))
-        ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+        width, few = 2.6 + 0.8 * len(columns), len(columns) <= _COLUMNS
+        ax = ax or new_axes(width=width if few else 12.0, height=1.4 + 0.5 * len(rows))
+        image = ax.imshow(grid, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+        if not few:
+            ax.figure.colorbar(image, ax=ax, label=heading(value), pad=0.02)
         for (down, across), share in np.ndenumerate(grid):
-            if not np.isnan(share):
+            if few and not np.isnan(share):
                 # Use light ink on the dark half of the color map.
                 ink = "white" if share < 0.55 else "black"
                 text = number_text(share)
@@ -119,6 +122,9 @@ def matrix(
         ax.set_xlabel(f"{heading(value)} by {heading(x)} ({n_of(table[n])})")
         return ax
 
+
+_COLUMNS = 16
+"""Largest number of columns for which each cell shows its number."""
 
 _WRAPPED = {"row": 34, "column": 20}
 """Maximum number of letters in a line of a row's or column's name, which may take several lines."""

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from interp.choices import UNCHANGED
 from interp.measurements.attribution.segments import (
     LENGTH,
     MEAN,
@@ -15,9 +14,6 @@ from interp.measurements.attribution.segments import (
     SUM,
     decisive_table,
     finds,
-    one_answer,
-    same_answers,
-    segment_effect_table,
     segment_ratios,
     segment_table,
     token_shares,
@@ -308,61 +304,3 @@ def test_prompts_about_one_theory_are_one_cluster_of_the_table():
     assert alike["hit"] == apart["hit"] == 0.5
     assert (alike["hit_low"], alike["hit_high"]) == pytest.approx((0.24, 0.76), abs=0.03)
     assert alike["hit_high"] - alike["hit_low"] > 1.5 * (apart["hit_high"] - apart["hit_low"])
-
-
-def effects_of(pair, effect, *, answers=("No", "No"), note=""):
-    """Rows of the segment_effects table: the counterpart's effect on both sides of a pair."""
-    return [
-        {
-            "model": "model",
-            "prompt_id": f"{pair}{side}",
-            "donor_kind": "counterpart",
-            "segment": "premise",
-            "other_segment": None,
-            "answer": answer,
-            "shapley": sign * effect,
-            "leave_one_out": sign * effect,
-            "interaction": None,
-            "note": note,
-            "error": "",
-        }
-        for side, sign, answer in zip("ab", (1, -1), answers, strict=True)
-    ]
-
-
-def test_effects_that_cancel_keep_their_size():
-    rows = pd.DataFrame([*effects_of("1", 0.09), *effects_of("2", 0.03, answers=("Yes", "No"))])
-    (row,) = segment_effect_table(rows).to_dict("records")
-    assert row["shapley"] == 0
-    assert row["shapley_size"] == pytest.approx(0.06)
-    assert row["note"] == ""
-    prompts = pd.DataFrame({"prompt_id": ["1a", "1b", "2a", "2b"], "pair_id": list("1122")})
-    assert same_answers(rows, prompts).to_dict("records") == [
-        {"model": "model", "pairs": 2, "same": 1}
-    ]
-
-
-def test_a_segment_that_both_sides_share_says_so():
-    same = [{**row, "shapley": 0.0} for row in effects_of("1", 0.0, note=UNCHANGED)]
-    both = pd.DataFrame([*same, *effects_of("2", 0.1)])
-    assert segment_effect_table(both)["note"].tolist() == [""]
-    alone = pd.DataFrame(same)
-    assert segment_effect_table(alone)["note"].tolist() == ["same on both sides"]
-    instances = alone.assign(donor_kind="instance")
-    assert segment_effect_table(instances)["note"].tolist() == [UNCHANGED]
-
-
-def test_one_answer_counts_the_more_frequent_answer_to_each_choice():
-    rows = [
-        ("m", "instance", "1", "No", "Yes"),
-        ("m", "instance", "2", "Yes", "No"),
-        ("m", "instance", "3", "No", "Yes"),
-        ("m", "instance", "4", "False", "True"),
-        ("m", "counterpart", "1", "No", "Yes"),
-        ("n", "instance", "1", "No", "Yes"),
-        ("n", "instance", "2", None, None),
-    ]
-    names = ["model", "donor_kind", "prompt_id", "answer", "other_answer"]
-    found = one_answer(pd.DataFrame(rows * 2, columns=names)).set_index("model")
-    assert found.loc["m"].tolist() == [3, 4]
-    assert found.loc["n"].tolist() == [1, 1]

@@ -9,7 +9,6 @@ from benchmarks.controls.ledger import planted_entries, simulated_ledger
 from interp.errors import UserError
 from interp.measurements.lens.ledger import (
     ENTRIES,
-    TABLE,
     known_by_wording,
     ledger,
     ledger_table,
@@ -161,7 +160,6 @@ def test_planted_shares_are_found():
         planted > 0, planted > 1, np.where(planted > 2, 8.0, -8.0), np.arange(count) % 2 == 0
     )
     table = ledger_table(ledger(*tables))
-    assert table.columns.tolist() == TABLE
     assert table["n"].tolist() == [200] * 8
     for answered, rows in table.groupby("answered"):
         own = planted[np.arange(count) % 2 == (0 if answered == "right" else 1)]

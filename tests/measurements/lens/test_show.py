@@ -5,27 +5,13 @@ import pytest
 
 import interp
 from interp.analysis.cautions.caution import EMBEDDED, LEFT_OUT
-from interp.lenses.rows import EMBEDDING
 from interp.report.page import FigureItem, TableItem
-from tests.measurements.lens.test_tables import TABLE
 from tests.support.prompts import some_prompts
 
 
 @pytest.fixture(scope="module")
 def result(organism):
     return interp.lens(organism, some_prompts(12), roles=("premise2_entity_b", "last"))
-
-
-def test_a_row_for_each_group_lens_and_layer(result, organism):
-    table = result.summary()
-    layers = len(organism.layers)
-    assert table.columns.tolist() == TABLE
-    assert len(table) == 2 * 2 * (layers + 1)
-    assert sorted(set(table["layer"])) == [*range(EMBEDDING, layers)]
-    assert table["accuracy"].between(0, 1).all()
-    assert (table["accuracy"] - table["embedding"]).tolist() == pytest.approx(
-        table["beyond"].tolist()
-    )
 
 
 def test_every_figure_and_table_can_be_drawn(result):
@@ -36,29 +22,11 @@ def test_every_figure_and_table_can_be_drawn(result):
         *("readings_0", "readings_1", "reading_grid_0", "reading_grid_1")
     ]
     for item in figures:
-        axes = item.draw()
-        assert axes.get_xlabel().startswith("layer")
+        assert "layer (n = " in item.draw().get_xlabel()
     grid = figures[2].draw()
     labels = [label.get_text() for label in grid.get_yticklabels()]
-    assert labels[1::2] == ["embedding alone"] * 2
+    assert [label.endswith(": embedding alone") for label in labels] == [False, True] * 2
     assert np.asarray(grid.images[0].get_array()).shape[0] == 4
-
-
-def test_the_curves_are_the_table(result):
-    axes = next(item for item in result.shown if item.name == "readings_0").draw()
-    rows = result.summary()
-    rows = rows[(rows["group"] == rows["group"].iloc[0]) & (rows["method"] == "jacobian")]
-    drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
-    assert drawn["jacobian"].tolist() == rows["accuracy"].tolist()
-    assert drawn["jacobian, embedding alone"].tolist() == rows["embedding"].tolist()
-
-
-def test_the_first_screen(result):
-    numbers = result.opening().numbers
-    assert set(numbers["unit"]) == {"prompts"}
-    assert numbers["number"].str.contains("middle layers").all()
-    report = result.report()
-    assert report.glance.items
 
 
 def test_what_the_embedding_alone_gives_is_a_caution(result):

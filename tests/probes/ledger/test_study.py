@@ -20,7 +20,6 @@ from interp_experiments.organisms.facts import city_prompts, plant_facts, plante
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.train import train
 from interp_probes.ledger import STAGES
-from interp_probes.ledger.figures import read_and_used, stacked_shares
 from interp_probes.ledger.page import SHOWN, ledger_section, report_of, wide
 from interp_probes.ledger.results import ALL, WRONG, read_ledger
 from interp_probes.ledger.study import Ledger
@@ -145,11 +144,6 @@ def test_curves_show_where_it_is_read_and_where_it_is_used(measured):
     assert curves["used"].isna().tolist() == [True, False, False, False]
     assert curves.loc[0, "used_low"] > 3
     assert curves.loc[[1, 2], "used"].abs().max() < 0.1
-    ax = read_and_used(curves.reset_index())
-    above, below = ax.figure.axes
-    assert above.get_shared_x_axes().joined(above, below)
-    assert above.lines[0].get_ydata().tolist() == curves["read"].tolist()
-    assert below.lines[0].get_ydata().tolist() == curves["used"].dropna().tolist()
 
 
 def test_the_page_says_what_its_clusters_are(measured, organisms, tables, tmp_path):
@@ -174,18 +168,6 @@ def test_the_page_says_what_its_clusters_are(measured, organisms, tables, tmp_pa
     assert found.clusters == said
     wrong = found.failures
     assert (wrong["clusters"] < wrong["n"]).all()
-
-
-def test_bars_are_the_shares(measured):
-    failures = read_ledger(measured).failures
-    ax = stacked_shares(failures)
-    widths = [bar.get_width() for bar in ax.patches]
-    assert widths == pytest.approx(failures["share"].tolist())
-    assert sum(widths) == pytest.approx(1)
-    # An interval begins where its bar does.
-    lines = [line.get_xdata() for line in ax.lines if len(line.get_xdata()) == 2]
-    starts = failures["share"].cumsum() - failures["share"]
-    assert [ends[0] for ends in lines] == pytest.approx((starts + failures["low"]).tolist())
 
 
 def test_parts_of_the_prompts_have_rows_of_their_own(organisms, tmp_path):

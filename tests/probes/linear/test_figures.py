@@ -31,63 +31,24 @@ def lines(ax):
     return {line.get_label().split()[0] for line in ax.get_lines()}
 
 
-def test_a_row_per_position_and_a_column_per_model_with_its_own_layers():
-    table = pd.concat([rows("a/one", 4, failed=80), rows("a/two", 7, failed=ENOUGH - 1)])
-    panels = probe_accuracy(table).figure.axes
-    assert len(panels) == 4
-    assert [ax.get_xlim()[1] > 4 for ax in panels] == [False, True, False, True]
-    assert [ax.get_ylabel() for ax in panels[::2]] == [
-        "accuracy\nlast token",
-        "accuracy\nend of premise 2",
-    ]
+def test_each_model_and_position_has_a_panel_with_its_own_layers_and_what_has_enough_prompts():
+    several = [rows("a/one", 4, failed=80), rows("a/two", 7, failed=ENOUGH - 1)]
+    panels = probe_accuracy(pd.concat(several)).figure.axes[:4]
+    titles = [" ".join(ax.get_title().split()) for ax in panels]
+    assert titles[:2] == ["a/one, last token", "a/one, premise 2"]
+    assert [ax.get_xlim()[1] > 4 for ax in panels] == [False, False, True, True]
     # Few prompts are neither drawn nor counted.
-    assert [lines(ax) for ax in panels[:2]] == [{"all", "failed", "control"}, {"all", "control"}]
-    counted = [
-        re.findall(r"(\w+): n = (\d+) .*?(\d+)", ax.texts[0].get_text()) for ax in panels[:2]
-    ]
-    assert counted == [[("all", "400", "20"), ("failed", "80", "20")], [("all", "400", "20")]]
+    assert [lines(ax) for ax in panels[1:3]] == [{"all", "failed", "control"}, {"all", "control"}]
+    counted = re.findall(r"(\w+): n = (\d+) .*?(\d+)", panels[0].texts[0].get_text())
+    assert counted == [("all", "400", "20"), ("failed", "80", "20")]
 
 
-def test_many_prompts_about_few_entities_are_not_drawn():
-    table = rows("a/one", 4, failed=80, entities=2)
-    ax = probe_accuracy(table[table["position"] == "premise2"])
-    assert not ax.get_lines()
-    assert ax.get_legend() is None
-    assert is_remark_alone(ax)
-
-
-def test_a_dozen_pairs_that_the_table_tests_are_drawn():
-    table = rows("a/one", 4, failed=4, entities=12).replace({"n_prompts": {400: 24}})
-    ax = probe_accuracy(table[table["position"] == "premise2"])
-    assert lines(ax) == {"all", "control"}
-
-
-def test_a_panel_without_lines_says_so_in_its_middle_and_has_no_scale_of_layers():
-    table = pd.concat([rows("a/one", 4, failed=80), rows("a/two", 4, failed=80, entities=2)])
-    panels = probe_accuracy(table).figure.axes
-    assert [is_remark_alone(ax) for ax in panels] == [False, True, False, True]
-    assert [ax.get_xlabel() for ax in panels] == ["", "", "layer", ""]
-    assert {ax.get_ylim() for ax in panels} == {(0.2, 1.02)}
-
-
-def is_remark_alone(ax):
-    (remark,) = ax.texts
-    return (
-        remark.get_text() == "fewer than 20 prompts\nor 10 clusters"
-        and remark.get_position() == (0.5, 0.5)
-        and not len(ax.get_xticks())
-    )
-
-
-def test_more_than_three_models_go_into_further_rows():
-    table = pd.concat([rows(f"a/{number}", 3, failed=80) for number in range(4)])
-    panels = probe_accuracy(table).figure.axes
-    assert [ax.get_title() for ax in panels if ax.get_title()] == [f"a/{n}" for n in range(4)]
-    assert [ax.axison for ax in panels] == [True] * 7 + [False] * 2 + [True] + [False] * 2
-
-
-def test_one_position_of_one_model_is_one_panel():
-    table = rows("a/one", 4, failed=80)
-    ax = probe_accuracy(table[table["position"] == "premise2"])
-    assert len(ax.figure.axes) == 1
-    assert ax.get_legend() is not None
+def test_a_panel_without_lines_says_why_and_has_no_scale_of_layers():
+    """Many prompts about few entities are not drawn; a dozen pairs that the table tests are."""
+    tested = rows("a/one", 4, failed=4, entities=12).replace({"n_prompts": {400: 24}})
+    table = pd.concat([tested, rows("a/two", 4, failed=80, entities=2)])
+    drawn, empty = probe_accuracy(table[table["position"] == "premise2"]).figure.axes
+    assert lines(drawn) == {"all", "control"}
+    assert not empty.get_lines() and not len(empty.get_xticks())
+    assert empty.texts[0].get_text() == "fewer than 20 prompts\nor 10 clusters"
+    assert {ax.get_ylim() for ax in (drawn, empty)} == {(0.2, 1.02)}

@@ -1,0 +1,71 @@
+"""Effects of segments as trials and as a table."""
+
+import pandas as pd
+import pytest
+
+from interp.choices import UNCHANGED
+from interp.estimates.compute import estimate
+from interp.measurements.effects.derive import one_answer, same_answers, segment_trials
+from interp.measurements.effects.show import SEGMENTS
+
+
+def table_of(rows):
+    return estimate(SEGMENTS, segment_trials(rows.assign(cluster=rows["prompt_id"])))
+
+
+def effects_of(pair, effect, *, answers=("No", "No"), note=""):
+    """Rows of the segment_effects table: the counterpart's effect on both sides of a pair."""
+    return [
+        {
+            "model": "model",
+            "prompt_id": f"{pair}{side}",
+            "donor_kind": "counterpart",
+            "segment": "premise",
+            "other_segment": None,
+            "answer": answer,
+            "shapley": sign * effect,
+            "leave_one_out": sign * effect,
+            "interaction": None,
+            "note": note,
+            "error": "",
+        }
+        for side, sign, answer in zip("ab", (1, -1), answers, strict=True)
+    ]
+
+
+def test_effects_that_cancel_keep_their_size():
+    rows = pd.DataFrame([*effects_of("1", 0.09), *effects_of("2", 0.03, answers=("Yes", "No"))])
+    (row,) = table_of(rows).to_dict("records")
+    assert (row["shapley"], row["prompts"]) == (0, 4)
+    assert row["shapley_size"] == pytest.approx(0.06)
+    assert row["shapley_sd"] == pytest.approx(pd.Series([0.09, -0.09, 0.03, -0.03]).std())
+    prompts = pd.DataFrame({"prompt_id": ["1a", "1b", "2a", "2b"], "pair_id": list("1122")})
+    assert same_answers(rows, prompts).to_dict("records") == [
+        {"model": "model", "pairs": 2, "same": 1}
+    ]
+
+
+def test_a_segment_that_both_sides_share_says_so():
+    same = [{**row, "shapley": 0.0} for row in effects_of("1", 0.0, note=UNCHANGED)]
+    both = pd.DataFrame([*same, *effects_of("2", 0.1)])
+    assert "same" not in table_of(both)["note"].item()
+    alone = pd.DataFrame(same)
+    assert table_of(alone)["note"].item().endswith("same on both sides")
+    instances = alone.assign(donor_kind="instance")
+    assert table_of(instances)["note"].item().endswith(UNCHANGED)
+
+
+def test_one_answer_counts_the_more_frequent_answer_to_each_choice():
+    rows = [
+        ("m", "instance", "1", "No", "Yes"),
+        ("m", "instance", "2", "Yes", "No"),
+        ("m", "instance", "3", "No", "Yes"),
+        ("m", "instance", "4", "False", "True"),
+        ("m", "counterpart", "1", "No", "Yes"),
+        ("n", "instance", "1", "No", "Yes"),
+        ("n", "instance", "2", None, None),
+    ]
+    names = ["model", "donor_kind", "prompt_id", "answer", "other_answer"]
+    found = one_answer(pd.DataFrame(rows * 2, columns=names)).set_index("model")
+    assert found.loc["m"].tolist() == [3, 4]
+    assert found.loc["n"].tolist() == [1, 1]
