@@ -66,6 +66,8 @@ class Likelihood:
         one value for each block of effects. Powell's search follows no gradient, which vanishes at
         a variance of zero.
         """
+        if not correlated:
+            return np.zeros((0, 0)), True
         places = np.tril_indices(correlated)
         diagonal = np.append(np.equal(*places), np.ones(len(blocks), dtype=bool))
 
