@@ -74,7 +74,8 @@ class Likelihood:
         def factor(values: Float[np.ndarray, " values"]) -> Float[np.ndarray, "effects effects"]:
             triangle = np.zeros((correlated, correlated))
             triangle[places] = values[: len(places[0])]
-            return block_diag(triangle, np.diag(np.repeat(values[len(places[0]) :], blocks)))
+            shared = np.repeat(values[len(places[0]) :], blocks)
+            return np.asarray(block_diag(triangle, np.diag(shared)))
 
         found = [
             minimize(
@@ -110,4 +111,5 @@ class Likelihood:
         """The conditional modes (BLUPs) of the random effects."""
         inner = factor.T @ self.zz @ factor + np.eye(len(factor))
         residual = self.z_xy[:, :, -1] - self.z_xy[:, :, :-1] @ coefficients
-        return np.linalg.solve(inner, (residual @ factor)[:, :, None])[:, :, 0] @ factor.T
+        relative = np.linalg.solve(inner, (residual @ factor)[:, :, None])[:, :, 0]
+        return np.asarray(relative @ factor.T)

@@ -42,7 +42,7 @@ BOUNDARY = 1e-4
 
 @dataclass(frozen=True)
 class Fit:
-    """The estimates of a model; without random effects, the last tables have no effects."""
+    """The estimates of a model; without random effects, the tables have none."""
 
     coefficients: Float[np.ndarray, " columns"]
     covariance: Float[np.ndarray, "columns columns"]
@@ -53,11 +53,12 @@ class Fit:
     random_variance: float
     """What the random effects add to the variance of a row, on average."""
     random_spread: pd.DataFrame
-    """One row per random effect or varying factor: effect, sd and correlation. The correlation is
-    that of the slope with the intercept; NaN for other effects, and if either does not vary."""
+    """One row per random effect or varying factor, and one for the residual: effect, sd and
+    correlation. The correlation is that of the slope with the intercept; NaN for other effects, and
+    if either does not vary."""
     random_effects: pd.DataFrame
-    """Conditional modes (BLUPs), one row per group: how its intercept, slope and levels, such as
-    "modality[box]", deviate from the fixed effects."""
+    """Conditional modes (BLUPs), one row per group: the group, and how its intercept, slope and
+    levels, such as "modality[box]", deviate from the fixed effects."""
     note: str
 
 
@@ -120,16 +121,6 @@ class MixedModel:
             }
         )
 
-    def random_effects(self) -> pd.DataFrame:
-        """The random effects of the fit, after the groups; in the fallback only the groups."""
-        return pd.DataFrame({self.formula.group: self.groups}).join(self.fit.random_effects)
-
-    def random_spread(self) -> pd.DataFrame:
-        """The spread of the random effects, and a row for the residual."""
-        sd = float(np.sqrt(self.fit.residual_variance))
-        residual = pd.DataFrame({"effect": ["residual"], "sd": sd, "correlation": np.nan})
-        return pd.concat([self.fit.random_spread, residual], ignore_index=True)
-
 
 def fit_mixed_model(
     frame: pd.DataFrame,
@@ -184,7 +175,7 @@ def _fit(
     """The fit, with or without effects that vary by group; the search does not depend on units."""
     names, z, change, blocks = _random_columns(formula, used, random=random)
     scales = np.sqrt((design.fixed**2).mean(axis=0))
-    x, codes = design.fixed / scales, pd.factorize(used[formula.group].astype(str))[0]
+    x, (codes, groups) = design.fixed / scales, pd.factorize(used[formula.group].astype(str))
     least = np.linalg.lstsq(x, design.response, rcond=None)[0]
     likelihood = Likelihood.of(x, z, design.response - x @ least, codes, reml=reml)
     factor, converged = likelihood.search(len(names) - sum(blocks), blocks)
@@ -202,8 +193,10 @@ def _fit(
         log_likelihood=best.log_likelihood - float(np.log(scales).sum()) * reml,
         residual_variance=best.variance,
         random_variance=best.variance * float(((z @ factor) ** 2).sum(axis=1).mean()),
-        random_spread=_spread(formula, names, best.variance * root @ root.T, blocks),
-        random_effects=pd.DataFrame(modes, columns=names),
+        random_spread=_spread(formula, names, best.variance, root, blocks),
+        random_effects=pd.DataFrame({formula.group: groups}).join(
+            pd.DataFrame(modes, columns=names)
+        ),
         note="; ".join(note for note, holds in notes.items() if holds),
     )
 
@@ -257,17 +250,19 @@ def _random_columns(
 def _spread(
     formula: MixedFormula,
     names: list[str],
-    covariance: Float[np.ndarray, "effects effects"],
+    variance: float,
+    root: Float[np.ndarray, "effects effects"],
     blocks: list[int],
 ) -> pd.DataFrame:
     """The table of `Fit.random_spread`; the levels of a factor share one variance."""
-    single = len(names) - sum(blocks)
+    single, covariance = len(names) - sum(blocks), variance * root @ root.T
     firsts = [single + sum(blocks[:place]) for place in range(len(blocks))]
-    sds = np.sqrt(np.diag(covariance))[np.array([*range(single), *firsts], dtype=int)]
+    variances = np.diag(covariance)
+    sds = np.sqrt([*variances[:single], *(variances[first] for first in firsts), variance])
     correlations = np.full(len(sds), np.nan)
     if single == 2 and sds[:2].min() > 0:
         correlations[1] = covariance[0, 1] / (sds[0] * sds[1])
-    effects = [*names[:single], *formula.varying[: len(blocks)]]
+    effects = [*names[:single], *formula.varying[: len(blocks)], "residual"]
     return pd.DataFrame({"effect": effects, "sd": sds, "correlation": correlations})
 
 
