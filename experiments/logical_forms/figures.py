@@ -102,20 +102,20 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
     with house_style():
         ax = Picture(figsize=(6.4, 5.0)).add_subplot()
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
-        for (modality, gold), rows in table.groupby(["modality", "gold"], observed=True):
+        for _, rows in table.groupby(["modality", "gold"], observed=True):
+            modality, valid = rows["modality"].iloc[0], rows["gold"].iloc[0] == "Yes"
             style, values = look(MODALITIES.index(modality)), rows["measured_yes"].to_numpy(float)
+            errors = interval_errors(rows, values, ("measured_low", "measured_high"))
             ax.errorbar(
                 rows["planted_yes"],
                 values,
-                yerr=np.nan_to_num(
-                    interval_errors(rows, values, ("measured_low", "measured_high"))
-                ),
+                yerr=np.nan_to_num(errors),
                 linestyle="",
                 marker=style.marker,
                 color=style.color,
-                fillstyle="full" if gold == "Yes" else "none",
+                fillstyle="full" if valid else "none",
                 elinewidth=0.8,
-                label=f"{_NAMES[modality]}, {'valid' if gold == 'Yes' else 'fallacy'}",
+                label=f"{_NAMES[modality]}, {'valid' if valid else 'fallacy'}",
             )
         points = list(zip(table["planted_yes"], table["measured_yes"], strict=True))
         mark_points(ax, table, points, series=0, number="measured_yes", named=["formula"])
