@@ -23,7 +23,7 @@ from interp_experiments.logical_forms.mixed.linear import (
     wald_test,
 )
 from interp_experiments.logical_forms.mixed.means import marginal_means, pairwise_tests
-from tests.experiments.logical_forms.mixed.examples import simulated, sleepstudy
+from tests.experiments.logical_forms.mixed.examples import between_models, simulated, sleepstudy
 
 DAYS = MixedFormula("reaction", ("days",), "subject", "days")
 PHASES = MixedFormula("reaction", ("phase", "days"), "subject", "days")
@@ -192,22 +192,6 @@ def test_rows_without_a_value_are_left_out_and_counted():
 def test_what_cannot_be_fitted_is_refused(change, formula, message):
     with pytest.raises(UserError, match=message):
         fit_mixed_model(change(simulated(1, groups=4, rows=20)), formula)
-
-
-def between_models(seed, *, models=10, rows=120, sd=0.05):
-    """No factor has an effect on average; each level of `one` deviates in each model."""
-    rng = np.random.default_rng(seed)
-    model = np.repeat(np.arange(models), rows)
-    one, two = rng.integers(3, size=models * rows), rng.integers(2, size=models * rows)
-    y = 0.6 + rng.normal(0, 0.1, models)[model] + rng.normal(0, sd, (models, 3))[model, one]
-    return pd.DataFrame(
-        {
-            "y": y + 0.15 * rng.normal(size=models * rows),
-            "one": np.array(list("abc"))[one],
-            "two": np.array(list("tu"))[two],
-            "model": [f"model {g}" for g in model],
-        }
-    )
 
 
 ALIKE = MixedFormula("y", ("one", "two"), "model")
