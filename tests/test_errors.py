@@ -73,7 +73,6 @@ def raises_user_error(node):
         "UserError",
         "ModelError",
         "OptionError",
-        "RankError",
     )
 
 

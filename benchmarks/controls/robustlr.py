@@ -84,7 +84,7 @@ def _of_scores(rows: pd.DataFrame) -> Iterator[Tested]:
     for kind, names in SETS_OF.items():
         truth = float(np.mean([means[name] for name in names]))
         row = averages(theories, kind).set_index("model").loc["first"]
-        ends = (row[end] - truth for end in ("low", "high"))
+        ends = (row[f"f1_{end}"] - truth for end in ("low", "high"))
         yield _interval(f"RobustLR, average of {kind} sets", *ends)
 
 

@@ -133,7 +133,7 @@ def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
     spread = TableItem(
         "adjusted_spread",
         "Spread of the random effects",
-        found.model.random_spread(),
+        found.model.fit.random_spread,
         "correlation: between the models' intercepts and slopes; blank for all other effects.",
     )
     if found.slopes.empty:
@@ -147,7 +147,7 @@ def _random_effects(found: MixedEffects | str) -> tuple[Item, ...]:
         ),
         TableItem("slopes", "Intercept and slope of each model", found.slopes),
         TableItem(
-            "random_effects", "Deviations from the fixed effects", found.model.random_effects()
+            "random_effects", "Deviations from the fixed effects", found.model.fit.random_effects
         ),
         spread,
     )

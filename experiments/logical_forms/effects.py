@@ -76,7 +76,7 @@ class MixedEffects:
 
         Columns are model, intercept and `PERPLEXITY`; empty without random effects.
         """
-        table = self.model.random_effects().reindex(columns=["model", "intercept", PERPLEXITY])
+        table = self.model.fit.random_effects.reindex(columns=["model", "intercept", PERPLEXITY])
         fixed = self.model.coefficients().set_index("term")["estimate"]
         for name, term in (("intercept", "Intercept"), (PERPLEXITY, PERPLEXITY)):
             table[name] += fixed[term]

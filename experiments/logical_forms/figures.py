@@ -1,6 +1,7 @@
 """The figures of the study of LogicalForms (paper, Figures 1 and 3 to 6)."""
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -101,19 +102,20 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
     with house_style():
         ax = Picture(figsize=(6.4, 5.0)).add_subplot()
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
-        for (modality, gold), rows in table.groupby(["modality", "gold"], observed=True):
+        for _, rows in table.groupby(["modality", "gold"], observed=True):
+            modality, valid = rows["modality"].iloc[0], rows["gold"].iloc[0] == "Yes"
             style, values = look(MODALITIES.index(modality)), rows["measured_yes"].to_numpy(float)
+            errors = interval_errors(rows, values, ("measured_low", "measured_high"))
             ax.errorbar(
                 rows["planted_yes"],
                 values,
-                yerr=np.nan_to_num(
-                    interval_errors(rows, values, ("measured_low", "measured_high"))
-                ),
+                yerr=np.nan_to_num(errors),
                 linestyle="",
                 marker=style.marker,
                 color=style.color,
-                fillstyle="full" if gold == "Yes" else "none",
+                fillstyle="full" if valid else "none",
                 elinewidth=0.8,
+                label=f"{_NAMES[modality]}, {'valid' if valid else 'fallacy'}",
             )
         points = list(zip(table["planted_yes"], table["measured_yes"], strict=True))
         mark_points(ax, table, points, series=0, number="measured_yes", named=["formula"])
@@ -122,7 +124,7 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
         ax.grid(visible=True, axis="x")
         ax.set_xlabel(f"planted share of Yes (n = {len(table)} forms)")
         ax.set_ylabel("measured share of Yes, with 95% interval")
-        ax.legend(handles=[*_modality_handles(markers=True), *_validity_handles()])
+        ax.legend()
         return ax
 
 
@@ -162,30 +164,21 @@ def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
     return ax
 
 
-def _modality_handles(*, markers: bool = False) -> list[Line2D]:
-    return [
-        Line2D(
-            [], [], color=look(index).color, linestyle="" if markers else "-",
-            marker=look(index).marker if markers else "", label=_NAMES[modality],
-        )
-        for index, modality in enumerate(MODALITIES)
-    ]  # fmt: skip
-
-
-def _validity_handles() -> list[Line2D]:
-    return [
-        Line2D([], [], color="black", marker="o", linestyle="", label="valid"),
-        Line2D([], [], color="black", marker="o", linestyle="", fillstyle="none", label="fallacy"),
-    ]
-
-
 def _handles() -> list[Line2D]:
     """The legend of colors and markers."""
-    markers = [
-        Line2D(
-            [], [], color="black", marker=_MARKERS[valid], linestyle="",
-            label=f"{ARGUMENT_FORMS[valid]} {valid}, {ARGUMENT_FORMS[fallacy]} {fallacy}",
-        )
-        for valid, fallacy in (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
+    points: dict[str, Any] = {"color": "black", "linestyle": ""}
+    return [
+        *(
+            Line2D([], [], color=look(index).color, label=_NAMES[modality])
+            for index, modality in enumerate(MODALITIES)
+        ),
+        *(
+            Line2D(
+                [], [], marker=_MARKERS[valid], **points,
+                label=f"{ARGUMENT_FORMS[valid]} {valid}, {ARGUMENT_FORMS[fallacy]} {fallacy}",
+            )
+            for valid, fallacy in (("or", "or_fallacy"), ("mp", "ac"), ("mt", "da"))
+        ),
+        Line2D([], [], marker="o", label="valid", **points),
+        Line2D([], [], marker="o", label="fallacy", fillstyle="none", **points),
     ]  # fmt: skip
-    return [*_modality_handles(), *markers, *_validity_handles()]

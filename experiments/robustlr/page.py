@@ -10,6 +10,7 @@ from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem
 from interp.studies.folder import StudyFolder
 from interp_experiments.browser import stacked, study_browser
+from interp_experiments.findings import listed
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons
 from interp_experiments.robustlr.findings import finding_section, first_screen
@@ -204,23 +205,19 @@ def equivalence_section(results: Results) -> Section:
 
 def label_section(results: Results) -> Section:
     """Tables 17 to 22."""
-    rows = results.rows[SETS]
+    rows, printed = results.rows[SETS], {"contrast": (17, 19, 21), "equivalence": (18, 20, 22)}
     title = "Weighted F1 of the instances of each label"
     return Section(
         "Labels",
         "With instances of only one label, a theory's weighted F1 is that label's F1, and its "
         "precision is always 1: a model that always gives the label has an F1 of 1.",
-        (
+        tuple(
             TableItem(
-                "contrast_labels",
-                f"{title}, contrast sets (Tables 17, 19 and 21)",
-                tables.parts(rows, "contrast", "gold", LABELS, 17, 19, 21),
-            ),
-            TableItem(
-                "equivalence_labels",
-                f"{title}, equivalence sets (Tables 18, 20 and 22)",
-                tables.parts(rows, "equivalence", "gold", LABELS, 18, 20, 22),
-            ),
+                f"{kind}_labels",
+                f"{title}, {kind} sets (Tables {listed(map(str, printed[kind]))})",
+                tables.parts(rows, kind, "gold", LABELS, *printed[kind]),
+            )
+            for kind in tables.SETS
         ),
     )
 

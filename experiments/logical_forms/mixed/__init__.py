@@ -1,1 +1,1 @@
-"""Mixed-effects models, linear and logistic, with crossed random effects."""
+"""Linear mixed-effects models with one grouping, and estimates pooled over groups."""

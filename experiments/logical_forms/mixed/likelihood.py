@@ -66,13 +66,16 @@ class Likelihood:
         one value for each block of effects. Powell's search follows no gradient, which vanishes at
         a variance of zero.
         """
+        if not correlated:
+            return np.zeros((0, 0)), True
         places = np.tril_indices(correlated)
         diagonal = np.append(np.equal(*places), np.ones(len(blocks), dtype=bool))
 
         def factor(values: Float[np.ndarray, " values"]) -> Float[np.ndarray, "effects effects"]:
             triangle = np.zeros((correlated, correlated))
             triangle[places] = values[: len(places[0])]
-            return block_diag(triangle, np.diag(np.repeat(values[len(places[0]) :], blocks)))
+            shared = np.repeat(values[len(places[0]) :], blocks)
+            return np.asarray(block_diag(triangle, np.diag(shared)))
 
         found = [
             minimize(
@@ -108,4 +111,5 @@ class Likelihood:
         """The conditional modes (BLUPs) of the random effects."""
         inner = factor.T @ self.zz @ factor + np.eye(len(factor))
         residual = self.z_xy[:, :, -1] - self.z_xy[:, :, :-1] @ coefficients
-        return np.linalg.solve(inner, (residual @ factor)[:, :, None])[:, :, 0] @ factor.T
+        relative = np.linalg.solve(inner, (residual @ factor)[:, :, None])[:, :, 0]
+        return np.asarray(relative @ factor.T)

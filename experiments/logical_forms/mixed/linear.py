@@ -13,7 +13,7 @@ For statements about groups in general, the number of observations is the number
 rows, so estimates are tested by Student's t with one degree of freedom fewer than there are groups.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ BOUNDARY = 1e-4
 
 @dataclass(frozen=True)
 class Fit:
-    """The estimates of a model; without random effects, the last tables have no effects."""
+    """The estimates of a model; without random effects, the tables have none."""
 
     coefficients: Float[np.ndarray, " columns"]
     covariance: Float[np.ndarray, "columns columns"]
@@ -50,15 +50,16 @@ class Fit:
     log_likelihood: float
     """In nats; restricted if the model was fitted so."""
     residual_variance: float
-    random_variance: float = 0.0
+    random_variance: float
     """What the random effects add to the variance of a row, on average."""
-    random_spread: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """One row per random effect or varying factor: effect, sd and correlation. The correlation is
-    that of the slope with the intercept; NaN for other effects, and if either does not vary."""
-    random_effects: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """Conditional modes (BLUPs), one row per group: how its intercept, slope and levels, such as
-    "modality[box]", deviate from the fixed effects."""
-    note: str = ""
+    random_spread: pd.DataFrame
+    """One row per random effect or varying factor, and one for the residual: effect, sd and
+    correlation. The correlation is that of the slope with the intercept; NaN for other effects, and
+    if either does not vary."""
+    random_effects: pd.DataFrame
+    """Conditional modes (BLUPs), one row per group: the group, and how its intercept, slope and
+    levels, such as "modality[box]", deviate from the fixed effects."""
+    note: str
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class MixedModel:
 
     @property
     def random(self) -> bool:
-        """Whether effects vary by group; not in the fallback, or if the response is constant."""
-        return len(self.groups) >= MIN_GROUPS and not self.design.constant
+        """Whether effects vary by group; not in the fallback."""
+        return len(self.groups) >= MIN_GROUPS
 
     @property
     def equation(self) -> str:
@@ -120,17 +121,6 @@ class MixedModel:
             }
         )
 
-    def random_effects(self) -> pd.DataFrame:
-        """The random effects of the fit, after the groups; in the fallback only the groups."""
-        named = pd.DataFrame({self.formula.group: self.groups})
-        return named.join(self.fit.random_effects.reset_index(drop=True))
-
-    def random_spread(self) -> pd.DataFrame:
-        """The spread of the random effects, and a row for the residual."""
-        sd = float(np.sqrt(self.fit.residual_variance))
-        residual = pd.DataFrame({"effect": ["residual"], "sd": sd, "correlation": np.nan})
-        return pd.concat([self.fit.random_spread, residual], ignore_index=True)
-
 
 def fit_mixed_model(
     frame: pd.DataFrame,
@@ -160,59 +150,37 @@ def fit_mixed_model(
     """
     used = frame.dropna(subset=formula.columns)
     groups = tuple(dict.fromkeys(used[formula.group].astype(str)))
-    clusters: pd.Series | None = None
-    few = len(groups) < MIN_GROUPS
+    few, count = len(groups) < MIN_GROUPS, None
     if few and len(groups) > 1:
         formula = replace(formula, fixed=(*formula.fixed, formula.group))
     design = make_design(used, formula)
-    if few or design.constant:
-        clusters = used[cluster] if few and cluster is not None else None
-        fit = _least_squares(design, clusters)
-    else:
-        fit = _mixed(design, formula, used, reml=reml)
+    fit = _fit(design, formula, used, random=not few, reml=reml)
+    if few and cluster is not None:
+        fit, count = _robust(design, fit, used[cluster]), int(used[cluster].nunique())
     notes = {
         f"only one {formula.group}: least squares without random effects": len(groups) == 1,
         f"only {len(groups)} {formula.group}s: least squares with {formula.group} as a fixed effect"
         " instead of random effects": few and len(groups) > 1,
-        fit.note: True,
         f"{len(frame) - len(used):,} rows without all values were omitted": len(used) < len(frame),
         f"{formula.response} does not vary, so no term can explain it": design.constant,
+        fit.note: bool(fit.note),
     }
-    note = "; ".join(said for said, holds in notes.items() if said and holds)
-    count = None if clusters is None else int(clusters.nunique())
+    note = "; ".join(said for said, holds in notes.items() if holds)
     return MixedModel(formula, design, fit, groups, note, count)
 
 
-def _least_squares(design: Design, clusters: pd.Series | None) -> Fit:
-    """The fit without random effects, with errors that are robust to clusters, if there are any."""
-    # This import is slow, and commands without a report should not wait for it.
-    from statsmodels.regression.linear_model import OLS
-
-    model, note = OLS(design.response, design.fixed), ""
-    found = model.fit()
-    covariance = found.cov_params()
-    if clusters is not None and clusters.nunique() < FEWEST:
-        covariance = np.full_like(covariance, np.nan)
-        note = f"no test: fewer than {FEWEST} clusters of {clusters.name}"
-    elif clusters is not None:
-        codes = pd.factorize(clusters)[0]
-        covariance = model.fit(cov_type="cluster", cov_kwds={"groups": codes}).cov_params()
-        note = f"errors robust to {clusters.nunique()} clusters of {clusters.name}"
-    with np.errstate(divide="ignore"):  # The response may not vary.
-        likelihood = float(found.llf)
-    return Fit(found.params, covariance, likelihood, float(found.scale), note=note)
-
-
-def _mixed(design: Design, formula: MixedFormula, used: pd.DataFrame, *, reml: bool) -> Fit:
-    """The fit with effects that vary by group; the search does not depend on units."""
-    names, z, change, blocks = _random_columns(formula, used)
+def _fit(
+    design: Design, formula: MixedFormula, used: pd.DataFrame, *, random: bool, reml: bool
+) -> Fit:
+    """The fit, with or without effects that vary by group; the search does not depend on units."""
+    names, z, change, blocks = _random_columns(formula, used, random=random)
     scales = np.sqrt((design.fixed**2).mean(axis=0))
-    x, codes = design.fixed / scales, pd.factorize(used[formula.group].astype(str))[0]
+    x, (codes, groups) = design.fixed / scales, pd.factorize(used[formula.group].astype(str))
     least = np.linalg.lstsq(x, design.response, rcond=None)[0]
     likelihood = Likelihood.of(x, z, design.response - x @ least, codes, reml=reml)
     factor, converged = likelihood.search(len(names) - sum(blocks), blocks)
     best, root = likelihood.profile(factor), change @ factor
-    flat = np.abs(np.diag(factor)).min() < BOUNDARY
+    flat = bool((np.abs(np.diag(factor)) < BOUNDARY).any())
     notes = {
         "a random effect has a variance of zero or a correlation of 1 or -1": flat,
         "the search for the variances of the random effects did not converge": not converged,
@@ -225,14 +193,33 @@ def _mixed(design: Design, formula: MixedFormula, used: pd.DataFrame, *, reml: b
         log_likelihood=best.log_likelihood - float(np.log(scales).sum()) * reml,
         residual_variance=best.variance,
         random_variance=best.variance * float(((z @ factor) ** 2).sum(axis=1).mean()),
-        random_spread=_spread(formula, names, best.variance * root @ root.T, blocks),
-        random_effects=pd.DataFrame(modes, columns=names),
+        random_spread=_spread(formula, names, best.variance, root, blocks),
+        random_effects=pd.DataFrame({formula.group: groups}).join(
+            pd.DataFrame(modes, columns=names)
+        ),
         note="; ".join(note for note, holds in notes.items() if holds),
     )
 
 
+def _robust(design: Design, fit: Fit, clusters: pd.Series) -> Fit:
+    """The fit, with the covariance of its coefficients if rows within a cluster are correlated."""
+    codes, names = pd.factorize(clusters)
+    count, (rows, columns) = len(names), design.fixed.shape
+    if count < FEWEST:
+        note = f"no test: fewer than {FEWEST} clusters of {clusters.name}"
+        return replace(fit, covariance=np.full_like(fit.covariance, np.nan), note=note)
+    residuals = design.response - design.fixed @ fit.coefficients
+    scores = np.zeros((count, columns))
+    np.add.at(scores, codes, design.fixed * residuals[:, None])
+    bread = np.linalg.inv(design.fixed.T @ design.fixed)
+    correction = count / (count - 1) * (rows - 1) / (rows - columns)
+    covariance = correction * bread @ scores.T @ scores @ bread
+    note = f"errors robust to {count} clusters of {clusters.name}"
+    return replace(fit, covariance=covariance, note=note)
+
+
 def _random_columns(
-    formula: MixedFormula, used: pd.DataFrame
+    formula: MixedFormula, used: pd.DataFrame, *, random: bool
 ) -> tuple[
     list[str],
     Float[np.ndarray, "rows effects"],
@@ -244,6 +231,8 @@ def _random_columns(
     The third is the matrix that makes effects of the covariate itself out of theirs; the last are
     the numbers of levels of the varying factors, whose columns come last.
     """
+    if not random:
+        return [], np.zeros((len(used), 0)), np.eye(0), []
     names, columns, change = ["intercept"], [np.ones(len(used))], np.eye(1)
     if formula.slope is not None:
         x = used[formula.slope].to_numpy(dtype=float)
@@ -261,17 +250,19 @@ def _random_columns(
 def _spread(
     formula: MixedFormula,
     names: list[str],
-    covariance: Float[np.ndarray, "effects effects"],
+    variance: float,
+    root: Float[np.ndarray, "effects effects"],
     blocks: list[int],
 ) -> pd.DataFrame:
     """The table of `Fit.random_spread`; the levels of a factor share one variance."""
-    single = len(names) - sum(blocks)
+    single, covariance = len(names) - sum(blocks), variance * root @ root.T
     firsts = [single + sum(blocks[:place]) for place in range(len(blocks))]
-    sds = np.sqrt(np.diag(covariance))[[*range(single), *firsts]]
+    variances = np.diag(covariance)
+    sds = np.sqrt([*variances[:single], *(variances[first] for first in firsts), variance])
     correlations = np.full(len(sds), np.nan)
     if single == 2 and sds[:2].min() > 0:
         correlations[1] = covariance[0, 1] / (sds[0] * sds[1])
-    effects = [*names[:single], *formula.varying]
+    effects = [*names[:single], *formula.varying[: len(blocks)], "residual"]
     return pd.DataFrame({"effect": effects, "sd": sds, "correlation": correlations})
 
 

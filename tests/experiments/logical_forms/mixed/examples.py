@@ -32,3 +32,19 @@ def simulated(seed, *, groups, rows, sds=(0.3, 0.1), residual=0.2, correlation=0
             "model": [f"model {g}" for g in group],
         }
     )
+
+
+def between_models(seed, *, models=10, rows=120, sd=0.05):
+    """No factor has an effect on average; each level of `one` deviates in each model."""
+    rng = np.random.default_rng(seed)
+    model = np.repeat(np.arange(models), rows)
+    one, two = rng.integers(3, size=models * rows), rng.integers(2, size=models * rows)
+    y = 0.6 + rng.normal(0, 0.1, models)[model] + rng.normal(0, sd, (models, 3))[model, one]
+    return pd.DataFrame(
+        {
+            "y": y + 0.15 * rng.normal(size=models * rows),
+            "one": np.array(list("abc"))[one],
+            "two": np.array(list("tu"))[two],
+            "model": [f"model {g}" for g in model],
+        }
+    )

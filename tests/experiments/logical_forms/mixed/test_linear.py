@@ -23,7 +23,7 @@ from interp_experiments.logical_forms.mixed.linear import (
     wald_test,
 )
 from interp_experiments.logical_forms.mixed.means import marginal_means, pairwise_tests
-from tests.experiments.logical_forms.mixed.examples import simulated, sleepstudy
+from tests.experiments.logical_forms.mixed.examples import between_models, simulated, sleepstudy
 
 DAYS = MixedFormula("reaction", ("days",), "subject", "days")
 PHASES = MixedFormula("reaction", ("phase", "days"), "subject", "days")
@@ -47,13 +47,13 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
     assert coefficients["df"].tolist() == [17, 17]
     assert coefficients["t"].tolist() == pytest.approx([36.838, 6.771], abs=1e-3)
     assert coefficients["p"][1] == pytest.approx(3.264e-06, rel=1e-3)
-    spread = model.random_spread()
+    spread = model.fit.random_spread
     assert spread["sd"].tolist() == pytest.approx([24.7406580, 5.9221377, 25.5917957], rel=2e-5)
     assert spread["correlation"][1] == pytest.approx(0.0655512, abs=1e-5)
     assert -2 * model.fit.log_likelihood == pytest.approx(1743.62827196, abs=1e-6)
     assert model.note == ""
     assert model.equation == "reaction ~ days + (1 + days | subject)"
-    first = model.random_effects().iloc[:3]
+    first = model.fit.random_effects.iloc[:3]
     assert first["subject"].tolist() == ["308", "309", "310"]
     assert first["intercept"].tolist() == pytest.approx([2.25855, -40.39874, -38.96041], abs=1e-3)
     assert first["days"].tolist() == pytest.approx([9.198976, -8.619681, -5.448857], abs=1e-3)
@@ -62,15 +62,15 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
 def test_sleepstudy_by_maximum_likelihood(sleep):
     model = fit_mixed_model(sleep, DAYS, reml=False)
     assert model.fit.log_likelihood == pytest.approx(-875.969672244, abs=1e-7)
-    sds = model.random_spread()["sd"].tolist()
+    sds = model.fit.random_spread["sd"].tolist()
     assert sds == pytest.approx([23.7797596, 5.7167985, 25.5919070], rel=5e-5)
 
 
 def test_random_intercepts_alone(sleep):
     model = fit_mixed_model(sleep, MixedFormula("reaction", ("days",), "subject"))
-    assert model.random_spread()["sd"].tolist() == pytest.approx([37.1238268, 30.9912339])
+    assert model.fit.random_spread["sd"].tolist() == pytest.approx([37.1238268, 30.9912339])
     assert -2 * model.fit.log_likelihood == pytest.approx(1786.46508539)
-    assert list(model.random_effects()) == ["subject", "intercept"]
+    assert list(model.fit.random_effects) == ["subject", "intercept"]
 
 
 def test_likelihood_ratio_test(sleep):
@@ -138,7 +138,7 @@ def test_groups_that_do_not_differ_have_no_variance(sleep):
     four["centered"] = four["reaction"] - four.groupby("subject")["reaction"].transform("mean")
     model = fit_mixed_model(four, MixedFormula("centered", ("days",), "subject"))
     assert re.search(r"variance.*zero", model.note)
-    assert model.random_spread()["sd"].tolist() == pytest.approx([0.0, 34.318118], abs=1e-3)
+    assert model.fit.random_spread["sd"].tolist() == pytest.approx([0.0, 34.318118], abs=1e-3)
     assert -2 * model.fit.log_likelihood == pytest.approx(386.038482503, abs=1e-6)
 
 
@@ -155,7 +155,7 @@ def test_one_or_two_models_are_least_squares_and_said_to_be(models):
     assert "least squares" in model.note
     assert ("fixed effect" in model.note) == (models == 2)
     assert model.equation == f"y ~ {terms}"
-    assert list(model.random_effects()) == ["model"]
+    assert list(model.fit.random_effects) == ["model"]
     marginal, conditional = r_squared(model)
     assert conditional == pytest.approx(expected.rsquared, abs=0.02)
     assert (marginal < conditional) == (models == 2)
@@ -192,22 +192,6 @@ def test_rows_without_a_value_are_left_out_and_counted():
 def test_what_cannot_be_fitted_is_refused(change, formula, message):
     with pytest.raises(UserError, match=message):
         fit_mixed_model(change(simulated(1, groups=4, rows=20)), formula)
-
-
-def between_models(seed, *, models=10, rows=120, sd=0.05):
-    """No factor has an effect on average; each level of `one` deviates in each model."""
-    rng = np.random.default_rng(seed)
-    model = np.repeat(np.arange(models), rows)
-    one, two = rng.integers(3, size=models * rows), rng.integers(2, size=models * rows)
-    y = 0.6 + rng.normal(0, 0.1, models)[model] + rng.normal(0, sd, (models, 3))[model, one]
-    return pd.DataFrame(
-        {
-            "y": y + 0.15 * rng.normal(size=models * rows),
-            "one": np.array(list("abc"))[one],
-            "two": np.array(list("tu"))[two],
-            "model": [f"model {g}" for g in model],
-        }
-    )
 
 
 ALIKE = MixedFormula("y", ("one", "two"), "model")
@@ -253,7 +237,7 @@ def log_likelihood(model, frame, sds, *, reml):
 def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, sd):
     frame = between_models(3, models=6, rows=60, sd=sd)
     model = fit_mixed_model(frame, VARYING, reml=reml)
-    sds = model.random_spread().set_index("effect")["sd"]
+    sds = model.fit.random_spread.set_index("effect")["sd"]
     assert sds.index.tolist() == ["intercept", "one", "two", "residual"]
     best, coefficients, covariance = log_likelihood(model, frame, sds, reml=reml)
     assert model.fit.log_likelihood == pytest.approx(best, abs=1e-6)
@@ -266,7 +250,7 @@ def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, s
     assert bool(model.note) == (min(sds) < 1e-4)
     assert model.equation == "y ~ one + two + (1 | model) + (1 | one:model) + (1 | two:model)"
     levels = ["one[a]", "one[b]", "one[c]", "two[t]", "two[u]"]
-    assert list(model.random_effects()) == ["model", "intercept", *levels]
+    assert list(model.fit.random_effects) == ["model", "intercept", *levels]
 
 
 def test_the_wald_test_of_one_coefficient_is_its_t_test(sleep):
