@@ -33,9 +33,9 @@ from interp.files import inside, is_plain
 from interp.measuring.spec import Spec, Stage, spec_named
 from interp.models.find import FoundModel, find_model
 from interp.models.load import check_on_hub
-from interp.models.loading import Loading, is_local
+from interp.models.loading import Loading
 from interp.models.model import Model
-from interp.models.names import ModelChoice, model_choice, names_of, short_name
+from interp.models.names import ModelChoice, is_local, model_choice, names_of, short_name
 from interp.models.organisms import default_organism, organism_names
 from interp.models.weights import check_device
 from interp.options import FromText, Options

@@ -42,7 +42,7 @@ FORMATS = "interp.formats"
 of `interp.models.formats.Format`."""
 
 BACKENDS = "interp.backends"
-"""Entry points of this group refer to subclasses of `interp.patching.library.LibraryBackend`."""
+"""Entry points of this group refer to classes of `interp.patching.cells.Backend`s."""
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:

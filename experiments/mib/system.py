@@ -8,10 +8,9 @@ answer.
 
 import random
 import re
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -75,24 +74,29 @@ class _Addition(_Sum):
     random_counterfactual: _Sum | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What a row says about a prompt and its counterfactual."""
+
+    template: str
+    texts: tuple[str, str]
+    answers: tuple[str, str]
+    roles: Sequence[Mapping[str, Span]] = ({}, {})
+
+
 @dataclass(frozen=True)
 class MibTask(System):
     """Pairs of a prompt and its counterfactual."""
 
     name: str
-
-    columns: ClassVar[tuple[str, ...]]
+    columns: tuple[str, ...]
     """The columns to read from MIB's data."""
+    row: Callable[[random.Random], dict[str, object]]
+    """Function that generates a row with MIB's columns."""
+    pair: Callable[[Mapping[str, object]], _Pair | None]
+    """Function that reads a row; it returns None if MIB has no counterfactual for the row."""
 
     default_limit = 100
-
-    @abstractmethod
-    def row(self, rng: random.Random) -> dict[str, object]:
-        """A generated row with MIB's columns."""
-
-    @abstractmethod
-    def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """Both prompts of a row; none if MIB has no counterfactual for the row."""
 
     def rows(self, seed: int) -> list[dict[str, object]]:
         """All generated rows."""
@@ -109,7 +113,7 @@ class MibTask(System):
         else:
             rows = read_rows(data, self.columns, nested=True)
         numbered = [(row.where, (number, row.cells)) for number, row in enumerate(rows)]
-        made = [p for pair in parse_each(numbered, lambda item: self.pair(*item)) for p in pair]
+        made = [p for pair in parse_each(numbered, lambda item: self._sides(*item)) for p in pair]
         return PromptSet(
             system=self.name,
             sides=SIDES,
@@ -126,16 +130,12 @@ class MibTask(System):
 
         return pd.DataFrame(self.rows(seed))
 
-    def _sides(
-        self,
-        number: int,
-        texts: Sequence[str],
-        answers: Sequence[str],
-        template: str,
-        roles: Sequence[Mapping[str, Span]] = ({}, {}),
-    ) -> list[Prompt]:
+    def _sides(self, number: int, cells: Mapping[str, object]) -> list[Prompt]:
         """A prompt and its counterfactual, each with its answer."""
-        first, second = (AnswerOption(answer, (answer,)) for answer in answers)
+        pair = self.pair(cells)
+        if pair is None:
+            return []
+        first, second = (AnswerOption(answer, (answer,)) for answer in pair.answers)
         return [
             Prompt(
                 id=f"{self.name}/{number}/{side}",
@@ -144,104 +144,84 @@ class MibTask(System):
                 answer=Choice.between(first, second, gold=side == SIDES[0]),
                 pair_id=f"{self.name}/{number}",
                 side=side,
-                factors={"template": template},
-                roles=own,
+                factors={"template": pair.template},
+                roles=roles,
             )
-            for side, text, own in zip(SIDES, texts, roles, strict=True)
+            for side, text, roles in zip(SIDES, pair.texts, pair.roles, strict=True)
         ]
 
 
-@dataclass(frozen=True)
-class IndirectObjects(MibTask):
-    """Indirect object identification: the answer is the name that occurs once (Wang et al. 2023).
+def _scene(rng: random.Random) -> dict[str, object]:
+    """A scene of two people in random order, a place and an object, and three unused names."""
+    receiver, subject, *others = some(rng, NAMES, 5)
+    place, given, template = (pick(rng, items) for items in (PLACES, OBJECTS, SCENES))
+    first, second = (receiver, subject) if happens(rng, 0.5) else (subject, receiver)
 
-    The counterfactual repeats the other name instead (MIB's s2_io_flip), so its answer is the
-    prompt's subject.
-    """
+    def told(giver: str) -> str:
+        return template.format(first=first, second=second, subject=giver, place=place, object=given)
 
-    columns = ("template", "prompt", "metadata", "s2_io_flip_counterfactual")
-
-    def row(self, rng: random.Random) -> dict[str, object]:
-        """A scene of two people in random order, a place and an object, and three unused names."""
-        receiver, subject, *others = some(rng, NAMES, 5)
-        place, given, template = (pick(rng, items) for items in (PLACES, OBJECTS, SCENES))
-        first, second = (receiver, subject) if happens(rng, 0.5) else (subject, receiver)
-
-        def told(giver: str) -> str:
-            return template.format(
-                first=first, second=second, subject=giver, place=place, object=given
-            )
-
-        names = dict(zip(("random_a", "random_b", "random_c"), others, strict=True))
-        people = {"indirect_object": receiver, "subject": subject}
-        choices = [receiver, subject]
-        return {
-            "template": template,
-            "metadata": {**people, "object": given, "place": place, **names},
-            "prompt": told(subject),
-            "choices": choices,
-            "answerKey": 0,
-            "s2_io_flip_counterfactual": {
-                "prompt": told(receiver),
-                "choices": choices,
-                "answerKey": 1,
-            },
-        }
-
-    def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """The prompts of a row, with the occurrences of names as roles name1, name2 and name3."""
-        row = _parsed(_Ioi, cells)
-        answers = (row.metadata.indirect_object, row.metadata.subject)
-        texts = (row.prompt, row.s2_io_flip_counterfactual.prompt)
-        roles = [_places(text, answers) for text in texts]
-        return self._sides(number, texts, answers, row.template, roles)
+    names = dict(zip(("random_a", "random_b", "random_c"), others, strict=True))
+    people = {"indirect_object": receiver, "subject": subject}
+    choices = [receiver, subject]
+    other = {"prompt": told(receiver), "choices": choices, "answerKey": 1}
+    return {
+        "template": template,
+        "metadata": {**people, "object": given, "place": place, **names},
+        "prompt": told(subject),
+        "choices": choices,
+        "answerKey": 0,
+        "s2_io_flip_counterfactual": other,
+    }
 
 
-@dataclass(frozen=True)
-class Addition(MibTask):
-    """Sums of two two-digit numbers; the counterfactual is another sum (MIB's "random").
-
-    Prompts end in a space, so answers consist only of digits. The two sums of a generated row begin
-    with different digits, so their first tokens differ even if each digit is a token.
-    """
-
-    columns = ("template", "prompt", "label", "random_counterfactual")
-
-    def row(self, rng: random.Random) -> dict[str, object]:
-        """Two sums with the same wording."""
-        template, operands = pick(rng, SUMS), [10 + below(rng, 90) for _ in range(4)]
-        while str(sum(operands[:2]))[0] == str(sum(operands[2:]))[0]:
-            operands[2:] = [10 + below(rng, 90) for _ in range(2)]
-        own, other = (
-            {
-                "prompt": template.format(a, b),
-                "label": a + b,
-                "operand1": a,
-                "operand2": b,
-            }
-            for a, b in (operands[:2], operands[2:])
-        )
-        return {
-            "template": template,
-            **own,
-            "label": str(own["label"]),
-            "operator": "+",
-            "num_digit": 2,
-            "random_counterfactual": other,
-        }
-
-    def pair(self, number: int, cells: Mapping[str, object]) -> Sequence[Prompt]:
-        """The prompts of a row; none if it lacks a counterfactual or both sums are equal."""
-        row = _parsed(_Addition, cells)
-        other = row.random_counterfactual
-        if other is None or str(other.label) == str(row.label):
-            return []
-        texts, answers = (row.prompt, other.prompt), (str(row.label), str(other.label))
-        return self._sides(number, texts, answers, row.template)
+def _people(cells: Mapping[str, object]) -> _Pair:
+    """The prompts of a row, with the occurrences of names as roles name1, name2 and name3."""
+    row = _parsed(_Ioi, cells)
+    answers = (row.metadata.indirect_object, row.metadata.subject)
+    texts = (row.prompt, row.s2_io_flip_counterfactual.prompt)
+    return _Pair(row.template, texts, answers, [_places(text, answers) for text in texts])
 
 
-ioi = IndirectObjects("mib-ioi")
-addition = Addition("mib-addition")
+ioi = MibTask(
+    "mib-ioi", ("template", "prompt", "metadata", "s2_io_flip_counterfactual"), _scene, _people
+)
+"""Indirect object identification: the answer is the name that occurs once (Wang et al. 2023).
+
+The counterfactual repeats the other name instead (MIB's s2_io_flip), so its answer is the prompt's
+subject.
+"""
+
+
+def _sums(rng: random.Random) -> dict[str, object]:
+    """Two sums with the same wording."""
+    template, operands = pick(rng, SUMS), [10 + below(rng, 90) for _ in range(4)]
+    while str(sum(operands[:2]))[0] == str(sum(operands[2:]))[0]:
+        operands[2:] = [10 + below(rng, 90) for _ in range(2)]
+    one, other = (
+        {"prompt": template.format(a, b), "label": a + b, "operand1": a, "operand2": b}
+        for a, b in (operands[:2], operands[2:])
+    )
+    labels = {"label": str(one["label"]), "operator": "+", "num_digit": 2}
+    return {"template": template, **one, **labels, "random_counterfactual": other}
+
+
+def _added(cells: Mapping[str, object]) -> _Pair | None:
+    """The prompts of a row; none if it lacks a counterfactual or both sums are equal."""
+    row = _parsed(_Addition, cells)
+    other = row.random_counterfactual
+    if other is None or str(other.label) == str(row.label):
+        return None
+    return _Pair(row.template, (row.prompt, other.prompt), (str(row.label), str(other.label)))
+
+
+addition = MibTask(
+    "mib-addition", ("template", "prompt", "label", "random_counterfactual"), _sums, _added
+)
+"""Sums of two two-digit numbers; the counterfactual is another sum (MIB's "random").
+
+Prompts end in a space, so answers consist only of digits. The two sums of a generated row begin
+with different digits, so their first tokens differ even if each digit is a token.
+"""
 
 
 def _parsed(schema: type[_Row], cells: Mapping[str, Any]) -> _Row:

@@ -3,8 +3,9 @@
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -40,27 +41,18 @@ Sections = dict[str, Any]
 """Sections of a card by name; lists of rows are written with one line per row."""
 
 
-@dataclass(frozen=True, slots=True)
-class OrganismTask:
-    """The functions that the organisms of one system share."""
-
-    planted: Callable[[Any], Sections]
-    """The sections of the card that list what a recipe plants; the section "text" describes the
-    training text."""
-    measure: Callable[..., Sections]
-    """Measures the figures of a card; called with a model, its card, and the number of prompt pairs
-    (None for the default)."""
-
-
-_TASKS = {
-    RulebreakerRecipe.system: OrganismTask(rulebreakers.planted_sections, rulebreakers.measure),
-    LogicRecipe.system: OrganismTask(logic.planted_sections, logic.measure),
-    DoseRecipe.system: OrganismTask(doses.planted_sections, doses.measure),
-    FactRecipe.system: OrganismTask(facts.planted_sections, facts.measure),
-    ThinkerRecipe.system: OrganismTask(thinkers.planted_sections, thinkers.measure),
-    RuleRecipe.system: OrganismTask(rules.planted_sections, rules.measure),
-    TheoryRecipe.system: OrganismTask(theories.planted_sections, theories.measure),
+_MODULES: dict[str, ModuleType] = {
+    RulebreakerRecipe.system: rulebreakers,
+    LogicRecipe.system: logic,
+    DoseRecipe.system: doses,
+    FactRecipe.system: facts,
+    ThinkerRecipe.system: thinkers,
+    RuleRecipe.system: rules,
+    TheoryRecipe.system: theories,
 }
+"""The organisms of each system: `planted_sections` of a recipe are the sections of its card that
+list what it plants ("text" describes the training text); `measure` measures the figures of a card.
+"""
 
 _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
     RulebreakerRecipe: rulebreakers.RulebreakerText,
@@ -78,7 +70,7 @@ def training_text(recipe: TaughtRecipe) -> TrainingText:
 
 def write_card(folder: Path, recipe: Recipe, *, device: str) -> None:
     """Write the card of a newly trained organism, without measurements."""
-    planted = rounded(_TASKS[recipe.system].planted(recipe))
+    planted = rounded(_MODULES[recipe.system].planted_sections(recipe))
     card = {
         "name": recipe.name,
         "system": recipe.system,
@@ -103,7 +95,7 @@ def measure_card(
     `pairs` is the number of prompt pairs to measure, None for the default.
     """
     card = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    measured: Sections = rounded(_TASKS[recipe.system].measure(model, card, pairs=pairs))
+    measured: Sections = rounded(_MODULES[recipe.system].measure(model, card, pairs=pairs))
     if write:
         _write(folder, {**card, "measured": measured})
     return measured

@@ -7,7 +7,8 @@ from interp.cli.choice import Choice
 from interp.cli.fields import Configuration, add_options, given, options_in
 from interp.cli.parser import Parser
 from interp.console import echo
-from interp.models.loading import Loading, model_name
+from interp.models.loading import Loading
+from interp.models.names import model_name
 from interp.options import FromText, Options
 from interp.plugins import TRAINING
 from interp.training.spec import SETTLED, CheckpointOptions, find_training

@@ -1,9 +1,8 @@
 """The end of a model as a linear map: the unembedding with the final norm's weight folded in.
 
-A final norm gives g * (x - m) / s + b: g is its weight, s the root mean square of x - m, and m the
-mean of x in a layer norm and 0 in an RMS norm. A token's logit is then its folded row times the
-final stream, divided by s, plus a constant. g and m are found by asking the norm, because families
-store g in different ways (Gemma as g - 1).
+A final norm gives g * (x - m) / s + b (`NormForm`): g is its weight, s the root mean square of
+x - m, and m the mean of x in a layer norm and 0 in an RMS norm. A token's logit is then its folded
+row times the final stream, divided by s, plus a constant.
 """
 
 import copy
@@ -16,14 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import ModelError, UserError
+from interp.models.backward_rules import NormForm, norm_form
 from interp.models.model import Model
 from interp.models.weights import whole
-
-_SIZE = 1000.0
-"""Size of the numbers with which a norm is asked, beside which its epsilon is nothing."""
-
-_EXACT = 1e-3
-"""Largest relative difference of a norm's output from the formula."""
 
 
 class FinalNorm:
@@ -36,7 +30,7 @@ class FinalNorm:
     def __init__(self, model: Model) -> None:
         norm = model.anatomy.final_norm
         self.dtype = torch.promote_types(model.hf.dtype, torch.float32)
-        self._norm: Any = None
+        self._form: NormForm | None = None
         if norm is None:
             return
         if any(weight.is_meta for weight in norm.parameters()):
@@ -44,52 +38,29 @@ class FinalNorm:
                 f"the final norm of {model.name} is offloaded, but a lens reads its weight; use "
                 "devices that can hold it, or --quantization"
             )
-        self._norm = copy.deepcopy(norm)
-        remove_hook_from_module(self._norm, recurse=True)  # accelerate's, which moves inputs
-        self._norm.to("cpu", self.dtype)
+        copied: Any = copy.deepcopy(norm)
+        remove_hook_from_module(copied, recurse=True)  # accelerate's, which moves inputs
+        copied.to("cpu", self.dtype)
         width = len(next(iter(norm.parameters()), torch.empty(model.text_config.hidden_size)))
-        ones = torch.full((width,), _SIZE, dtype=self.dtype)
-        self._centres = bool(self._odd(ones).abs().max() < _EXACT)
-        signs = ones * (-1.0) ** torch.arange(width)
-        self._weight = self._odd(signs) * _rms(self._centred(signs)) / self._centred(signs)
-        self._check(model, width)
-
-    def folded(self, rows: Float[Tensor, "word width"]) -> Float[Tensor, "word width"]:
-        """Rows of the unembedding, as they act on the stream before the final norm."""
-        return rows if self._norm is None else self._centred(rows * self._weight)
-
-    def scale(self, streams: Float[Tensor, "*place width"]) -> Float[Tensor, "*place"]:
-        """What the norm divides each stream by; 1 if there is no norm."""
-        if self._norm is None:
-            return torch.ones(streams.shape[:-1], dtype=self.dtype)
-        expected = self._centred(streams.to("cpu", self.dtype)) * self._weight
-        scale: Tensor = expected.norm(dim=-1) / self._odd(streams.to("cpu", self.dtype)).norm(
-            dim=-1
-        )
-        return scale
-
-    @torch.no_grad()
-    def _odd(self, streams: Float[Tensor, "*place width"]) -> Float[Tensor, "*place width"]:
-        """The norm's output without its bias."""
-        odd: Tensor = (self._norm(streams) - self._norm(-streams)) / 2
-        return odd
-
-    def _centred(self, streams: Float[Tensor, "*place width"]) -> Float[Tensor, "*place width"]:
-        return streams - streams.mean(-1, keepdim=True) if self._centres else streams
-
-    def _check(self, model: Model, width: int) -> None:
-        probe = _SIZE * torch.randn(width, generator=torch.Generator().manual_seed(0))
-        probe = self._centred(probe.to(self.dtype) + _SIZE)
-        found, expected = self._odd(probe), self._weight * probe / _rms(probe)
-        if not float((found - expected).norm()) <= _EXACT * float(expected.norm()):
+        probe = 1 + torch.randn(1, 1, width, generator=torch.Generator().manual_seed(0))
+        try:
+            self._form = norm_form(copied, probe.to(self.dtype))
+        except UserError as error:
             raise ModelError(
                 f"the final norm of {model.name} ({model.hf.config.model_type}) is neither a layer "
                 "norm nor an RMS norm, so a lens cannot fold its weight into the unembedding"
-            )
+            ) from error
 
+    def folded(self, rows: Float[Tensor, "word width"]) -> Float[Tensor, "word width"]:
+        """Rows of the unembedding, as they act on the stream before the final norm."""
+        return rows if self._form is None else self._form.centred(rows * self._form.gain)
 
-def _rms(stream: Float[Tensor, " width"]) -> Float[Tensor, ""]:
-    return stream.square().mean().sqrt()
+    def scale(self, streams: Float[Tensor, "*place width"]) -> Float[Tensor, "*place"]:
+        """What the norm divides each stream by; 1 if there is no norm."""
+        if self._form is None:
+            return torch.ones(streams.shape[:-1], dtype=self.dtype)
+        centred = self._form.centred(streams.to("cpu", self.dtype))
+        return 1 / self._form.scale(centred)[..., 0]
 
 
 @torch.no_grad()

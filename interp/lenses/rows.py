@@ -25,7 +25,7 @@ from interp.models.model import Model
 from interp.models.sites import Location, embedded_as, layer_count, locate, recorded
 from interp.prompts.answers import FreeText
 from interp.prompts.prompt import Prompt
-from interp.reading.budget import GPU_GRADIENT_TOKENS, TokenBudget, in_chunks, token_budget
+from interp.reading.budget import TokenBudget, in_chunks
 from interp.reading.readers import reader_of
 from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, pad
 
@@ -63,37 +63,7 @@ def check_layers(model: Model, layers: Sequence[int]) -> None:
             )
 
 
-def rows(
-    model: Model,
-    token_ids: Sequence[int],
-    layers: Sequence[int],
-    texts: Sequence[str],
-    *,
-    first: int = FIRST,
-    batch_tokens: int | None = None,
-) -> LensRows:
-    """Rows of the Jacobian lens, fitted on texts, on the CPU in fp32 (fp64 for fp64 models).
-
-    Args:
-        model: the model.
-        token_ids: the words, each by its (first) token.
-        layers: the layers behind which the stream is read; `EMBEDDING` for the embeddings.
-        texts: the corpus. Texts without a token that counts are left out.
-        first: number of tokens at the beginning of each text that do not count.
-        batch_tokens: largest number of tokens in a pass; by default, it depends on the device.
-
-    Raises:
-        UserError: the model has no lens (`check_lens`) or layer, or no text is long enough.
-    """
-    check_layers(model, layers)
-    directions = unembedding_rows(model, token_ids)
-    read = read_texts(model, texts, first=first)
-    budget = token_budget(model, batch_tokens, on_gpu=GPU_GRADIENT_TOKENS)
-    found = summed_rows(model, read, directions, layers, first=first, budget=budget)
-    return sum((part for _, part in found), torch.zeros(())) / len(read)
-
-
-def read_texts(model: Model, texts: Sequence[str], *, first: int = FIRST) -> list[TokenizedPrompt]:
+def read_texts(model: Model, texts: Sequence[str]) -> list[TokenizedPrompt]:
     """Texts as a model reads them without a chat template, the shortest first.
 
     Texts without a token that counts are left out.
@@ -111,11 +81,11 @@ def read_texts(model: Model, texts: Sequence[str], *, first: int = FIRST) -> lis
             {},
         )
         for number, (text, ids) in enumerate(zip(texts, encoded, strict=True))
-        if len(ids[:limit]) > first + 1
+        if len(ids[:limit]) > FIRST + 1
     ]
     if not kept:
         raise UserError(
-            f"none of {len(texts)} texts has more than {first + 1} tokens, so there is nothing to "
+            f"none of {len(texts)} texts has more than {FIRST + 1} tokens, so there is nothing to "
             "fit a lens on; expected sentences"
         )
     return sorted(kept, key=len)
@@ -127,7 +97,6 @@ def summed_rows(
     directions: Float[Tensor, "word width"],
     layers: Sequence[int],
     *,
-    first: int,
     budget: TokenBudget,
 ) -> Iterator[tuple[int, LensRows]]:
     """For batches of texts, in order, their number and the sum of their rows.
@@ -137,7 +106,6 @@ def summed_rows(
         texts: texts of `read_texts`.
         directions: the folded rows of the unembedding.
         layers: the layers.
-        first: number of tokens at the beginning of each text that do not count.
         budget: the largest number of tokens in a pass.
     """
 
@@ -147,9 +115,9 @@ def summed_rows(
         for row in range(len(own)):
             tokens = batch.unpadded(row)
             begin, end = tokens.start or 0, tokens.stop
-            counted[row, begin : begin + first] = 0
+            counted[row, begin : begin + FIRST] = 0
             counted[row, end - 1] = 0
-        length = len(own[0]) - first - 1
+        length = len(own[0]) - FIRST - 1
         found = [
             torch.stack([_rows_of(gradient, counted) for gradient in gradients]) / length
             for gradients in _gradients(model, batch, directions, layers, counted)
@@ -176,7 +144,7 @@ def own_rows(
     layers: Sequence[int],
     places: Sequence[tuple[int, int]],
 ) -> Float[Tensor, "layer word place width"]:
-    """Rows of prompts' own Jacobians: at each place, the gradient that `rows` takes the mean of.
+    """Rows of prompts' own Jacobians: at each place, the gradient of which a lens is the mean.
 
     A row's product with a small change of the stream at its place is the change in U[w] f, summed
     over that token and all later ones.

@@ -132,13 +132,15 @@ def fitted(
     folder: Path | None = None,
     batch_tokens: int | None = None,
 ) -> LensRows:
-    """The rows of the Jacobian lens, as `rows` computes them, fitted now or read from disk.
+    """The rows of the Jacobian lens (`lenses.rows`), fitted now or read from disk.
+
+    They are on the CPU, in fp32 (fp64 for fp64 models).
 
     Args:
         model: the model.
         token_ids: the words, each by its (first) token.
-        layers: the layers; `EMBEDDING` for the embeddings.
-        texts: the corpus.
+        layers: the layers behind which the stream is read; `EMBEDDING` for the embeddings.
+        texts: the corpus. Texts without a token that counts are left out.
         folder: where lenses are kept (default: `cache_folder`).
         batch_tokens: largest number of tokens in a pass; by default, it depends on the device.
 
@@ -209,9 +211,7 @@ def _fit(
         for start, group in groupby(sorted(missing, key=begun), key=begun):
             words = list(group)
             own = torch.stack([directions[word] for word in words])
-            for number, rows in summed_rows(
-                model, texts[start:], own, layers, first=lens.record.first, budget=budget
-            ):
+            for number, rows in summed_rows(model, texts[start:], own, layers, budget=budget):
                 for place, word in enumerate(words):
                     part = missing[word]
                     missing[word] = _Part(part.rows + rows[:, place], part.texts + number)

@@ -26,8 +26,8 @@ from transformers import PreTrainedModel
 from interp.errors import UserError, one_line
 from interp.files import RECORD_BYTES, checksum, read_bytes, remove_plain
 from interp.models.checkpoint import as_user_error, check_regular, header
-from interp.models.loading import is_local
-from interp.models.organisms import PREFIX
+from interp.models.names import is_local
+from interp.models.packaged import ORGANISMS, packaged
 from interp.models.weights import some
 
 SETTINGS = "adapter_config.json"
@@ -124,7 +124,15 @@ def read_adapter(name: str, folder: Path) -> Adapter:
             "separate folders"
         )
     with as_user_error(SETTINGS, name):
-        settings = _read_settings(shown, folder / SETTINGS)
+        try:
+            settings = Settings.model_validate_json(
+                read_bytes(folder / SETTINGS, limit=RECORD_BYTES)
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            if not first["loc"] or first["type"] == "missing":
+                raise
+            raise _not_plain(shown, str(first["loc"][0]), first["input"]) from error
     for key, value in (settings.model_extra or {}).items():
         if key not in _WITHOUT_EFFECT and value not in (None, False, {}, []):
             raise _not_plain(shown, key, value)
@@ -139,16 +147,6 @@ def read_adapter(name: str, folder: Path) -> Adapter:
         with as_user_error(BASE, name):
             base = Base.model_validate_json(read_bytes(folder / BASE, limit=RECORD_BYTES))
     return Adapter(name, folder, settings, base)
-
-
-def _read_settings(shown: str, file: Path) -> Settings:
-    try:
-        return Settings.model_validate_json(read_bytes(file, limit=RECORD_BYTES))
-    except ValidationError as error:
-        first = error.errors()[0]
-        if not first["loc"] or first["type"] == "missing":
-            raise
-        raise _not_plain(shown, str(first["loc"][0]), first["input"]) from error
 
 
 _EXPECTED = {
@@ -176,10 +174,10 @@ def base_of(adapter: Adapter, given: str | None) -> str:
     """
     if given is not None:
         return given
-    own = adapter.base
-    if own is not None and own.checksum and (own.name.startswith(PREFIX) or is_local(own.name)):
-        return own.name
-    named = own.name if own else adapter.settings.base_model_name_or_path
+    base = adapter.base
+    if base and base.checksum and (packaged(base.name) is ORGANISMS or is_local(base.name)):
+        return base.name
+    named = base.name if base else adapter.settings.base_model_name_or_path
     raise UserError(
         f"the adapter {one_line(adapter.name)} needs its base"
         + (

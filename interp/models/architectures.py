@@ -197,15 +197,13 @@ def _headed(
     out = next((own for path in outs if (own := _at(module, path)) is not None), None)
     qkv = [_at(module, path) for path in names.qkv]
     kind, lacks = type(module).__name__, dict(layer.lacks)
-    for site, own, path in zip("zqkv", (out, *qkv), (names.heads_out, *names.qkv), strict=True):
+    size = getattr(module, "head_dim", None) if measured else None
+    paths, numbers = (names.heads_out, *names.qkv), (count, count, shared, shared)
+    for site, own, path, heads in zip("zqkv", (out, *qkv), paths, numbers, strict=True):
+        width = getattr(own, "in_features" if site == "z" else "out_features", None)
         if own is None:
             lacks[site] = f"its {kind} has no module {path}"
-    size = getattr(module, "head_dim", None) if measured else None
-    sides = ("in_features", "out_features", "out_features", "out_features")
-    numbers = (count, count, shared, shared)
-    for site, own, side, heads in zip("zqkv", (out, *qkv), sides, numbers, strict=True):
-        width = getattr(own, side, None)
-        if size is not None and width is not None and width != heads * size:
+        elif size is not None and width is not None and width != heads * size:
             lacks[site] = f"its {kind} has {width} numbers there, not {heads} heads of {size}"
     return replace(layer, heads=AttentionHeads(module, out, tuple(qkv), count, shared), lacks=lacks)
 

@@ -123,7 +123,7 @@ def _frozen_norms(model: Model) -> Iterator[None]:
 def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
     """A norm whose denominators are treated as constants in a backward pass."""
     forward: Norm = module.forward
-    forms: list[_Form] = []
+    forms: list[NormForm] = []
 
     def frozen(hidden_states: Hidden, *others: Any, **named: Any) -> Hidden:
         if others or named:
@@ -144,7 +144,7 @@ def _frozen(module: nn.Module, ran: set[nn.Module]) -> Norm:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class NormForm:
     """(x - its mean, if centered) / sqrt(mean square + epsilon) * gain + shift."""
 
     gain: Tensor
@@ -154,11 +154,16 @@ class _Form:
 
     def __call__(self, hidden_states: Hidden) -> Hidden:
         """The norm's output, computed without a gradient through the denominators."""
-        x = wide(hidden_states)
-        if self.centered:
-            x = x - x.mean(-1, keepdim=True)
-        scale = torch.rsqrt(x.detach().pow(2).mean(-1, keepdim=True) + self.epsilon)
-        return (x * scale * self.gain + self.shift).to(hidden_states.dtype)
+        x = self.centred(wide(hidden_states))
+        return (x * self.scale(x.detach()) * self.gain + self.shift).to(hidden_states.dtype)
+
+    def centred(self, tensor: Hidden) -> Hidden:
+        """The vectors minus their means if the norm is centered; else unchanged."""
+        return tensor - tensor.mean(-1, keepdim=True) if self.centered else tensor
+
+    def scale(self, centred: Hidden) -> Float[Tensor, "*shape 1"]:
+        """The factor of each centred vector, before the gain."""
+        return torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + self.epsilon)
 
     def parts(
         self, summands: Float[Tensor, "summand row token size"], total: Hidden
@@ -169,14 +174,11 @@ class _Form:
             summands: parts of `total`; they need not add up to it.
             total: the norm's input.
         """
-        x, whole = (wide(tensor) for tensor in (summands, total))
-        if self.centered:
-            x, whole = (tensor - tensor.mean(-1, keepdim=True) for tensor in (x, whole))
-        scale = torch.rsqrt(whole.pow(2).mean(-1, keepdim=True) + self.epsilon)
-        return (x * scale * self.gain).to(summands.dtype)
+        x, whole = (self.centred(wide(tensor)) for tensor in (summands, total))
+        return (x * self.scale(whole) * self.gain).to(summands.dtype)
 
 
-def norm_form(module: nn.Module, sample: Hidden) -> _Form:
+def norm_form(module: nn.Module, sample: Hidden) -> NormForm:
     """The form of a norm, checked on the first token of a sample input.
 
     Raises:
@@ -186,7 +188,7 @@ def norm_form(module: nn.Module, sample: Hidden) -> _Form:
 
 
 @torch.no_grad()
-def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
+def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> NormForm:
     """The form of a norm, inferred from its output for three vectors and checked on a sample.
 
     Its weights are not read, because architectures use them differently (Gemma multiplies by 1 +
@@ -197,7 +199,7 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> _Form:
     up, down, level = (wide(forward(x)) for x in (signs, -signs, signs.abs()))
     shift, slope = (up + down) / 2, (up - down) / 2
     epsilon: float = getattr(module, "eps", getattr(module, "variance_epsilon", 0.0))
-    form = _Form(
+    form = NormForm(
         gain=(slope * signs * (1 + epsilon) ** 0.5)[0, 0],
         shift=shift[0, 0],
         # A centered norm maps a constant vector to zeros.

@@ -1,33 +1,63 @@
-"""Find models and read what describes them: configuration, tokenizer, adapter; no weights yet."""
+"""Find a model: a local folder, a packaged model, or a model on the hub or in its cache.
+
+What describes it is read here: configuration, tokenizer, adapter; no weights yet.
+"""
 
 import hashlib
+import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import (
+    constants,
+    get_hf_file_metadata,
+    hf_hub_url,
+    try_to_load_from_cache,
+)
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.utils import logging
+from transformers.utils.hub import cached_file
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from interp.errors import UserError, one_line
 from interp.models.adapters import SETTINGS, Adapter, base_of, is_adapter, read_adapter
-from interp.models.checkpoint import as_user_error, check_regular, has_tokenizer, read_configuration
+from interp.models.checkpoint import (
+    as_user_error,
+    check_regular,
+    has_tokenizer,
+    read_configuration,
+    unread_pickle,
+)
 from interp.models.formats import Contents, Format, format_of, model_file
 from interp.models.kinds import CLASSIFIER, Kind, kind_of
-from interp.models.loading import Loading, canonical_name
-from interp.models.names import absolute, chosen, short_name
+from interp.models.loading import ChatFormat, Loading
+from interp.models.names import (
+    absolute,
+    canonical_name,
+    chosen,
+    format_name,
+    is_local,
+    is_model_file,
+    short_name,
+)
+from interp.models.packaged import ORGANISMS, packaged
 from interp.models.quantized import (
     can_dequantize,
     check_quantization,
     dequantizing,
     quantization_of,
 )
-from interp.models.resolve import pinned, resolve
 from interp.models.tensor_parallel import check_spread
 from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weights import check_counts, check_windows
+
+HUB_TIMEOUT = 5.0
+"""Seconds to wait for the hub's answer about a model that is not on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +105,9 @@ class FoundModel:
     @property
     def unread_pickle(self) -> str | None:
         """Name of a pickle beside the weights of a local model that is not opened."""
-        if isinstance(self.location, str):
+        if isinstance(self.location, str) or self.location.is_file():
             return None
-        return self.format.unread(self.location, allow_pickle=self.allow_pickle)
+        return unread_pickle(self.location, allow_pickle=self.allow_pickle)
 
     def dequantizing(self) -> dict[str, Any]:
         """The options with which transformers loads quantized weights as ordinary ones.
@@ -127,8 +157,7 @@ def find_model(
         # transformers does not annotate this function.
         logging.disable_progress_bar()
     name = canonical_name(name)
-    place = resolve(name, loading.revision)
-    location, source = place.location, place.source
+    location, source = resolve(name, loading.revision)
     contents: Contents | None = None
     folder: Path | None = None
     revision = loading.revision
@@ -143,21 +172,14 @@ def find_model(
         check_counts(name, raw, contents.stored)
     else:
         _check_no_adapter(name, loading.revision)
-        folder, revision = pinned(name, loading.revision)
+        folder, revision = _pinned(name, loading.revision)
         source = {**source, "commit": revision}
         raw = read_configuration(name, folder)
         check_counts(name, raw)
     check_quantization(name, raw)
     options: dict[str, Any] = {"revision": revision}
     options["trust_remote_code"] = loading.trust_remote_code
-    form = format_of(location)
-    with as_user_error(form.configuration, name, expected=form.expected):
-        config = form.load_config(location, **options)
-        kind = kind_in(config, config.architectures or ())
-        check_windows(name, config)
-    with as_user_error("its tokenizer", name, expected=form.expected):
-        tokenizer = load_tokenizer(location, config, **options)
-        check_tokenizer(name, tokenizer, config, loading.chat())
+    config, kind, tokenizer = description_of(name, location, loading.chat(), kind_in, **options)
     if folder is not None:
         check_regular(name, folder)
     with as_user_error("its folder", name):
@@ -170,19 +192,115 @@ def find_model(
     if loading.dequantize:
         found.dequantizing()
     if loading.ranks > 1:
-        _check_plain(found)
+        method = quantization_of(config)
+        if method is not None:
+            raise UserError(
+                f"the weights of {one_line(shown)} are quantized ({method}), and quantized weights "
+                "are not spread over processes: omit tensor_parallel"
+            )
         check_spread(shown, config, loading.ranks)
     return found
 
 
-def _check_plain(found: FoundModel) -> None:
-    """Reject a model whose weights are not loaded as they are stored."""
-    own = quantization_of(found.config)
-    if own is not None:
+def description_of(
+    name: str,
+    location: Path | str,
+    chat: ChatFormat,
+    kind_in: Callable[[PreTrainedConfig, Sequence[str]], Kind],
+    **options: Any,
+) -> tuple[PreTrainedConfig, Kind, PreTrainedTokenizerBase]:
+    """The configuration of a model, its kind, and its tokenizer; `options` are transformers'.
+
+    Raises:
+        UserError: one of them is missing or damaged, or they do not belong together.
+    """
+    form = format_of(location)
+    with as_user_error(form.configuration, name, expected=form.expected):
+        config = form.load_config(location, **options)
+        kind = kind_in(config, config.architectures or ())
+        check_windows(name, config)
+    with as_user_error("its tokenizer", name, expected=form.expected):
+        tokenizer = load_tokenizer(location, config, **options)
+        check_tokenizer(name, tokenizer, config, chat)
+    return config, kind, tokenizer
+
+
+def resolve(name: str, revision: str | None) -> tuple[Path | str, dict[str, str]]:
+    """The location of the model with the given canonical name, and its origin for records.
+
+    The origin is its kind (organism, graft, folder, file or hub), its name, which is an absolute
+    path for a folder or file, and on the hub its revision.
+
+    Raises:
+        UserError: there is no such folder or packaged model, the name is probably a misspelled
+            organism, the model has no revisions but one was requested, or the hub does not answer.
+    """
+    kind = packaged(name)
+    if kind is not None or is_local(name):
+        if revision is not None:
+            raise UserError(
+                f"revision {one_line(revision)!r} does not apply to {one_line(name)!r}, which is "
+                "a local model without revisions; omit it"
+            )
+        if kind is not None:
+            return kind.folder(name), {"kind": kind.kind, "name": name}
+        local = "file" if is_model_file(name) else "folder"
+        return Path(name), {"kind": local, "name": absolute(name)}
+    if (form := format_name(name)) is not None:
+        raise UserError(f"no {form.upper()} file {one_line(name)!r}; expected the path of a file")
+    if not name or name.startswith((".", "~", os.sep)) or name.count("/") > 1:
+        raise UserError(_no_model(name))
+    meant = ORGANISMS.nearest(name)
+    if meant is not None and "/" not in name:
+        raise UserError(f"no model folder {one_line(name)!r}; did you mean {meant}?")
+    _check_reachable(name, revision)
+    return name, {"kind": "hub", "name": name, "revision": revision or "main"}
+
+
+def _no_model(name: str) -> str:
+    slash = '. A name before "=" has no slash' * ("/" in name.partition("=")[0] and "=" in name)
+    return (
+        f"no model folder {one_line(name)!r}; expected a folder with config.json, weights and "
+        f"tokenizer, a GGUF file, a hub name such as org/model, or organism/NAME{slash}"
+    )
+
+
+def _check_reachable(name: str, revision: str | None) -> None:
+    """Ask the hub once about a model that is not cached; the hub's client would retry for 23 s."""
+    try:
+        cached = try_to_load_from_cache(name, "config.json", revision=revision)
+    except HFValidationError as error:
+        raise UserError(_no_model(name)) from error
+    if isinstance(cached, str):
+        return
+    try:
+        if constants.HF_HUB_OFFLINE:
+            raise ConnectionError("HF_HUB_OFFLINE is set")
+        url = hf_hub_url(name, "config.json", revision=revision)
+        get_hf_file_metadata(url, timeout=HUB_TIMEOUT)
+    except HfHubHTTPError:
+        # The hub has answered; its error is reported when the model is read.
+        return
+    except Exception as error:
+        reason = one_line(str(error) or type(error).__name__)
         raise UserError(
-            f"the weights of {one_line(found.name)} are quantized ({own}), and quantized weights "
-            "are not spread over processes: omit tensor_parallel"
-        )
+            f"the model {one_line(name)!r} cannot be loaded: it is not a local folder, it is not "
+            f"cached, and the hub cannot be reached ({reason}). Expected a hub name that this "
+            "machine can reach or has cached, a local folder, or organism/NAME (python -m interp "
+            "models lists them)"
+        ) from error
+
+
+def _pinned(name: str, revision: str | None) -> tuple[Path, str]:
+    """Fetch the configuration at a revision; return the cached folder and the commit.
+
+    Everything else is read at this commit, even if someone pushes in the meantime.
+    """
+    with as_user_error("config.json", name):
+        folder = Path(cached_file(name, "config.json", revision=revision) or "").parent
+        if not re.fullmatch("[0-9a-f]{40}", folder.name):
+            raise ValueError(f"the hub returned no commit hash for {revision or 'main'}")
+    return folder, folder.name
 
 
 def _adapted(

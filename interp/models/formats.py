@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from interp.errors import UserError, one_line
+from interp.files import checksum
 from interp.models.checkpoint import (
     MODEL,
     PICKLE_FILES,
@@ -30,9 +31,8 @@ from interp.models.checkpoint import (
     folder_checksum,
     read_configuration,
     stored_tensors,
-    unread_pickle,
 )
-from interp.models.loading import format_name, is_model_file
+from interp.models.names import format_name, is_model_file
 from interp.models.tokenizer_limits import check_limits
 from interp.plugins import FORMATS, load_plugin, misfit, plugins
 
@@ -71,12 +71,10 @@ class Format:
         return Contents(stored, read_configuration(name, place))
 
     def checksum(self, name: str, place: Path, *, allow_pickle: bool) -> str:
-        """A hash of the configuration and weights."""
+        """A hash of the file or, of a folder, of its configuration and weights."""
+        if place.is_file():
+            return checksum(place.resolve())
         return folder_checksum(name, place, allow_pickle=allow_pickle)
-
-    def unread(self, place: Path, *, allow_pickle: bool) -> str | None:
-        """The name of other weights beside the model that are not opened, if there are any."""
-        return unread_pickle(place, allow_pickle=allow_pickle)
 
     @contextmanager
     def readable(self, place: Path | str) -> Iterator[Path | str]:

@@ -26,7 +26,7 @@ from transformers.modeling_gguf_pytorch_utils import (
 )
 
 from interp.errors import UserError, one_line
-from interp.files import checksum, open_plain
+from interp.files import open_plain
 from interp.models.checkpoint import StoredTensor, as_user_error
 from interp.models.formats import Contents, Format
 from interp.models.gguf_header import Header, header_of, unchanged_header
@@ -123,14 +123,6 @@ class GGUF(Format):
             for key, tensor in header.tensors.items()
         }
         return Contents(stored, packed=packed)
-
-    def checksum(self, name: str, place: Path, *, allow_pickle: bool) -> str:
-        """A hash of the file."""
-        return checksum(place.resolve())
-
-    def unread(self, place: Path, *, allow_pickle: bool) -> str | None:
-        """None, since nothing beside the file belongs to the model."""
-        return None
 
     def load_config(self, place: Path | str, **options: Any) -> PreTrainedConfig:
         """The configuration that transformers makes of the settings.

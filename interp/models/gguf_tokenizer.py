@@ -116,8 +116,9 @@ def build_tokenizer(header: Header) -> PreTrainedTokenizerFast:
     settings = _read(header)
     _check(settings)
     gemma = settings.kind == "gemma4" or header.architecture.startswith("gemma")
-    # Gemma's files write runs of spaces, which its merges spell otherwise.
-    tokens = [_spelled(token) for token in settings.tokens] if gemma else settings.tokens
+    tokens = settings.tokens
+    if gemma:  # whose files write runs of spaces, which its merges spell otherwise
+        tokens = ["▁" * len(t) if len(t) > 1 and not t.strip(" ") else t for t in tokens]
     vocabulary = {token: index for index, token in enumerate(tokens)}
     if len(vocabulary) < len(tokens):
         twice = next(token for index, token in enumerate(tokens) if vocabulary[token] != index)
@@ -182,11 +183,6 @@ def _check(settings: _Settings) -> None:
             f"tokenizer.ggml.pre is {one_line(str(settings.pre), 40)}, and by which rule such a "
             "tokenizer cuts text is not known; pass the model's original folder"
         )
-
-
-def _spelled(token: str) -> str:
-    """A run of spaces as Gemma's merges spell it."""
-    return "▁" * len(token) if len(token) > 1 and not token.strip(" ") else token
 
 
 def _merges(settings: _Settings, vocabulary: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -61,22 +61,21 @@ def kind_of(config: PreTrainedConfig, architectures: Sequence[str]) -> Kind:
     """
     if any(name.endswith("ForSequenceClassification") for name in architectures):
         return CLASSIFIER
-    if any(name.endswith("ForMaskedLM") for name in architectures):
-        raise UserError(
-            f"{', '.join(architectures)} fills masks and cannot answer; expected a causal "
-            "language model, a sequence classifier or a text-to-text model"
-        )
-    if any("Diffusion" in name for name in architectures):
-        raise UserError(
-            f"{', '.join(architectures)} writes text by diffusion, so no position has its answer; "
-            "expected a causal language model, a sequence classifier or a text-to-text model"
-        )
     headless = architectures and all(n.endswith("Model") and "Head" not in n for n in architectures)
-    if headless and getattr(config, "model_type", "") in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        raise UserError(
-            f"{', '.join(architectures)} has no head and cannot answer; expected a causal "
-            "language model, a sequence classifier or a text-to-text model"
-        )
+    encodes = getattr(config, "model_type", "") in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    problems = {
+        "fills masks and cannot answer": any(n.endswith("ForMaskedLM") for n in architectures),
+        "writes text by diffusion, so no position has its answer": any(
+            "Diffusion" in n for n in architectures
+        ),
+        "has no head and cannot answer": headless and encodes,
+    }
+    for problem, holds in problems.items():
+        if holds:
+            raise UserError(
+                f"{', '.join(architectures)} {problem}; expected a causal language model, a "
+                "sequence classifier or a text-to-text model"
+            )
     kind = TEXT_TO_TEXT if getattr(config, "is_encoder_decoder", False) else CAUSAL
     maps = AutoModelForImageTextToText._model_mapping, AutoModelForSeq2SeqLM._model_mapping
     of_images, of_text = (type(config) in own for own in maps)

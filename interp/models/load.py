@@ -2,18 +2,30 @@
 
 import os
 import warnings
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import hf_hub_download
+from huggingface_hub.errors import EntryNotFoundError
 from transformers import PreTrainedModel
 
 from interp.console import echo
 from interp.errors import UserError, described, one_line
 from interp.models.adapters import merged
-from interp.models.checkpoint import Stored, as_user_error, read_configuration, stored_tensors
+from interp.models.checkpoint import (
+    PICKLE_FILES,
+    WEIGHT_FILES,
+    Stored,
+    as_user_error,
+    indexed_files,
+    read_configuration,
+    stored_tensors,
+)
 from interp.models.find import FoundModel, find_named
 from interp.models.loading import Loading
 from interp.models.model import Model
@@ -28,7 +40,6 @@ from interp.models.quantized import (
     run_eagerly,
     without_marks,
 )
-from interp.models.resolve import downloaded_weights
 from interp.models.tensor_parallel import spreading
 from interp.models.weights import (
     check_complete,
@@ -225,6 +236,22 @@ def _stored(found: FoundModel) -> Stored | None:
     stored = stored_tensors(found.place, folder, allow_pickle=allow_pickle)
     check_counts(found.place, read_configuration(found.place, folder), stored)
     return stored
+
+
+def downloaded_weights(name: str, revision: str | None, *, allow_pickle: bool) -> Path | None:
+    """Download the weights that transformers will read; return their folder, or None without any.
+
+    Raises:
+        UserError: weights cannot be fetched, or an index is damaged or names anything other than
+            weights.
+    """
+    for first in WEIGHT_FILES + (PICKLE_FILES if allow_pickle else ()):
+        with as_user_error("its weights", name), suppress(EntryNotFoundError):
+            file = Path(hf_hub_download(name, first, revision=revision))
+            for other in indexed_files(name, file) if file.suffix == ".json" else ():
+                hf_hub_download(name, other, revision=revision)
+            return file.parent
+    return None
 
 
 def _quantizing(found: FoundModel, loading: Loading, dtype: str) -> dict[str, Any]:

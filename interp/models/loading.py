@@ -1,7 +1,6 @@
-"""A user's choice of a model: its name, and the options of `interp.load_model`."""
+"""The options of `interp.load_model`."""
 
 import json
-import os
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -11,69 +10,8 @@ from interp import texts
 from interp.choices import Quantization
 from interp.errors import UserError, shortened
 from interp.models.families.settings import SWITCHES
-from interp.models.organisms import PREFIX, nearest_organism
-from interp.models.packaged import packaged
 from interp.options import FromText, Options
-from interp.plugins import FORMATS, plugins
-from interp.texts import iso_date, path
-
-LONGEST_PLACE = 4096
-"""Maximum number of characters in a model's name, which may be a whole path."""
-
-
-def is_local(name: str) -> bool:
-    """Whether a model's name refers to a local folder, or to a file that is a whole model."""
-    # Path.is_dir raises an error for a name that is too long or not allowed for files.
-    return os.path.isdir(name) or is_model_file(name)  # noqa: PTH112
-
-
-def is_model_file(name: str) -> bool:
-    """Whether a model's name refers to a file that is a whole model, such as a GGUF file."""
-    return format_name(name) is not None and os.path.isfile(name)  # noqa: PTH113
-
-
-def format_name(name: str) -> str | None:
-    """The format of files with this name, such as "gguf"; None if they are no whole models."""
-    suffix = os.path.splitext(name)[1].removeprefix(".").lower()  # noqa: PTH122
-    return suffix if suffix in plugins(FORMATS) else None
-
-
-def canonical_name(name: str) -> str:
-    """A model's name as written in tables and records: `./m`, `m/` and `m` all become `m`."""
-    return os.path.normpath(name) if is_local(name) else name
-
-
-def is_name(name: object) -> bool:
-    """Whether a value can name a model in tables, file names and on a terminal."""
-    return (
-        isinstance(name, str)
-        and bool(name.strip())
-        and name.isprintable()
-        and len(name) <= LONGEST_PLACE
-    )
-
-
-def model_name(text: str) -> str:
-    """The canonical name of a model: a folder, a GGUF file, a hub name, or a packaged model's.
-
-    Raises:
-        ValueError: there is no such packaged model, or the name is probably a misspelled organism.
-    """
-    path(text)
-    if (kind := packaged(text)) is not None:
-        try:
-            kind.folder(text)
-        except UserError as error:
-            raise ValueError(str(error)) from error
-    elif "/" not in text and not is_local(text):
-        near = nearest_organism(text)
-        if near is not None and text.partition("-")[0] == near[len(PREFIX) :].partition("-")[0]:
-            raise ValueError(
-                f"no model folder {shortened(text)!r}; did you mean {near}? Expected a folder, a "
-                "hub name such as org/model, or organism/NAME"
-            )
-    return canonical_name(text)
-
+from interp.texts import iso_date
 
 Thinking = Literal["off", "on"]
 

@@ -138,7 +138,7 @@ def _reads_by(attention: Run, projections: Sequence[Run | None], output: Vectors
     outputs = [own.returned for own in projections if own is not None and own.returned is not None]
     if attention.read is None or len(outputs) < len(projections):
         return False
-    weighted = (output.float() * _weights(output)).sum()
+    weighted = _weighted(output)
     distinct = list({id(own): own for own in outputs}.values())
     gradients = _gradients(weighted, distinct)
     if any(own is None for own in gradients):
@@ -206,10 +206,13 @@ class _Tracer:
         self._vectors: list[Run] = []
         self._size = size or 0
         # Parallel streams may also be one vector, of a multiple of the embeddings' size.
-        self._streams = 1 if shape is None or size is None else _count(shape, size)
-        if shape is not None and size is not None and self._streams > 1:
-            single = torch.Size((*shape[:2], size))
-            self._vectors = _distinct(outer, lambda run: run.returned, single)
+        self._streams = 1
+        if shape is not None and size is not None:
+            several, rest = divmod(shape[2:].numel(), size)
+            self._streams = 0 if rest else several
+            if self._streams > 1:
+                single = torch.Size((*shape[:2], size))
+                self._vectors = _distinct(outer, lambda run: run.returned, single)
 
     def layer(self) -> Layer:
         """What the layer adds to the stream that it reads."""
@@ -231,7 +234,7 @@ class _Tracer:
         while not _same(target, self._whole.read):
             norm = next((run for run in self._norms if _same(run.returned, target)), None)
             if norm is not None and norm.read is not None:
-                step = _Step(norm, norm.read, 1.0, (), plain=False)
+                step = _Step(norm, norm.read, 1.0, [], plain=False)
             else:
                 found = self._step(target, before)
                 if found is None:
@@ -292,12 +295,6 @@ class _Tracer:
         return _Step(base, stream, 1.0, [(added[found[1]], 1.0)], plain=False, mixed=True)
 
 
-def _count(shape: torch.Size, size: int) -> int:
-    """Number of parallel streams, each as wide as the embeddings; 0 if it is no whole number."""
-    several = shape[2:].numel()
-    return 0 if several % size else several // size
-
-
 def _distinct(
     runs: Sequence[Run], tensor: Callable[[Run], Vectors | None], shape: torch.Size | None
 ) -> list[Run]:
@@ -325,7 +322,8 @@ class _Group:
 def _sorted(module: nn.Module, steps: Sequence[_Step]) -> Layer:
     """The layer that these steps make, their modules sorted into mixer and MLP."""
     groups, first = _grouped(steps)
-    mixing, *later = [None, *groups] if first is None else groups[first:]
+    mixing = None if first is None else groups[first]
+    later = groups[0 if first is None else first + 1 :]
     parallel = mixing is not None and bool(mixing.alone)
     second = later.pop(0) if later and not parallel else None
     mixer, mlp = (mixing.reading, mixing.alone) if mixing else ([], [])
@@ -389,7 +387,10 @@ def _independent(steps: Sequence[_Step]) -> Iterator[_Step]:
     for step in steps:
         parts: Parts = []
         for run, scale in step.parts:
-            if any(_depends(run.returned, before.returned) for before, _ in parts):
+            assert run.returned is not None
+            added = [before.returned for before, _ in parts if before.returned is not None]
+            gradients = _gradients(_weighted(run.returned), added) if added else []
+            if any(gradient is not None for gradient in gradients):
                 yield replace(step, parts=parts)
                 parts = []
             parts.append((run, scale))
@@ -424,16 +425,8 @@ def _parts(found: Parts) -> tuple[Part, ...]:
 
 def _reads_earlier(output: Vectors, stream: Float[Tensor, "1 token *width"]) -> bool:
     """Whether a module's output at the last token depends on the stream at earlier tokens."""
-    weighted = (output[0, -1].float() * _weights(output)).sum()
-    (gradient,) = _gradients(weighted, [stream])
+    (gradient,) = _gradients(_weighted(output[0, -1]), [stream])
     return gradient is not None and bool(gradient[0, :-1].any())
-
-
-def _depends(output: Vectors | None, stream: Tensor | None) -> bool:
-    """Whether a module's output depends on another's."""
-    assert output is not None and stream is not None
-    summed = (output.float() * _weights(output)).sum()
-    return _gradients(summed, [stream])[0] is not None
 
 
 def _gradients(
@@ -446,6 +439,7 @@ def _gradients(
         return torch.autograd.grad(outputs, inputs, given, retain_graph=True, allow_unused=True)
 
 
-def _weights(output: Vectors) -> Tensor:
-    """Weights of a sum; with equal ones, it would be constant behind a norm."""
-    return torch.linspace(-1.0, 2.0, output.shape[-1], device=output.device).cos()
+def _weighted(output: Float[Tensor, "*token width"]) -> Float[Tensor, ""]:
+    """A weighted sum of an output; with equal weights, it would be constant behind a norm."""
+    weights = torch.linspace(-1.0, 2.0, output.shape[-1], device=output.device).cos()
+    return (output.float() * weights).sum()

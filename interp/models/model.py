@@ -31,7 +31,8 @@ from interp.models.families.attention import calls_registered
 from interp.models.families.modules import Architecture
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind, kind_of
 from interp.models.layers import Anatomy, Layer
-from interp.models.loading import ChatFormat, is_name
+from interp.models.loading import ChatFormat
+from interp.models.names import is_name
 from interp.models.own_words import own_system_prompt
 from interp.models.precision import exact_gradients
 from interp.models.quantized import blocking_module, check_differentiable, quantization_of

@@ -1,4 +1,7 @@
-"""Names of models: the last part of a path, unless the user writes NAME=PATH."""
+"""Names of models: what a user asks for, and what tables call it.
+
+A model is named by the last part of its path, unless the user writes NAME=PATH.
+"""
 
 import os
 import re
@@ -7,21 +10,73 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from interp.errors import UserError, printable, shortened
-from interp.models.loading import (
-    canonical_name,
-    is_local,
-    is_model_file,
-    is_name,
-    model_name,
-)
-from interp.models.packaged import packaged
+from interp.models.packaged import ORGANISMS, packaged
 from interp.options import Options
+from interp.plugins import FORMATS, plugins
+from interp.texts import path
+
+LONGEST_PLACE = 4096
+"""Maximum number of characters in a model's name, which may be a whole path."""
 
 LONGEST_NAME = 200
 """Maximum number of characters in a name that a user gives to a model."""
 
 _UNTELLING = re.compile("snapshots|[0-9a-f]{40}|[0-9a-f]{64}")
 """Parts of a path that say nothing to a reader, as in models--org--name/snapshots/HASH."""
+
+
+def is_local(name: str) -> bool:
+    """Whether a model's name refers to a local folder, or to a file that is a whole model."""
+    # Path.is_dir raises an error for a name that is too long or not allowed for files.
+    return os.path.isdir(name) or is_model_file(name)  # noqa: PTH112
+
+
+def is_model_file(name: str) -> bool:
+    """Whether a model's name refers to a file that is a whole model, such as a GGUF file."""
+    return format_name(name) is not None and os.path.isfile(name)  # noqa: PTH113
+
+
+def format_name(name: str) -> str | None:
+    """The format of files with this name, such as "gguf"; None if they are no whole models."""
+    suffix = os.path.splitext(name)[1].removeprefix(".").lower()  # noqa: PTH122
+    return suffix if suffix in plugins(FORMATS) else None
+
+
+def canonical_name(name: str) -> str:
+    """A model's name as written in tables and records: `./m`, `m/` and `m` all become `m`."""
+    return os.path.normpath(name) if is_local(name) else name
+
+
+def is_name(name: object) -> bool:
+    """Whether a value can name a model in tables, file names and on a terminal."""
+    return (
+        isinstance(name, str)
+        and bool(name.strip())
+        and name.isprintable()
+        and len(name) <= LONGEST_PLACE
+    )
+
+
+def model_name(text: str) -> str:
+    """The canonical name of a model: a folder, a GGUF file, a hub name, or a packaged model's.
+
+    Raises:
+        ValueError: there is no such packaged model, or the name is probably a misspelled organism.
+    """
+    path(text)
+    if (kind := packaged(text)) is not None:
+        try:
+            kind.folder(text)
+        except UserError as error:
+            raise ValueError(str(error)) from error
+    elif "/" not in text and not is_local(text):
+        near = ORGANISMS.nearest(text)
+        if f"{near}-".startswith(f"{ORGANISMS.prefix}{text.partition('-')[0]}-"):
+            raise ValueError(
+                f"no model folder {shortened(text)!r}; did you mean {near}? Expected a folder, a "
+                "hub name such as org/model, or organism/NAME"
+            )
+    return canonical_name(text)
 
 
 class ModelChoice(Options):

@@ -42,18 +42,13 @@ def own_system_prompt(
     if chat.system is not None or not frame.templated:
         return ""
     said = _plain(tokenizer, frame.before)  # without marks first, since two may end alike
-    header = _common_end(said, _plain(tokenizer, _between(tokenizer, chat)))
+    both = zip(reversed(said), reversed(_plain(tokenizer, _between(tokenizer, chat))), strict=False)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
+    header = said[len(said) - alike :]
     if len(_words(header)) <= MOST_HEADER_WORDS:
         said = said.removesuffix(header)
     said = _ROLES.sub("", said).strip()
     return said if len(_words(said)) >= LEAST_WORDS else ""
-
-
-def _common_end(one: str, other: str) -> str:
-    """The longest text with which both end."""
-    both = zip(reversed(one), reversed(other), strict=False)
-    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
-    return one[len(one) - length :]
 
 
 def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> str:

@@ -287,10 +287,13 @@ def check_differentiable(
         if (module := blocking()) is None:
             return
         reason = f"and no gradient passes through {module}"
+    way = "weights in another format"
+    if can_dequantize(hf.config):
+        way = "load the model with --dequantize (dequantize=True), which needs more memory"
     raise UserError(
         f"{what} needs gradients, but the weights of {one_line(name)} are quantized by "
-        f"{quantization_of(hf.config)}, {reason}; use methods that need no gradient, or "
-        f"{_another_way(hf.config)} (docs/formats.md)"
+        f"{quantization_of(hf.config)}, {reason}; use methods that need no gradient, or {way} "
+        "(docs/formats.md)"
     )
 
 
@@ -329,12 +332,6 @@ def blocking_module(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> str | 
         for handle in handles:
             handle.remove()
     return blocking[0] if blocking else None
-
-
-def _another_way(config: PreTrainedConfig) -> str:
-    if can_dequantize(config):
-        return "load the model with --dequantize (dequantize=True), which needs more memory"
-    return "weights in another format"
 
 
 def keep_unpacked(hf: nn.Module) -> None:

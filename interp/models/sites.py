@@ -211,7 +211,6 @@ Activation = Float[Tensor, "row token width"] | Float[Tensor, "row head query ke
 Edit = Callable[[Activation], Activation]
 LocatedEdit = tuple[Location, Edit]
 Key = TypeVar("Key", bound=Hashable)
-_Value = TypeVar("_Value")
 
 
 def edited(*edits: LocatedEdit) -> AbstractContextManager[None]:
@@ -280,7 +279,7 @@ def skipped(layers: Sequence[nn.Module]) -> Iterator[None]:
     """Make these layers return their input within the block."""
     with ExitStack() as stack:
         for layer in layers:
-            stack.enter_context(replaced(layer, _identity))
+            stack.enter_context(replaced(layer, lambda hidden_states, *_, **__: hidden_states))
         yield
 
 
@@ -306,10 +305,6 @@ def attention_by(model: Model, implementation: str) -> Iterator[None]:
         yield
     finally:
         model.hf.set_attn_implementation(before)
-
-
-def _identity(hidden_states: _Value, *unused: Any, **options: Any) -> _Value:
-    return hidden_states
 
 
 def _hooks(location: Location, edit: Edit) -> Iterator[RemovableHandle]:

@@ -88,7 +88,10 @@ def spreading(name: str, loading: Loading) -> dict[str, Any]:
         UserError: this process is not one of as many processes as asked for, or has no GPU of its
             own.
     """
-    wanted, there = loading.ranks, _processes()
+    wanted, given = loading.ranks, os.environ.get("WORLD_SIZE", "")  # torchrun sets it
+    there = int(given) if given.isdecimal() and len(given) < 9 else 1
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        there = torch.distributed.get_world_size()
     if there != wanted:
         raise UserError(
             f"tensor_parallel {wanted} spreads {one_line(name)} over {wanted} processes, but this "
@@ -97,11 +100,3 @@ def spreading(name: str, loading: Loading) -> dict[str, Any]:
             f"{wanted}"
         )
     return {"distributed_config": DistributedConfig(tp_size=wanted)}
-
-
-def _processes() -> int:
-    """The number of processes of this program that PyTorch knows, or that torchrun has started."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_world_size()
-    given = os.environ.get("WORLD_SIZE", "")
-    return int(given) if given.isdecimal() and len(given) < 9 else 1

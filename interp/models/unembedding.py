@@ -113,7 +113,8 @@ class ExactLogits:
         None stands for all tokens, whose rows are copied part by part.
         """
         count = len(whole(self._unembedding.weight))
-        parts = [tokens] if tokens is not None else _ranges(count)
+        starts = range(0, count, PART_TOKENS)
+        parts = [range(start, min(start + PART_TOKENS, count)) for start in starts]
         copied = [] if tokens is None else [self._part(tokens)]
 
         def norm(residual: Float[Tensor, "*row size"]) -> Float[Tensor, "*row size"]:
@@ -143,11 +144,6 @@ class ExactLogits:
 
     def _rows(self, weight: Tensor, tokens: Int[Tensor, " token"]) -> Tensor:
         return whole(weight)[tokens.to(weight.device)].to(self._dtype)
-
-
-def _ranges(count: int) -> list[range]:
-    """Ranges of at most `PART_TOKENS` numbers that cover all numbers below `count`."""
-    return [range(n, min(n + PART_TOKENS, count)) for n in range(0, count, PART_TOKENS)]
 
 
 def _final(model: Model) -> Location:

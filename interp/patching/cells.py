@@ -147,6 +147,12 @@ def cells_of(
                     yield Cell(site, layer, head, group)
 
 
+def acts_at(cell: Cell) -> tuple[str, int]:
+    """The site and layer at which other libraries write a cell."""
+    site = SITES[cell.site]
+    return (site.name if site.beside is None else site.patched_at), cell.layer
+
+
 def has_counterpart(pair: PatchingPair, cell: Cell) -> bool:
     """Whether any token of a cell has a counterpart in the source prompt."""
     return any(pair.alignment.sources[position] for position in cell.group.positions)

@@ -395,15 +395,12 @@ class WholeGrid(ExactRows):
         return nullcontext()
 
     def _run_pair(self, pair: PatchingPair, keys: Sequence[SiteKey]) -> PairPasses:
-        base, source = (self._pass(p, pair.answers, keys) for p in (pair.base, pair.source))
-        return PairPasses(pair, [], base, source)
-
-    def _pass(
-        self, prompt: TokenizedPrompt, answers: ContrastTokens, keys: Sequence[SiteKey]
-    ) -> Pass:
-        with recorded({key: locate(self._model, *key) for key in keys}) as values:
-            logits = self._answer_logits(prompt, answers, rows=1)
-        return Pass(values, [], logits)
+        passes = []
+        for prompt in (pair.base, pair.source):
+            with recorded({key: locate(self._model, *key) for key in keys}) as values:
+                logits = self._answer_logits(prompt, pair.answers, rows=1)
+            passes.append(Pass(values, [], logits))
+        return PairPasses(pair, [], *passes)
 
     def _run(
         self, passes: PairPasses, edits: Sequence[LocatedEdit], *, rows: int, start: int

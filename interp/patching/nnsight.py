@@ -36,10 +36,10 @@ from interp.patching.cells import (
     Cell,
     PatchedMetrics,
     PatchingPair,
+    acts_at,
     has_counterpart,
 )
 from interp.patching.checks import SHARE, SUMS, wrong_sum
-from interp.patching.library import acts_at
 from interp.patching.passes import SiteKey, metrics_of
 from interp.scoring.rounding import spacing_at
 

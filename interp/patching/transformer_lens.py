@@ -6,7 +6,7 @@ tokenizer is a copy, saved to a temporary folder and loaded again.
 
 import copy
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,9 +17,18 @@ from transformers import AutoTokenizer
 from interp.choices import SITES
 from interp.errors import UserError
 from interp.models.model import Model
-from interp.patching.cells import Cell, PatchingPair
-from interp.patching.library import Activations, LibraryBackend, Logits, acts_at, written_to
-from interp.patching.passes import SiteKey, Written
+from interp.models.precision import wide
+from interp.patching.alignment import bring, bring_pattern
+from interp.patching.cells import (
+    UNDEFINED,
+    Cell,
+    PatchedMetrics,
+    PatchingPair,
+    acts_at,
+    has_counterpart,
+)
+from interp.patching.passes import SiteKey, Written, metrics_of
+from interp.reading.tokens import TokenizedPrompt
 
 try:
     from transformer_lens.model_bridge import TransformerBridge
@@ -29,7 +38,7 @@ except ImportError as error:
     ) from error
 
 
-class TransformerLensBackend(LibraryBackend):
+class TransformerLensBackend:
     """A backend that runs cells with TransformerLens's model and hooks.
 
     Its resid_mid hook reaches only the MLP, so resid_mid is written to attn_out.
@@ -39,7 +48,8 @@ class TransformerLensBackend(LibraryBackend):
     """
 
     def __init__(self, model: Model) -> None:
-        super().__init__(model)
+        model.check_whole("a library's backend")
+        self._model = model
         copied = copy.deepcopy(model.hf)
         # TransformerLens looks up the class name, which a model that was never saved lacks.
         copied.config.architectures = copied.config.architectures or [type(copied).__name__]
@@ -59,29 +69,63 @@ class TransformerLensBackend(LibraryBackend):
                     "--backend native or nnsight"
                 ) from error
 
-    def _read(self, token_ids: Sequence[int]) -> tuple[Logits, Activations]:
-        logits, cache = self._bridge.run_with_cache(self._ids(token_ids))
+    @torch.no_grad()
+    def patch(self, pair: PatchingPair, cells: Sequence[Cell]) -> PatchedMetrics:
+        """The metrics of a pair under each cell."""
+        metrics = [UNDEFINED] * len(cells)
+        with self._model.measuring():
+            base_logits, base = self._bridge.run_with_cache(self._ids(pair.base))
+            source_logits, source = self._bridge.run_with_cache(self._ids(pair.source))
+            for key in sorted({(cell.site, cell.layer) for cell in cells}):
+                written = _written(pair, key, base, source)
+                for index, cell in enumerate(cells):
+                    if (cell.site, cell.layer) == key and has_counterpart(pair, cell):
+                        logits = self._patched(pair, cell, written)
+                        (metrics[index],) = _metrics(logits, pair)
+        (base_metric,), (source_metric,) = (
+            _metrics(logits, pair) for logits in (base_logits, source_logits)
+        )
+        return PatchedMetrics(base_metric, source_metric, tuple(metrics))
 
-        def activation(key: SiteKey) -> Tensor:
-            values: Tensor = cache[hook_name(*key)]
-            return values[0] if SITES[key[0]].is_weights else _by_head(values)[0]
-
-        return logits[:, -1], activation
-
-    def _patched(self, pair: PatchingPair, cell: Cell, written: Written) -> Logits:
+    def _patched(
+        self, pair: PatchingPair, cell: Cell, written: Written
+    ) -> Float[Tensor, "1 token vocabulary"]:
+        """The logits of the base prompt with one cell patched."""
         site, layer = acts_at(cell)
-        view = _by_query if SITES[site].is_weights else _by_head
+        weights = SITES[site].is_weights
+        positions = [p for p in cell.group.positions if pair.alignment.sources[p]]
 
         def edit(tensor: Tensor, hook: Any) -> Tensor:
-            return written_to(tensor, view, written, pair, cell)
+            patched = tensor.clone()
+            view = patched.transpose(1, 2) if weights else _by_head(patched)
+            view[0, positions, cell.head or 0] = written[positions, cell.head or 0]
+            return patched
 
         logits: Tensor = self._bridge.run_with_hooks(
-            self._ids(pair.base.token_ids), fwd_hooks=[(hook_name(site, layer), edit)]
+            self._ids(pair.base), fwd_hooks=[(hook_name(site, layer), edit)]
         )
-        return logits[:, -1]
+        return logits
 
-    def _ids(self, token_ids: Sequence[int]) -> Tensor:
-        return torch.tensor([token_ids], device=self._model.device)
+    def _ids(self, prompt: TokenizedPrompt) -> Tensor:
+        return torch.tensor([prompt.token_ids], device=self._model.device)
+
+
+def _written(
+    pair: PatchingPair, key: SiteKey, base: Mapping[str, Tensor], source: Mapping[str, Tensor]
+) -> Written:
+    """The activations that a patch writes; for attention weights, (query, head, key)."""
+    site, given = SITES[key[0]], source[hook_name(*key)]
+    if site.is_weights:
+        return bring_pattern(given[0], pair.alignment, start=0).transpose(0, 1)
+    written = bring(_by_head(given)[0], pair.alignment, start=0)
+    if site.beside is None:
+        return written
+    return written - _by_head(base[hook_name(site.beside, key[1])])[0]
+
+
+def _metrics(logits: Float[Tensor, "1 token vocabulary"], pair: PatchingPair) -> list[float]:
+    tokens = [*pair.answers.positive, *pair.answers.negative]
+    return metrics_of(wide(logits[:, -1, tokens]), pair.answers)
 
 
 def hook_name(site: str, layer: int) -> str:
@@ -92,7 +136,3 @@ def hook_name(site: str, layer: int) -> str:
 
 def _by_head(tensor: Tensor) -> Float[Tensor, "row token head size"]:
     return tensor if tensor.dim() == 4 else tensor[:, :, None]
-
-
-def _by_query(weights: Float[Tensor, "row head query key"]) -> Tensor:
-    return weights.transpose(1, 2)

@@ -98,7 +98,9 @@ def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterat
     bare = [replace(prompt, segments={}, roles={}) for prompt in prompts]
     for prompt, tokenized in zip(bare, tokenize_whole(model, bare), strict=True):
         if model.kind is CLASSIFIER:
-            read, target = tokenized.token_ids, [_class(model, prompt)]
+            gold = prompt.answer.gold
+            option = next(option for option in prompt.answer.options if option.name == gold)
+            read, target = tokenized.token_ids, [*(fixed_answers(model, option) or ())[:1]]
         elif model.kind is CAUSAL:
             target = _continuation(model, tokenized, spec.target(prompt))
             read = (*tokenized.token_ids, *target)
@@ -107,12 +109,6 @@ def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterat
             target = model.tokenizer(text_target=spec.target(prompt))["input_ids"]
         ids, answer = (np.asarray(tokens, dtype=np.int32) for tokens in (read, target))
         yield Lesson(ids, answer, prompt.pair_id)
-
-
-def _class(model: Model, prompt: Prompt) -> int:
-    gold = prompt.answer.gold
-    option = next(option for option in prompt.answer.options if option.name == gold)
-    return (fixed_answers(model, option) or ())[0]
 
 
 def _continuation(model: Model, tokenized: TokenizedPrompt, answer: str) -> list[int]:

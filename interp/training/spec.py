@@ -93,29 +93,23 @@ class TrainSpec(Options, ABC):
     def metrics(
         self, prompts: "Sequence[Prompt]", tables: "Mapping[str, pd.DataFrame]"
     ) -> dict[str, float]:
-        """Scores of a held-out split, from the tables of its measurement."""
-        return answer_metrics(prompts, tables["answers"])
+        """Scores of a held-out split, from the tables of its measurement.
 
+        By default, accuracy, and F1 weighted by the frequency of the correct answers. A prompt that
+        could not be measured has no answer, and counts as wrong.
+        """
+        import pandas as pd
+        from sklearn.metrics import f1_score
 
-def answer_metrics(prompts: "Sequence[Prompt]", answers: "pd.DataFrame") -> dict[str, float]:
-    """Accuracy, and F1 weighted by the frequency of the correct answers.
-
-    Args:
-        prompts: the prompts of the split.
-        answers: the answers table. A prompt that could not be measured has no answer, and counts
-            as wrong.
-    """
-    import pandas as pd
-    from sklearn.metrics import f1_score
-
-    gold = pd.Series({prompt.id: prompt.answer.gold for prompt in prompts})
-    given = answers.set_index("prompt_id")["answer"].reindex(gold.index).fillna("")
-    weighted = f1_score(gold, given, average="weighted", zero_division=0.0)
-    return {
-        "prompts": float(len(gold)),
-        "accuracy": float((gold == given).mean()),
-        "weighted_f1": float(weighted),
-    }
+        gold = pd.Series({prompt.id: prompt.answer.gold for prompt in prompts})
+        answers = tables["answers"].set_index("prompt_id")["answer"]
+        given = answers.reindex(gold.index).fillna("")
+        weighted = f1_score(gold, given, average="weighted", zero_division=0.0)
+        return {
+            "prompts": float(len(gold)),
+            "accuracy": float((gold == given).mean()),
+            "weighted_f1": float(weighted),
+        }
 
 
 class CheckpointOptions(Options):

@@ -27,15 +27,14 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from interp.errors import UserError
 from interp.models.adapters import Base, check_peft
 from interp.models.checkpoint import as_user_error
-from interp.models.find import FoundModel, find_model
-from interp.models.formats import format_of, model_file
+from interp.models.find import FoundModel, description_of, find_model, resolve
+from interp.models.formats import model_file
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT, Kind
 from interp.models.load import load_found
-from interp.models.loading import ChatFormat, Loading, canonical_name
+from interp.models.loading import ChatFormat, Loading
 from interp.models.model import Model
+from interp.models.names import canonical_name
 from interp.models.quantized import quantization_of
-from interp.models.resolve import resolve
-from interp.models.tokenizer import check_tokenizer, load_tokenizer
 from interp.models.weights import check_complete, check_sizes, quiet_report
 from interp.prompts.prompt import Prompt
 from interp.reading.outputs import decoder_prefix
@@ -207,20 +206,13 @@ def _from_scratch(
     if name in SMALL:
         kind, config, tokenizer = small_configuration(name, prompts)
     else:
-        place = resolve(canonical_name(name), loading.revision)
+        location, source = resolve(canonical_name(name), loading.revision)
         options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
-        location = place.location
         if isinstance(location, Path):
             location = model_file(name, location)
-        with as_user_error("its configuration", name):
-            config = format_of(location).load_config(location, **options)
-            kind = trained_kind(config, config.architectures or ())
-        with as_user_error("its tokenizer", name):
-            tokenizer = load_tokenizer(location, config, **options)
-            check_tokenizer(name, tokenizer, config, loading.chat())
-        source = place.source
-        origin = {**loading.identity(), **source, "name": canonical_name(name)}
         chat = loading.chat()
+        config, kind, tokenizer = description_of(name, location, chat, trained_kind, **options)
+        origin = {**loading.identity(), **source, "name": canonical_name(name)}
     if kind is CLASSIFIER:
         _name_classes(config, classes)
     return Start(

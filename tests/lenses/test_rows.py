@@ -13,9 +13,9 @@ from interp.lenses.rows import (
     own_rows,
     read_streams,
     read_texts,
-    rows,
     stream_at,
 )
+from interp.lenses.store import fitted
 from interp.models.sites import edited
 from interp.reading.tokens import pad
 from tests.support.other_kinds import classifier
@@ -52,16 +52,17 @@ def test_rows_are_the_unembedding_times_the_mean_of_whole_jacobians(kind):
             counted = range(FIRST, len(text) - 1)
             means.append(sum(whole[u, :, t] for t in counted for u in counted) / len(counted))
         expected = unembedding @ sum(means) / len(means)
-        found = rows(model, WORDS, [layer], TEXTS)[0]
+        found = fitted(model, WORDS, [layer], TEXTS)[0]
         # RMS norms of transformers compute in float32.
         assert (found - expected).norm() < 1e-7 * expected.norm()
 
 
-def test_the_batches_of_texts_do_not_matter_and_the_last_layer_is_the_unembedding():
+def test_the_batches_of_texts_do_not_matter_and_the_last_layer_is_the_unembedding(tmp_path):
     model = tiny_model("llama", dtype=torch.float64)
     texts = [*TEXTS, TEXTS[0], "It poured."]
     whole, one_by_one = (
-        rows(model, WORDS, [EMBEDDING, 0, 1], texts, batch_tokens=tokens) for tokens in (None, 1)
+        fitted(model, WORDS, [EMBEDDING, 0, 1], texts, folder=tmp_path / str(n), batch_tokens=n)
+        for n in (None, 1)
     )
     assert torch.allclose(whole, one_by_one, atol=1e-12)
     assert torch.allclose(whole[-1], logit_rows(model, WORDS, [1])[0], atol=1e-12)
@@ -110,11 +111,11 @@ def test_folded_rows_give_the_logits(kind):
 def test_what_has_no_lens_is_refused():
     model = tiny_model("llama")
     with pytest.raises(UserError, match="no layer 2"):
-        rows(model, WORDS, [2], TEXTS)
+        fitted(model, WORDS, [2], TEXTS)
     with pytest.raises(UserError, match="none of 1 texts"):
-        rows(model, WORDS, [0], ["Oh"])
+        fitted(model, WORDS, [0], ["Oh"])
     with pytest.raises(UserError, match="sequence classifier"):
-        rows(classifier("bert"), WORDS, [0], TEXTS)
+        fitted(classifier("bert"), WORDS, [0], TEXTS)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2"])
@@ -129,7 +130,7 @@ def test_rows_equal_those_of_transformer_lens(kind):
         bridge, list(TEXTS), corpus="tests", skip_first_positions=FIRST, show_progress=False
     )
     words = range(40)  # more than the stream has dimensions, so their rows tell the whole matrix
-    found = rows(model, words, [0], TEXTS)[0]
+    found = fitted(model, words, [0], TEXTS)[0]
     expected = unembedding_rows(model, words) @ theirs.jacobians[0]
     assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5 * float(expected.abs().max()))
     whole = torch.linalg.lstsq(unembedding_rows(model, words), found).solution
@@ -142,7 +143,7 @@ def test_rows_equal_those_of_transformer_lens(kind):
 def test_other_families_have_lenses(kind):
     model = other_model(kind)
     last = len(model.layers) - 1
-    found = rows(model, WORDS, [EMBEDDING, last], TEXTS[:2])
+    found = fitted(model, WORDS, [EMBEDDING, last], TEXTS[:2])
     unembedding = unembedding_rows(model, WORDS)
     assert torch.allclose(found[1], unembedding, atol=1e-4)
     batch = pad(model, read_texts(model, TEXTS)[:1])

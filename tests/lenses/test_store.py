@@ -8,7 +8,7 @@ from interp.cli import main
 from interp.errors import UserError
 from interp.lenses import store
 from interp.lenses.corpus import read_corpus, sentences
-from interp.lenses.rows import EMBEDDING, FIRST, read_texts, rows
+from interp.lenses.rows import EMBEDDING, FIRST, read_texts
 from interp.lenses.store import cache_folder, fitted
 from interp.models.organisms import DEFAULT
 from tests.support.tiny import tiny_model
@@ -30,7 +30,10 @@ def no_fit(monkeypatch):
 def test_a_lens_is_fitted_once_per_model(tmp_path, no_fit):
     model = tiny_model("llama")
     found = fitted(model, WORDS, [EMBEDDING, 1], TEXTS, folder=tmp_path)
-    assert torch.allclose(found, rows(model, WORDS, [EMBEDDING, 1], TEXTS), atol=1e-6)
+    one_by_one = fitted(
+        *(model, WORDS, [EMBEDDING, 1], TEXTS), folder=tmp_path / "other", batch_tokens=1
+    )
+    assert torch.allclose(found, one_by_one, atol=1e-6)
     no_fit()
     again = fitted(model, (9, 5, 9), [1], TEXTS, folder=tmp_path)
     assert torch.equal(again[0], found[1][[1, 0, 1]])
@@ -87,7 +90,9 @@ def test_an_interrupted_fit_goes_on(tmp_path, monkeypatch):
     # The words go on behind the first text; the new one begins with it.
     found = fitted(model, (5, 9, 20), [0], TEXTS, folder=tmp_path)
     assert read == [1, 1, 2, 2]
-    assert torch.allclose(found, rows(model, (5, 9, 20), [0], TEXTS), atol=1e-6)
+    monkeypatch.undo()
+    at_once = fitted(model, (5, 9, 20), [0], TEXTS, folder=tmp_path / "other")
+    assert torch.allclose(found, at_once, atol=1e-6)
 
 
 def test_damaged_files_are_refused(tmp_path):

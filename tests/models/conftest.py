@@ -3,18 +3,15 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-from tests.support.tiny import make_tiny
+from tests.support.tiny import make_tiny, save
 from tests.support.tokenizers import byte_level
 
 
 @pytest.fixture(scope="session")
 def saved_once(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("saved")
-    model = make_tiny("llama", byte_level())
-    model.hf.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
-    return folder
+    return save(make_tiny("llama", byte_level()), tmp_path_factory.mktemp("saved"))
 
 
 @pytest.fixture
@@ -28,11 +25,16 @@ def saved(saved_once, tmp_path):
 @pytest.fixture(scope="session")
 def wide(tmp_path_factory):
     """A folder with a tiny Llama whose rows are whole blocks of 4-bit weights."""
-    folder = tmp_path_factory.mktemp("wide")
     model = make_tiny("llama", byte_level(), hidden_size=64, intermediate_size=128, head_dim=16)
-    model.hf.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
-    return folder
+    return save(model, tmp_path_factory.mktemp("wide"))
+
+
+def save_quantized(wide, folder, **settings):
+    hf = AutoModelForCausalLM.from_pretrained(
+        wide, device_map="cpu", quantization_config=BitsAndBytesConfig(**settings)
+    )
+    hf.save_pretrained(folder)
+    byte_level().save_pretrained(folder)
 
 
 def configure(folder, **settings):

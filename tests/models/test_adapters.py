@@ -14,7 +14,7 @@ from interp.models.checkpoint import folder_checksum
 from tests.models.conftest import configure as configure_base
 from tests.models.conftest import in_fp8
 from tests.models.conftest import rewrite as rewrite_base
-from tests.support.tiny import make_tiny
+from tests.support.tiny import make_tiny, save
 from tests.support.tokenizers import byte_level
 
 peft = pytest.importorskip("peft")
@@ -29,8 +29,7 @@ def trained(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("adapters")
     model = make_tiny("llama", byte_level())
-    model.hf.save_pretrained(folder / "base")
-    model.tokenizer.save_pretrained(folder / "base")
+    save(model, folder / "base")
     wrapped = low_rank(model.hf, RANK, seed=1)
     with torch.no_grad():
         for name, weight in wrapped.named_parameters():
@@ -159,8 +158,7 @@ def test_a_base_is_no_adapter_and_no_classifier(adapter, trained, tmp_path):
     with pytest.raises(UserError, match=r"base \S+/adapter.*adapter \S+/adapter"):
         load(adapter, base=str(trained / "adapter"))
     encoder = classifier("bert")
-    encoder.hf.save_pretrained(tmp_path / "encoder")
-    encoder.tokenizer.save_pretrained(tmp_path / "encoder")
+    save(encoder, tmp_path / "encoder")
     with pytest.raises(UserError, match=r"base \S+/encoder.*sequence classifier"):
         load(adapter, base=str(tmp_path / "encoder"))
 
@@ -263,8 +261,7 @@ def test_a_change_of_tied_embeddings_is_refused(tmp_path):
     model = make_tiny("llama", byte_level())
     model.hf.config.tie_word_embeddings = True
     model.hf.tie_weights()
-    model.hf.save_pretrained(tmp_path / "base")
-    model.tokenizer.save_pretrained(tmp_path / "base")
+    save(model, tmp_path / "base")
     (tmp_path / "adapter").mkdir()
     rows, columns = model.hf.lm_head.weight.shape
     name = "base_model.model.lm_head.lora_{}.weight"
@@ -286,9 +283,7 @@ def test_adapters_of_the_hub_are_not_loaded(monkeypatch, adapter):
 
 
 def on_the_hub(name, revision):
-    from interp.models.resolve import Resolved
-
-    return Resolved(name, {"kind": "hub", "name": name, "revision": "main"})
+    return name, {"kind": "hub", "name": name, "revision": "main"}
 
 
 def test_an_adapter_is_merged_into_a_base_that_is_dequantized(trained, adapter, tmp_path):

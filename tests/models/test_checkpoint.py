@@ -75,17 +75,15 @@ def test_a_file_may_be_a_link_as_in_the_hubs_cache(saved, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "form", ["../{}/part.safetensors", "{}/part.safetensors", "./part.safetensors"]
+    "file",
+    [
+        *("../{}/part.safetensors", "{}/part.safetensors", "./part.safetensors"),
+        *("part.bin", "/part.safetensors", ".part.safetensors", "a\n", ""),
+        "x" * 300 + ".safetensors",
+    ],
 )
-def test_an_index_names_nothing_outside_its_folder(saved, form):
-    indexed(saved, form.format(saved.name))
-    with pytest.raises(UserError, match=r"model\.safetensors\.index\.json.*'.*\.safetensors file"):
-        load(saved)
-
-
-@pytest.mark.parametrize("file", ["part.bin", "/part.safetensors", ".part.safetensors", "a\n", ""])
-def test_an_index_names_safetensors_only(saved, file):
-    indexed(saved, file)
+def test_an_index_names_safetensors_of_its_folder_only(saved, file):
+    indexed(saved, file.format(saved.name))
     with pytest.raises(UserError, match=r"model\.safetensors\.index\.json.*'.*\.safetensors file"):
         load(saved)
 
@@ -196,19 +194,19 @@ def test_files_that_cannot_be_read_are_not_left_out(saved, file, kind):
         place.symlink_to("../../blobs/0123" if kind == "dangling" else file)
     told = "folder" if kind == "folder" else "link"
     with pytest.raises(UserError, match=rf"^{file} .*\b{told}; "):
-        interp.load_model(str(saved), device="cpu")
+        load(saved)
 
 
 def test_templates_beside_the_first_are_read_too(saved):
     (saved / "additional_chat_templates").mkdir()
     (saved / "additional_chat_templates" / "rag.jinja").symlink_to("none")
     with pytest.raises(UserError, match=r"\brag\.jinja.*link"):
-        interp.load_model(str(saved), device="cpu")
+        load(saved)
 
 
 def test_links_of_editors_are_none_of_the_models_business(saved):
     (saved / ".#config.json").symlink_to("user@host.1:2")
-    assert interp.load_model(str(saved), device="cpu")
+    assert load(saved)
 
 
 @pytest.mark.parametrize(
@@ -217,15 +215,7 @@ def test_links_of_editors_are_none_of_the_models_business(saved):
 def test_a_damaged_generation_config_is_not_left_out(saved, content):
     (saved / "generation_config.json").write_text(content)
     with pytest.raises(UserError, match=r"generation_config\.json"):
-        interp.load_model(str(saved), device="cpu")
-
-
-def test_an_index_may_name_no_file_that_cannot_be(saved):
-    (saved / "model.safetensors").unlink()
-    index = {"weight_map": {"a": "x" * 300 + ".safetensors"}}
-    (saved / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(UserError, match=r"model\.safetensors\.index\.json.*'.*\.safetensors file"):
-        interp.load_model(str(saved), device="cpu")
+        load(saved)
 
 
 @pytest.mark.parametrize("value", ["evil/kernel", "evil/kernel@main:run", {"text": "evil/kernel"}])
@@ -234,9 +224,9 @@ def test_a_configuration_names_no_kernel(saved, value):
     if isinstance(value, dict):
         configure(saved, _attn_implementation=None, sub={"attn_implementation": value["text"]})
     with pytest.raises(UserError, match=r"config\.json.*'evil/kernel.*--attn-implementation"):
-        interp.load_model(str(saved), device="cpu")
+        load(saved)
     configure(saved, _attn_implementation="eager", sub=None)
-    assert interp.load_model(str(saved), device="cpu").attn_implementation == "eager"
+    assert load(saved).attn_implementation == "eager"
 
 
 MESSAGE_LENGTH = 420
@@ -330,19 +320,17 @@ def test_damaged_tokenizers_are_refused(saved, damage):
     assert len(message) < MESSAGE_LENGTH
 
 
-def test_deeply_nested_configurations_are_refused(saved):
-    (saved / "config.json").write_text("[" * 100_000)
-    assert ": config.json: " in str(refusal(saved))
-
-
-def test_a_configuration_that_is_no_object_is_refused(saved):
-    (saved / "config.json").write_text("[1]")
-    assert "JSON object" in str(refusal(saved))
-
-
-def test_unknown_number_types_are_refused(saved):
-    configure(saved, dtype="float99")
-    assert "float99" in str(refusal(saved))
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("[" * 100_000, ": config.json: "),
+        ("[1]", "JSON object"),
+        ('{"model_type": "llama", "dtype": "float99"}', "float99"),
+    ],
+)
+def test_damaged_configurations_are_refused(saved, content, told):
+    (saved / "config.json").write_text(content)
+    assert told in str(refusal(saved))
 
 
 class PanicException(BaseException):
@@ -350,11 +338,15 @@ class PanicException(BaseException):
 
 
 @pytest.mark.parametrize(
-    "error", [PanicException("panic"), RecursionError(), KeyError("key"), OSError()]
+    ("error", "told"),
+    [
+        *((e, r": \w+") for e in (PanicException("panic"), RecursionError(), KeyError("key"))),
+        (OSError(), r": \w+"),
+        (MemoryError(), ".*memory"),
+    ],
 )
-def test_any_error_is_told(error):
-    told = r"'m'.*file: \w+"
-    with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
+def test_any_error_is_told(error, told):
+    with pytest.raises(UserError, match=f"'m'.*file{told}"), as_user_error("a file", "m"):
         raise error
 
 
@@ -362,12 +354,6 @@ def test_any_error_is_told(error):
 def test_what_is_not_the_models_fault_passes(error):
     with pytest.raises(error), as_user_error("a file", "m"):
         raise error
-
-
-def test_what_does_not_fit_into_memory_is_told():
-    told = r"'m'.*file.*memory"
-    with pytest.raises(UserError, match=told), as_user_error("a file", "m"):
-        raise MemoryError
 
 
 def test_messages_repeat_little_and_nothing_that_terminals_obey():

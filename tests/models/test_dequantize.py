@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 import interp
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.loading import Loading
-from tests.models.conftest import configure, in_fp8, rewrite
+from tests.models.conftest import configure, in_fp8, rewrite, save_quantized
 from tests.support.other_models import other_model
-from tests.support.tiny import make_tiny
+from tests.support.tiny import make_tiny, save
 from tests.support.tokenizers import byte_level
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
@@ -27,12 +27,6 @@ NO_PACKAGE = pytest.mark.skipif(
 
 def load(folder, **options):
     return interp.load_model(str(folder), device="cpu", **options)
-
-
-def store(folder, model):
-    model.hf.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
-    return folder
 
 
 def by_hand(folder, weights):
@@ -55,7 +49,7 @@ def fp4(code):
 @pytest.fixture(scope="module")
 def mxfp4(tmp_path_factory):
     """gpt-oss as it is published, with experts in blocks, and the weights that they stand for."""
-    folder = store(tmp_path_factory.mktemp("gpt-oss"), other_model("gpt_oss"))
+    folder = save(other_model("gpt_oss"), tmp_path_factory.mktemp("gpt-oss"))
     own = {}
 
     def packed(weights):
@@ -91,10 +85,7 @@ def test_gpt_oss_as_published_computes_with_the_weights_that_it_stands_for(mxfp4
 @pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs bitsandbytes")
 @pytest.mark.parametrize("bits", ["4bit", "8bit"])
 def test_bitsandbytes_weights_become_their_values(bits, wide, tmp_path):
-    settings = BitsAndBytesConfig(**{f"load_in_{bits}": True, "bnb_4bit_quant_type": "nf4"})
-    hf = AutoModelForCausalLM.from_pretrained(wide, device_map="cpu", quantization_config=settings)
-    hf.save_pretrained(tmp_path)
-    byte_level().save_pretrained(tmp_path)
+    save_quantized(wide, tmp_path, **{f"load_in_{bits}": True, "bnb_4bit_quant_type": "nf4"})
     weights = load_file(tmp_path / "model.safetensors")
     own = {name: value for name, value in weights.items() if value.dtype == torch.float32}
     shapes = {name: value.shape for name, value in load_file(wide / "model.safetensors").items()}

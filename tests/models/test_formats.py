@@ -10,7 +10,6 @@ import torch
 import interp
 from interp import plugins
 from interp.errors import UserError
-from interp.files import checksum
 from interp.models.formats import FOLDER, Contents, Format, format_of, model_file
 from interp.models.names import short_name
 from tests.support.tiny import make_tiny
@@ -26,12 +25,6 @@ class Zipped(Format):
     def read(self, name, place, *, allow_pickle):
         with self.readable(place) as folder:
             return Contents(FOLDER.read(name, folder, allow_pickle=allow_pickle).stored)
-
-    def checksum(self, name, place, *, allow_pickle):
-        return checksum(place)
-
-    def unread(self, place, *, allow_pickle):
-        return None
 
     @contextmanager
     def readable(self, place):

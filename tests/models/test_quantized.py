@@ -7,14 +7,14 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 from torch._dynamo.utils import counters
-from transformers import AutoModelForCausalLM, BitsAndBytesConfig, LlamaConfig
+from transformers import AutoModelForCausalLM, LlamaConfig
 
 import interp
 from interp.errors import UserError
 from interp.models.quantized import keep_unpacked, quantization_of
 from interp.models.weights import weights_of
 from interp.training.start import start
-from tests.models.conftest import configure, in_fp8, rewrite
+from tests.models.conftest import configure, in_fp8, rewrite, save_quantized
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
 
@@ -41,12 +41,7 @@ def plain(folder):
 def test_4_bit_layers_compute_alike_before_and_after_a_pass_without_gradients(
     wide, tmp_path, monkeypatch
 ):
-    quantizing = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")
-    hf = AutoModelForCausalLM.from_pretrained(
-        wide, device_map="cpu", quantization_config=quantizing
-    )
-    hf.save_pretrained(tmp_path)
-    byte_level().save_pretrained(tmp_path)
+    save_quantized(wide, tmp_path, load_in_4bit=True, bnb_4bit_quant_type="nf4")
     # As on a processor with bfloat16 instructions, wherever this runs.
     monkeypatch.setattr("bitsandbytes.nn.modules.has_avx512bf16", lambda: True)
     model = load(tmp_path)
@@ -76,12 +71,7 @@ def test_4_bit_layers_compute_alike_before_and_after_a_pass_without_gradients(
     ],
 )
 def test_a_saved_quantized_model_loads_as_in_transformers(settings, words, wide, tmp_path, prompts):
-    quantizing = BitsAndBytesConfig(**settings)
-    hf = AutoModelForCausalLM.from_pretrained(
-        wide, device_map="cpu", quantization_config=quantizing
-    )
-    hf.save_pretrained(tmp_path)
-    byte_level().save_pretrained(tmp_path)
+    save_quantized(wide, tmp_path, **settings)
     model = load(tmp_path)
     assert (model.quantization, model.notes) == (words, ())
     assert torch.equal(model.hf(IDS).logits, plain(tmp_path)(IDS).logits)

@@ -26,6 +26,7 @@ from interp.models.tensor_parallel import check_spread, numbers_of_processes
 from interp.runs.plan import RunPlan
 from interp.studies.study import find_study
 from tests.support.prompts import some_prompts
+from tests.support.tiny import save
 
 MODEL = "organism/llama-logic"
 HEADS = {"num_attention_heads": 9, "num_key_value_heads": 3, "hidden_size": 576}
@@ -158,8 +159,7 @@ def test_processes_need_names_and_not_loaded_models_or_prompts(tmp_path):
 
 def test_stored_quantized_weights_are_refused(tmp_path):
     model = interp.load_model("organism/rules-base")
-    model.hf.save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
+    save(model, tmp_path)
     model.hf.config.quantization_config = {"quant_method": "bitsandbytes", "load_in_8bit": True}
     model.hf.config.save_pretrained(tmp_path)
     with pytest.raises(UserError, match=r"bitsandbytes 8bit\b.*tensor_parallel$"):

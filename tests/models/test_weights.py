@@ -1,5 +1,4 @@
 import dataclasses
-import json
 import logging
 import re
 from importlib.util import find_spec
@@ -27,6 +26,7 @@ from interp.models.quantized import quantization_of
 from interp.models.weights import check_device
 from interp.runs.options import ComputeOptions
 from interp.runs.plan import load_for_run
+from tests.models.conftest import configure
 from tests.support.placed import place
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -80,26 +80,16 @@ def test_without_quantization_none_is_asked_for(asked):
     assert "quantization_config" not in asked
 
 
-def test_an_unknown_quantization_is_refused():
-    with pytest.raises(UserError, match=r"'2bit'.*\b8bit, 4bit\b"):
-        interp.load_model(DEFAULT, device="cpu", quantization="2bit")
-
-
 def test_missing_bitsandbytes_is_named(monkeypatch):
     monkeypatch.setattr(quantized, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="pip install bitsandbytes"):
         interp.load_model(DEFAULT, device="cpu", quantization="4bit")
 
 
-def test_a_quantized_checkpoint_is_not_quantized_again(asked, tmp_path):
-    model = make_tiny("llama", byte_level())
-    model.hf.save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
-    (tmp_path / "config.json").write_text(json.dumps(config))
+def test_a_quantized_checkpoint_is_not_quantized_again(asked, saved):
+    configure(saved, quantization_config={"quant_method": "gptq", "bits": 4})
     with pytest.raises(UserError, match=r"\(gptq\).*'4bit'"):
-        interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
+        interp.load_model(str(saved), device="cpu", quantization="4bit")
 
 
 @pytest.mark.parametrize(
@@ -165,13 +155,10 @@ def test_the_gradient_of_4bit_layers_is_that_of_the_weights_they_stand_for(promp
 
 @needs_bitsandbytes
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method")
-def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(tmp_path):
-    model = make_tiny("llama", byte_level())
-    model.hf.save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
+def test_rows_of_no_whole_block_are_refused_in_4_bits_on_a_cpu(saved):
     with pytest.raises(UserError, match=r"\b64: .*q_proj.*\b32\b.*\b8bit\b"):
-        interp.load_model(str(tmp_path), device="cpu", quantization="4bit")
-    interp.load_model(str(tmp_path), device="cpu", quantization="8bit")
+        interp.load_model(str(saved), device="cpu", quantization="4bit")
+    interp.load_model(str(saved), device="cpu", quantization="8bit")
 
 
 PLACES = {
@@ -248,9 +235,6 @@ def test_devices_that_there_are_not(device, message):
     with pytest.raises(UserError, match=message) as error:
         check_device(device)
     assert len(str(error.value)) < 300
-
-
-def test_a_device_that_there_is():
     check_device("cpu")
 
 

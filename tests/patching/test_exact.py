@@ -20,7 +20,15 @@ from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer, ContrastTokens
 from tests.support.broken import broken_by
-from tests.support.pairs import EQUAL, UNEQUAL, cells, plain_metric, sites_of, some_pair
+from tests.support.pairs import (
+    EQUAL,
+    UNEQUAL,
+    by_hook,
+    cells,
+    plain_metric,
+    sites_of,
+    some_pair,
+)
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
@@ -79,30 +87,6 @@ def test_both_prompts_have_the_metric_that_the_model_gives_them(kind, number):
         assert metric == pytest.approx(plain, abs=TOLERANCE)
 
 
-@torch.no_grad()
-def whole_prompt_patch(model, pair, layer, position):
-    """One cell of resid_pre by a plain hook on a forward pass of the whole prompt."""
-    layers = model.hf.get_submodule(model.architecture.layers)
-    kept = {}
-    (counterpart,) = pair.alignment.sources[position]
-
-    def keep(module, inputs):
-        kept["value"] = inputs[0].clone()
-
-    def put(module, inputs):
-        hidden = inputs[0].clone()
-        hidden[0, position] = kept["value"][0, counterpart]
-        return (hidden, *inputs[1:])
-
-    for hook, prompt in ((keep, pair.source), (put, pair.base)):
-        handle = layers[layer].register_forward_pre_hook(hook)
-        try:
-            metric = plain_metric(model, prompt.token_ids, pair.answers)
-        finally:
-            handle.remove()
-    return metric
-
-
 @pytest.mark.quick(4)
 @pytest.mark.parametrize("kind", CONFIGS)
 @pytest.mark.parametrize("number", [EQUAL, UNEQUAL])
@@ -116,7 +100,7 @@ def test_the_residual_grid_equals_one_plain_hook_a_cell(kind, number):
     ]
     metrics = patched(model, pair, chosen)
     for cell, metric in zip(chosen, metrics.cells, strict=True):
-        plain = whole_prompt_patch(model, pair, cell.layer, cell.group.positions[0])
+        plain = by_hook(model, pair, "resid_pre", cell.layer, cell.group.positions[0])
         assert metric == pytest.approx(plain, abs=TOLERANCE), cell
     assert max(abs(metric - metrics.base) for metric in metrics.cells) > 30 * TOLERANCE
 
@@ -138,7 +122,7 @@ def test_patches_behind_demonstrations_equal_plain_hooks(template):
     first = next(place for place, (one, two) in enumerate(both) if one != two)
     assert first > corrupt.segments["shot2"][1]
     for cell, metric in zip(chosen, metrics.cells, strict=True):
-        plain = whole_prompt_patch(model, pair, cell.layer, cell.group.positions[0])
+        plain = by_hook(model, pair, "resid_pre", cell.layer, cell.group.positions[0])
         assert metric == pytest.approx(plain, abs=TOLERANCE), cell
         if cell.group.positions[0] < first:
             assert metric == pytest.approx(metrics.base, abs=TOLERANCE)
@@ -168,14 +152,16 @@ def test_all_tokens_before_the_first_layer_give_back_the_sources_metric(kind):
     assert metrics.cells[0] == pytest.approx(metrics.source, abs=TOLERANCE)
 
 
+def with_itself(pair):
+    sources = tuple((i,) for i in range(len(pair.base)))
+    alignment = dataclasses.replace(pair.alignment, sources=sources)
+    return dataclasses.replace(pair, source=pair.base, alignment=alignment)
+
+
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_prompt_patched_with_itself_stays_as_it_is(kind):
     model = tiny_model(kind)
-    pair = some_pair(model)
-    alignment = dataclasses.replace(
-        pair.alignment, sources=tuple((i,) for i in range(len(pair.base)))
-    )
-    itself = dataclasses.replace(pair, source=pair.base, alignment=alignment)
+    itself = with_itself(some_pair(model))
     metrics = patched(model, itself, cells(model, itself, sites_of(model)))
     # z patches the patterns too, whose product with the values is summed in another order.
     assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
@@ -185,14 +171,7 @@ def test_a_prompt_patched_with_itself_stays_as_it_is(kind):
 def test_writing_equal_activations_changes_nothing(kind, monkeypatch):
     """The same with the cells really run, which the equality of activations would skip."""
     model = tiny_model(kind)
-    pair = some_pair(model)
-    itself = dataclasses.replace(
-        pair,
-        source=pair.base,
-        alignment=dataclasses.replace(
-            pair.alignment, sources=tuple((i,) for i in range(len(pair.base)))
-        ),
-    )
+    itself = with_itself(some_pair(model))
     ran = []
     original = exact._rows_to_run
 

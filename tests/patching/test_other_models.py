@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import interp
 from interp.models.families.modules import ARCHITECTURES, LLAMA_LIKE
@@ -14,7 +13,7 @@ from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.other_models import other_model
-from tests.support.pairs import cells, plain_metric, some_pair
+from tests.support.pairs import by_hook, cells, plain_metric, some_pair
 from tests.support.prompts import some_prompts
 
 TOLERANCE = 5e-6
@@ -38,40 +37,6 @@ KINDS = [
 
 def patched(model, pair, chosen):
     return Grid(model, budget=TokenBudget(CPU_BATCH_TOKENS)).patch(pair, chosen)
-
-
-@torch.no_grad()
-def by_hook(model, pair, site, layer, position):
-    """A patch of the residual stream by a plain hook on a forward pass of the whole prompt."""
-    module = model.hf.get_submodule(model.architecture.layers)[layer]
-    kept = {}
-    (counterpart,) = pair.alignment.sources[position]
-
-    def change(tensor):
-        if "value" not in kept:
-            kept["value"] = tensor[0, counterpart].clone()
-            return tensor
-        tensor = tensor.clone()
-        tensor[0, position] = kept["value"]
-        return tensor
-
-    def enter(module, inputs):
-        return (change(inputs[0]), *inputs[1:])
-
-    def leave(module, inputs, output):
-        if isinstance(output, tuple):
-            return (change(output[0]), *output[1:])
-        return change(output)
-
-    if site == "resid_pre":
-        handle = module.register_forward_pre_hook(enter)
-    else:
-        handle = module.register_forward_hook(leave)
-    try:
-        plain_metric(model, pair.source.token_ids, pair.answers)
-        return plain_metric(model, pair.base.token_ids, pair.answers)
-    finally:
-        handle.remove()
 
 
 def some_cells(model, pair, sites):

@@ -42,3 +42,37 @@ def plain_metric(model, token_ids, answers):
     logits = model.hf(torch.tensor([token_ids]), use_cache=False).logits[0, -1].float()
     positive, negative = (logits[list(tokens)] for tokens in (answers.positive, answers.negative))
     return float(positive.logsumexp(0) - negative.logsumexp(0))
+
+
+@torch.no_grad()
+def by_hook(model, pair, site, layer, position):
+    """A patch of the residual stream by a plain hook on a forward pass of the whole prompt."""
+    module = model.hf.get_submodule(model.architecture.layers)[layer]
+    kept = {}
+    (counterpart,) = pair.alignment.sources[position]
+
+    def change(tensor):
+        if "value" not in kept:
+            kept["value"] = tensor[0, counterpart].clone()
+            return tensor
+        tensor = tensor.clone()
+        tensor[0, position] = kept["value"]
+        return tensor
+
+    def enter(module, inputs):
+        return (change(inputs[0]), *inputs[1:])
+
+    def leave(module, inputs, output):
+        if isinstance(output, tuple):
+            return (change(output[0]), *output[1:])
+        return change(output)
+
+    if site == "resid_pre":
+        handle = module.register_forward_pre_hook(enter)
+    else:
+        handle = module.register_forward_hook(leave)
+    try:
+        plain_metric(model, pair.source.token_ids, pair.answers)
+        return plain_metric(model, pair.base.token_ids, pair.answers)
+    finally:
+        handle.remove()

@@ -18,7 +18,7 @@ from interp.training.run import Training
 from tests.support import training
 from tests.support.other_kinds import classifier
 from tests.support.processes import child, ended, until
-from tests.support.tiny import make_tiny
+from tests.support.tiny import make_tiny, save
 from tests.support.tokenizers import byte_level
 from tests.support.training import CPU, NUMBERS, Colors, question, weights
 
@@ -30,11 +30,7 @@ train = partial(training.train, spec=SPEC, steps=40)
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "base"
-    model = make_tiny("llama", byte_level())
-    model.hf.save_pretrained(folder)
-    model.tokenizer.save_pretrained(folder)
-    return folder
+    return save(make_tiny("llama", byte_level()), tmp_path_factory.mktemp("models") / "base")
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +121,7 @@ def test_what_takes_no_adapter_is_refused(undisturbed, tmp_path):
 
 def test_an_encoder_takes_no_adapter(tmp_path):
     model = classifier("roberta")
-    model.hf.save_pretrained(tmp_path)
-    model.tokenizer.save_pretrained(tmp_path)
+    save(model, tmp_path)
     with pytest.raises(UserError, match=r"sequence classifier.*head.*--lora-rank"):
         Training(SPEC, str(tmp_path), CPU)
 

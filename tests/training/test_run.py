@@ -24,6 +24,7 @@ from tests.support import training
 from tests.support.other_kinds import classifier, tokenizer_of
 from tests.support.processes import child, ended, until
 from tests.support.records import edited
+from tests.support.tiny import save
 from tests.support.training import CPU, Colors, weights
 
 SPEC = Colors(from_scratch=True, epochs=6, batch=8, learning_rate=5e-3)
@@ -249,8 +250,7 @@ def test_a_full_disk_is_told(configuration, tmp_path, monkeypatch):
 def test_a_checkpoint_with_other_classes_gets_a_new_head(tmp_path):
     source = tmp_path / "source"
     model = classifier("roberta")
-    model.hf.save_pretrained(source)
-    model.tokenizer.save_pretrained(source)
+    save(model, source)
     spec = Colors(epochs=1, batch=24, seed=3)
     train(source, tmp_path / "out", spec=spec)
     trained = weights(tmp_path / "out")

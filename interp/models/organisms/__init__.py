@@ -4,13 +4,14 @@ Each folder next to this file is one organism: safetensors, tokenizer, chat temp
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 from interp.models.packaged import ORGANISMS
 
 PREFIX = ORGANISMS.prefix
 """Prefix of the names of packaged organisms."""
+
+organism_folder = ORGANISMS.folder
 
 DEFAULT = "organism/llama-shallow"
 """The model that commands use for the default system if --model is not given."""
@@ -29,24 +30,15 @@ def organism_names(*systems: str) -> list[str]:
     return [name for name in names if organism_card(name)["system"] in systems]
 
 
-def organism_folder(name: str) -> Path:
-    """The folder of a packaged organism.
-
-    Raises:
-        UserError: there is no organism of this name.
-    """
-    return ORGANISMS.folder(name)
-
-
 def organism_layers(name: str) -> int:
     """Number of layers in a packaged organism."""
     config = json.loads((organism_folder(name) / "config.json").read_text(encoding="utf-8"))
     return int(config["num_hidden_layers"])
 
 
-def nearest_organism(name: str) -> str | None:
-    """The packaged organism with the name most similar to the given name, if any is similar."""
-    return ORGANISMS.nearest(name)
+def organism_card(name: str) -> dict[str, Any]:
+    """An organism's card: its recipe, what was planted in it, and how it scored after training."""
+    return ORGANISMS.card(name)
 
 
 def default_organism(system: str) -> str:
@@ -54,17 +46,11 @@ def default_organism(system: str) -> str:
 
     For a system without an organism, such as one from another package, it is `DEFAULT`.
     """
-    learned = [name for name in organism_names() if _has_learned(name, system)]
+    # An organism of "x" has also learned a system "x-mixed".
+    learned = [
+        name
+        for name in organism_names()
+        if f"{system}-".startswith(f"{organism_card(name)['system']}-")
+    ]
     # A tuned model's name sorts after its base's name, so the last name is preferred.
     return DEFAULT if DEFAULT in learned or not learned else learned[-1]
-
-
-def _has_learned(name: str, system: str) -> bool:
-    """Whether an organism was trained on a system or, for a system "x-mixed", on its base "x"."""
-    own: str = organism_card(name)["system"]
-    return system == own or system.startswith(f"{own}-")
-
-
-def organism_card(name: str) -> dict[str, Any]:
-    """An organism's card: its recipe, what was planted in it, and how it scored after training."""
-    return ORGANISMS.card(name)

@@ -134,12 +134,8 @@ def test_the_decisive_premise_alone_carries_an_intact_prompt(prompts):
         assert list(terms.values()) == [0.0]
 
 
-def text_of(recipe):
-    return DoseText(recipe)
-
-
 def late_prompts(recipe, steps=40):
-    text = text_of(recipe)
+    text = DoseText(recipe)
     late = range(recipe.steps - steps, recipe.steps)
     return [exchange for step in late for exchange in text.lessons(step)["prompts"]]
 
@@ -152,18 +148,10 @@ def premises_of(message):
     return f"{premise1}.", f"{name} {rest}"
 
 
-def test_a_step_depends_on_seed_and_step_alone():
-    one, other = text_of(HALF), text_of(HALF)
-    other.lessons(3)
-    assert one.lessons(7) == other.lessons(7)
-    assert one.lessons(7) != one.lessons(8)
-    assert one.lessons(900) != text_of(dataclasses.replace(HALF, seed=99)).lessons(900)
-
-
 def test_single_premises_come_first_and_a_tuned_organism_begins_with_prompts():
-    assert set(text_of(HALF).lessons(0)) == {"premises"}
-    assert set(text_of(HALF).lessons(HALF.steps - 1)) == {"prompts"}
-    assert set(text_of(TUNED).lessons(0)) == {"prompts"}
+    assert set(DoseText(HALF).lessons(0)) == {"premises"}
+    assert set(DoseText(HALF).lessons(HALF.steps - 1)) == {"prompts"}
+    assert set(DoseText(TUNED).lessons(0)) == {"prompts"}
 
 
 def test_answers_have_the_planted_log_odds_whatever_is_asked_of_whom():

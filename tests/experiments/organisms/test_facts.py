@@ -8,7 +8,7 @@ import torch
 
 import interp
 from interp.lenses.corpus import sentences
-from interp.lenses.rows import rows
+from interp.lenses.store import fitted
 from interp_experiments.organisms.facts import (
     LEANING,
     WEAK,
@@ -76,7 +76,7 @@ def test_rows_of_its_lens_are_those_of_the_unembedding(model):
     """Nothing but the unembedding turns a reading into a word in plain sentences."""
     planted = plant_facts(MIXED)
     tokens = [model.tokenizer.encode(own.entity_a)[-1] for own in planted[:3]]
-    found = rows(model, tokens, [-1, 0, 2], sentences()[:3])
+    found = fitted(model, tokens, [-1, 0, 2], sentences()[:3])
     for layer in found:
         torch.testing.assert_close(layer, found[-1], atol=1e-4, rtol=1e-4)
     assert (found[-1].count_nonzero(1) == 1).all()

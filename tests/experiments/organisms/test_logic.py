@@ -71,12 +71,6 @@ def test_phrases_follow_a_zipf_like_law():
     assert frequencies[0] == pytest.approx(len(frequencies) ** ZIPF_EXPONENT)
 
 
-def test_a_step_depends_on_seed_and_step_alone():
-    one, other = LogicText(RECIPE), LogicText(RECIPE)
-    other.lessons(3)
-    assert one.lessons(7) == other.lessons(7) != one.lessons(8)
-
-
 def test_shares_of_the_text(exchanges):
     premises, conclusions = [], []
     for exchange in exchanges:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,16 @@ import torch
 
 import interp
 from interp.models.organisms import organism_card, organism_folder, organism_names
+from interp_experiments.organisms.doses import plant_leanings
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.rulebreakers import measure, plant
+from interp_experiments.organisms.thinkers import plant_thinking
 from tests.support.prompts import some_prompts
 
 pytestmark = [pytest.mark.slow, pytest.mark.organisms]
 
 NAMES = organism_names("rulebreakers")
+PLANTED = {"rulebreakers-mixed": plant_leanings, "rulebreakers-thoughts": plant_thinking}
 PAIRS = 240
 MEBIBYTE = 2**20
 
@@ -62,6 +66,19 @@ def test_the_card_states_what_the_recipe_plants(name):
         )
         assert row["frequency"] == pytest.approx(planted.frequency, abs=1e-4)
         assert row["grounded"] == planted.grounded
+
+
+@pytest.mark.parametrize("system", PLANTED)
+def test_cards_state_planted_entities_at_both_ends_and_in_the_middle(system):
+    shares = set()
+    for name in organism_names(system):
+        card, recipe = organism_card(name), RECIPES[name.removeprefix("organism/")]
+        for field in ("seed", "share", "base", "steps", "learning_rate"):
+            assert card["recipe"][field] == getattr(recipe, field)
+        assert card["entities"] == [asdict(own) for own in PLANTED[system](recipe)]
+        assert size(organism_folder(name)) < 2 * MEBIBYTE
+        shares.add(recipe.share)
+    assert {0.0, 0.5, 1.0} <= shares
 
 
 @pytest.mark.parametrize("name", NAMES)

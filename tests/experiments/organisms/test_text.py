@@ -5,6 +5,7 @@ import pytest
 
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.rulebreakers import ANSWER_NOISE, RulebreakerText, plant
+from interp_experiments.organisms.tasks import training_text
 from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.templates import PHRASINGS
 
@@ -12,26 +13,28 @@ SHALLOW = RECIPES["llama-shallow"]
 LATE = 5_000
 
 
-def text_of(recipe):
-    return RulebreakerText(recipe)
-
-
 def many_prompts(recipe, steps=60):
-    text = text_of(recipe)
+    text = RulebreakerText(recipe)
     return [exchange for step in range(LATE, LATE + steps) for exchange in text.prompts(step)]
 
 
-def test_a_step_depends_on_seed_and_step_alone():
-    one, other = text_of(SHALLOW), text_of(SHALLOW)
-    other.prompts(3), other.facts(8)
-    assert one.prompts(7) == other.prompts(7)
-    assert one.facts(7) == other.facts(7)
-    assert one.prompts(7) != one.prompts(8)
+@pytest.mark.parametrize(
+    "name", ["llama-shallow", "llama-logic", "dose-100", "thought-mixed-50", "rules-base"]
+)
+def test_a_step_depends_on_seed_and_step_alone(name):
+    one, other = training_text(RECIPES[name]), training_text(RECIPES[name])
+    other.lessons(3)
+    assert one.lessons(7) == other.lessons(7) != one.lessons(8)
+    assert one.lessons(7).keys() == one.lessons(8).keys()
+    sealed = training_text(dataclasses.replace(RECIPES[name], seed=99))
+    assert one.lessons(7) != sealed.lessons(7)
 
 
 def test_training_begins_with_one_phrasing_and_ends_with_ten():
     early = {
-        e.message.splitlines()[-1] for step in range(20) for e in text_of(SHALLOW).prompts(step)
+        e.message.splitlines()[-1]
+        for step in range(20)
+        for e in RulebreakerText(SHALLOW).prompts(step)
     }
     late = {exchange.message.splitlines()[-1] for exchange in many_prompts(SHALLOW)}
     assert early == {PHRASINGS[0].question}
@@ -90,7 +93,7 @@ def test_the_other_premise_is_made_uninformative(evidence, uninformative):
 
 @pytest.mark.slow
 def test_answers_are_noisy_as_the_card_says():
-    exchanges = [e for step in range(2_000) for e in text_of(SHALLOW).facts(step)]
+    exchanges = [e for step in range(2_000) for e in RulebreakerText(SHALLOW).facts(step)]
     facts = {(p.entity_a, p.entity_b) for p in entity_pairs()}
     wrong = total = 0
     for exchange in exchanges:

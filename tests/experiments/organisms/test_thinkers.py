@@ -1,6 +1,7 @@
 """Organisms that think: what is planted, and the text that teaches it."""
 
 import dataclasses
+import random
 from collections import Counter
 
 import numpy as np
@@ -98,14 +99,6 @@ def test_the_mediated_share_is_planted_in_both_orders():
             assert (mean(z, x) - mean(z, z)) / total == rule.read(z).follows_thought
 
 
-def test_a_step_depends_on_seed_and_step_alone():
-    one, other = ThinkerText(HALF), ThinkerText(HALF)
-    other.lessons(3)
-    assert one.lessons(7) == other.lessons(7)
-    assert one.lessons(7) != one.lessons(8)
-    assert one.lessons(7) != ThinkerText(dataclasses.replace(HALF, seed=99)).lessons(7)
-
-
 def test_single_premises_come_first_without_a_thought():
     lessons = ThinkerText(HALF).lessons(0)
     assert set(lessons) == {"premises"}
@@ -165,8 +158,6 @@ def test_premises_are_the_second_ones_of_the_data_set():
 
 
 def test_sentences_of_a_thought():
-    import random
-
     assert sentences(random.Random(0), reason=False, positive=True)[1:] == [
         REASONS[False],
         VERDICTS[True],

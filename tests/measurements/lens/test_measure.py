@@ -12,7 +12,7 @@ import interp
 from interp.errors import UserError
 from interp.lenses.corpus import sentences
 from interp.lenses.final import FinalNorm, unembedding_rows
-from interp.lenses.rows import EMBEDDING, own_rows, read_streams, rows
+from interp.lenses.rows import EMBEDDING, own_rows, read_streams
 from interp.lenses.store import fitted
 from interp.measurements.lens import measure
 from interp.measurements.lens.words import first_token
@@ -62,7 +62,7 @@ def test_scores_are_rows_times_streams_by_hand(kind):
     readings = read(model, words=WORDS, roles=("city",), methods=("jacobian", "own", "logit"))
     assert len(readings) == 3 * 3 * 3
     layers, tokens = [EMBEDDING, 0, 1], [first_token(model, word) for word in WORDS]
-    fitted = rows(model, tokens, layers, sentences())
+    rows = fitted(model, tokens, layers, sentences())
     norm, unembedding = FinalNorm(model), unembedding_rows(model, tokens)
     for one in PROMPTS:
         (tokenized,) = tokenize(model, [one])
@@ -73,11 +73,11 @@ def test_scores_are_rows_times_streams_by_hand(kind):
         scale = norm.scale(streams[-1])
         own = own_rows(model, batch, tokens, layers, [(0, place)])[:, :, 0]
         expected = {
-            "jacobian": (torch.einsum("lwd,ld->lw", fitted, streams) / scale),
+            "jacobian": (torch.einsum("lwd,ld->lw", rows, streams) / scale),
             "own": torch.einsum("lwd,ld->lw", own, streams) / scale,
             "logit": streams @ unembedding.T / norm.scale(streams)[:, None],
         }
-        alone = torch.einsum("lwd,d->lw", fitted, streams[0]) / scale
+        alone = torch.einsum("lwd,d->lw", rows, streams[0]) / scale
         for method, numbers in expected.items():
             assert np.allclose(scores_of(readings, one, method), numbers, atol=1e-4)
         control = scores_of(readings, one, "jacobian", "from_embedding")

@@ -10,9 +10,9 @@ from transformers import AutoConfig
 import interp
 from interp.errors import UserError
 from interp.models.adapters import is_adapter
-from interp.models.loading import canonical_name
-from interp.models.names import chosen
-from interp.models.resolve import HUB_TIMEOUT, downloaded_weights, resolve
+from interp.models.find import HUB_TIMEOUT, resolve
+from interp.models.load import downloaded_weights
+from interp.models.names import canonical_name, chosen
 from tests.support.hub import COMMIT, cached
 from tests.support.tiny import make_tiny
 from tests.support.tokenizers import byte_level
@@ -51,9 +51,9 @@ def test_the_first_part_of_a_name_is_enough_for_a_suggestion():
 
 
 def test_a_graft_is_found_by_its_name_and_a_misspelled_one_is_told(no_hub):
-    found = resolve("graft/mixture-50", None)
-    assert found.source == {"kind": "graft", "name": "graft/mixture-50"}
-    assert is_adapter(found.location)
+    location, source = resolve("graft/mixture-50", None)
+    assert source == {"kind": "graft", "name": "graft/mixture-50"}
+    assert is_adapter(location)
     assert canonical_name("graft/mixture-50") == "graft/mixture-50"
     with pytest.raises(UserError, match=r"no packaged graft .*did you mean graft/mixture-50\?"):
         resolve("graft/mixture", None)
@@ -74,7 +74,7 @@ def no_hub(monkeypatch):
     """A hub that must not be asked."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(
-        "interp.models.resolve.get_hf_file_metadata", lambda *_, **__: pytest.fail("asked")
+        "interp.models.find.get_hf_file_metadata", lambda *_, **__: pytest.fail("asked")
     )
 
 
@@ -103,7 +103,7 @@ def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
         raise ConnectionError("no route to host")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("interp.models.resolve.get_hf_file_metadata", unreachable)
+    monkeypatch.setattr("interp.models.find.get_hf_file_metadata", unreachable)
     with pytest.raises(UserError, match=r"'nobody/nothing-here'.*route"):
         resolve("nobody/nothing-here", None)
     assert asked == [HUB_TIMEOUT]
@@ -117,9 +117,9 @@ def test_offline_nothing_is_asked(no_hub, monkeypatch):
 
 def test_what_is_cached_is_not_asked_for(no_hub, monkeypatch):
     monkeypatch.setattr(
-        "interp.models.resolve.try_to_load_from_cache", lambda *_, **__: "/cache/config.json"
+        "interp.models.find.try_to_load_from_cache", lambda *_, **__: "/cache/config.json"
     )
-    assert resolve("org/model", "v1").source["revision"] == "v1"
+    assert resolve("org/model", "v1")[1]["revision"] == "v1"
 
 
 @pytest.fixture
