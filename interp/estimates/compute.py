@@ -191,7 +191,14 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
         }
     )
     trials = trials.sort_values(["row", CLUSTER, WEIGHT, "share"])
-    shares = proportions(trials, values=["share"], by=["row"], cluster=CLUSTER, weight=WEIGHT)
+    shares = proportions(
+        trials,
+        values=["share"],
+        by=["row"],
+        cluster=CLUSTER,
+        weight=WEIGHT,
+        continuous=number.continuous,
+    )
     shares = shares.set_index("row").reindex(range(sample.rows))
     low, high = number.interval or ("", "")
     names = {number.name: "share", low: "low", high: "high"}

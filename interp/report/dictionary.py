@@ -7,7 +7,7 @@ from textwrap import fill
 import pyarrow as pa
 
 from interp.measuring.spec import Spec, spec_named
-from interp.plugins import MEASUREMENTS, named, plugins
+from interp.plugins import MEASUREMENTS, STUDIES, load_plugin, named, plugins
 from interp.runs.records import column_types
 from interp.tables import ACTIVATIONS, PROMPTS, note
 
@@ -30,7 +30,8 @@ _INTRODUCTION = (
 
 def known_tables() -> dict[str, pa.Schema]:
     """The prompts table, then all that registered measurements fill or derive, by name."""
-    measured = {name: schema for tables in _by_measurement().values() for name, schema in tables}
+    every = (*_by_measurement().values(), *_by_study().values())
+    measured = {name: schema for tables in every for name, schema in tables}
     return {"prompts": PROMPTS, **dict(sorted({**measured, "activations": ACTIVATIONS}.items()))}
 
 
@@ -44,7 +45,7 @@ def page(tables: Mapping[str, pa.Schema]) -> str:
 def sections(tables: Mapping[str, pa.Schema]) -> str:
     """Tables in Markdown, each with the meaning of its rows, its measurements and its columns."""
     filled_by: defaultdict[str, list[str]] = defaultdict(list)
-    for measurement, filled in _by_measurement().items():
+    for measurement, filled in (*_by_measurement().items(), *_by_study().items()):
         for name, _ in filled:
             filled_by[name].append(f"`{measurement}`")
     return "\n".join(
@@ -63,6 +64,16 @@ def _of(spec: type[Spec]) -> Iterator[tuple[str, pa.Schema]]:
     yield from filled.items()
     for declared in map(named, spec.derives):
         yield declared.name, declared.schema(filled[declared.measured])
+
+
+def _by_study() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
+    """The small tables that studies declare."""
+    known = {name: schema for tables in _by_measurement().values() for name, schema in tables}
+    studies = {name: load_plugin(STUDIES, "study", name) for name in plugins(STUDIES)}
+    return {
+        name: [(own.name, own.schema(known[own.measured])) for own in map(named, study.derives)]
+        for name, study in studies.items()
+    }
 
 
 def _section(name: str, schema: pa.Schema, filled_by: Sequence[str]) -> Iterator[str]:

@@ -30,6 +30,8 @@ class Study(Options, ABC):
     """Default number of pairs."""
     any_system: ClassVar[bool] = False
     """Whether the study accepts the prompts of any system."""
+    derives: ClassVar[tuple[str, ...]] = ()
+    """Locations of the declarations of its small tables (`interp.estimates`)."""
     organisms: ClassVar[tuple[str, ...]] = ()
     """Systems whose packaged organisms are the default models; all systems if empty."""
 

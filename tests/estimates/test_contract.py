@@ -15,9 +15,10 @@ from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Plain, Table
 from interp.estimates.shown import ALL, Estimated, text
 from interp.measuring.spec import spec_named
-from interp.plugins import MEASUREMENTS, named, plugins
+from interp.plugins import MEASUREMENTS, STUDIES, named, plugins
 from interp.report.dictionary import known_tables
 from interp.statistics import means
+from interp.studies.study import find_study
 from interp.tables import PROMPTS, SCHEMAS
 from tests.support.declared import (
     KINDS,
@@ -236,7 +237,8 @@ def test_the_data_dictionary_has_its_columns_in_their_order(name):
 
 
 def test_every_table_that_is_written_is_in_the_data_dictionary():
-    located = [named(place) for name in plugins(MEASUREMENTS) for place in spec_named(name).derives]
+    makers = [*map(spec_named, plugins(MEASUREMENTS)), *map(find_study, plugins(STUDIES))]
+    located = [named(place) for made in makers for place in made.derives]
     drawn = {"node_set_curves"}  # only a figure
     assert {table.name for table in located} == TABLES.keys() - drawn
     assert {table.name for table in located} <= known_tables().keys()

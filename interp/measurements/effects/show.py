@@ -92,7 +92,7 @@ class SegmentEffects(Result):
             table = cluster_mean_table(own, value="shapley", cluster=cluster, weight="weight")
             name = f"{_OF}{segment_label(segment)}{_IN}"
             parts.append(headline(table, name, value="mean", n="trials", unit="prompts"))
-        plain = replace(super().opening(), sentences=self._findings())
+        plain = replace(super().opening(), sentences=list(self._findings()))
         if not parts:
             return plain
         numbers = pd.concat(parts, ignore_index=True)
