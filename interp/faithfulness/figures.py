@@ -100,7 +100,7 @@ def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         written = shown.to_numpy(float)
         label = "0: random order, 1: oracle"
         colors = standing.to_numpy(float)
-        heat_map(ax, colors, label=label, shown=written, largest=1, shrink=0.7, extend="both")
+        heat_map(ax, colors, label=label, shown=written, largest=1.0, shrink=0.7, extend="both")
         names = {"columns": list(columns), "rows": list(rows)}
         mark_areas(ax, table, x="metric", y="contender", number="value", **names)
         ax.set_yticks(range(len(rows)), list(rows))

@@ -1,6 +1,5 @@
 """The page: a verdict on each method, tables and figures."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -327,7 +326,7 @@ def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 def _wide(own: ModelResults) -> pd.DataFrame:
     """One row per contender and one column per metric: each value with its interval, as text."""
     numbers = own.metrics[["value", "low", "high"]].to_numpy(dtype=float)
-    texts = [_text(*map(float, row)) for row in numbers]
+    texts = [with_interval(*map(float, row)).replace("−", "-") for row in numbers]
     table = own.metrics.assign(text=texts, contender=labels(own.metrics))
     # The controls keep their values, which show why the others are void.
     table.loc[table["void"] & (table["score"] != CONTROL), "text"] = "void"
@@ -335,12 +334,6 @@ def _wide(own: ModelResults) -> pd.DataFrame:
     wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
     wide.insert(0, "model", own.model)
     return wide
-
-
-def _text(value: float, low: float, high: float) -> str:
-    """A number with its interval in ASCII, for files."""
-    interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
-    return f"{value:.2f}{interval}" if math.isfinite(value) else ""
 
 
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
