@@ -25,7 +25,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 from interp.errors import UserError
-from interp.faithfulness.results import check_measured, shares_of, tables_of
+from interp.faithfulness import EFFECTS, SCORES
+from interp.faithfulness.results import shares_of, tables_of
 from interp.faithfulness.trials import trials_of
 from interp.report.console import print_table
 from interp.studies.folder import StudyFolder
@@ -252,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _shares(path: Path) -> pd.DataFrame:
     """The shares of all models of a study."""
     folder = StudyFolder.read(path)
-    check_measured(folder)
+    folder.require(EFFECTS, SCORES)
     models = folder.record.models
     shares = [shares_of(model, trials_of(tables_of(folder, model))) for model in models]
     return pd.concat(shares, ignore_index=True)

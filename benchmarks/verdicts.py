@@ -23,9 +23,10 @@ from jaxtyping import Float
 from scipy.stats import kendalltau, spearmanr
 
 from interp.errors import UserError, unknown
+from interp.faithfulness import EFFECTS, SCORES
 from interp.faithfulness.metrics import METRICS, mean
 from interp.faithfulness.ranking import judge
-from interp.faithfulness.results import check_measured, tables_of
+from interp.faithfulness.results import tables_of
 from interp.faithfulness.trials import trials_of
 from interp.prompts.systems import dependence_factor
 from interp.report.console import print_table
@@ -79,7 +80,7 @@ def read_judged(path: Path, metric: str) -> list[Judged]:
         run = RunFolder.read(path)
         return [_of_edges(run, model) for model in run.models()]
     folder = StudyFolder.read(path)
-    check_measured(folder)
+    folder.require(EFFECTS, SCORES)
     return [_judged(folder, model, metric) for model in folder.record.models]
 
 

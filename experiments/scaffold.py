@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from interp.measurements.answers.readings import reading_items
+from interp.measurements.attribution.figures import decisive_segments
 from interp.measurements.attribution.segments import SUM, decisive_table
-from interp.report.figures.bars import decisive_segments
 from interp.report.page import FigureItem, Glance, Report, Section, TableItem, prompts_item
 from interp.report.pairs import Browser
 from interp.studies.folder import StudyFolder

@@ -116,6 +116,8 @@ class Largest:
     """What a row is about, as text before the number."""
     within: Sequence[str] = ()
     """Columns for each of whose values there is a headline."""
+    where: Mapping[str, object] = field(default_factory=dict)
+    """The values that these rows have in some columns, such as the group of all pairs."""
     first: str = ""
     """A column of whose values only the first has headlines, such as the method."""
     places: int = 1

@@ -77,12 +77,18 @@ class Estimated:
         for of, rows in self._headlined(declared):
             for place in range(declared.places):
                 first = largest(rows, declared.number, ["model"], place)
+                sizes = rows[declared.number].abs().groupby(rows["model"])
+                alike = sizes.agg(lambda own: (own == own.max()).sum())
+                if declared.places == 1:  # none of several equal rows is the largest
+                    first = first.assign(alike=first["model"].map(alike))
                 parts += list(self._headlines(declared, first, {**of, "place": place + 1}))
         return pd.concat(parts, ignore_index=True) if parts else None
 
     def _headlined(self, declared: Largest) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
         """The rows of each headline, with what they share."""
         frame = self.frame
+        for name, value in declared.where.items():
+            frame = frame[frame[name] == value]
         if declared.first:
             frame = frame[frame[declared.first] == frame[declared.first].iloc[0]]
         return grouped(frame, declared.within)
@@ -90,7 +96,10 @@ class Estimated:
     def _headlines(
         self, declared: Largest, rows: pd.DataFrame, of: Mapping[str, object]
     ) -> Iterator[pd.DataFrame]:
-        places = [f"{declared.at(dict(row))}:" for row in rows.to_dict("records")]
+        places = [
+            f"{declared.at(row)}:" if row.get("alike", 1) == 1 else f"{row['alike']} equal rows:"
+            for row in map(dict, rows.to_dict("records"))
+        ]
         labeled = rows.assign(label=pd.Series(places, rows.index, dtype=str))
         named = {number.name: number for number in self.table.numbers}
         n, unit = self.table.count, self.table.trials

@@ -20,13 +20,10 @@ from interp.analysis.accuracy import accuracies
 from interp.errors import UserError, shortened
 from interp.files import inside, write_whole, writing
 from interp.prompts.prompt import Demonstration, Messages
-from interp.results.given import cautions_about
+from interp.results.given import ANSWERED, cautions_about
 from interp.results.measured import InFolder
 from interp.runs.folder import RunFolder, slug
 from interp.tables import PROMPTS
-
-ANSWERED = {"answers": "predicted_token", "completions": "completion"}
-"""The tables with answers, each with its column for the text that the model wrote."""
 
 SCORER = "interp"
 

@@ -4,21 +4,16 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.colors import TwoSlopeNorm
 
-from interp.report.figures.points import interval_points
+from interp.report.figures.lines import heat_map
+from interp.report.figures.points import interval_points, whiskers
 from interp.report.figures.style import (
-    DIVERGING,
-    PALE,
     QUIET,
     add_legend,
     distinct,
     house_style,
-    look,
     mark_areas,
-    mark_points,
     n_of,
     new_axes,
 )
@@ -38,23 +33,21 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
     with house_style():
         ax = new_axes(width=WIDTH, height=1.5 + 0.26 * len(table))
         table = table.sort_values("value", ascending=False, kind="stable")
-        places = np.arange(len(table))
+        places = np.arange(len(table), dtype=float)
         for index, (kind, label) in enumerate(kinds.items()):
             own = (table["kind"] == kind).to_numpy()
             if not own.any():
                 continue
-            rows, style = table[own], look(index)
-            ends = [rows["value"] - rows["low"], rows["high"] - rows["value"]]
-            ax.errorbar(
-                rows["value"],
+            whiskers(
+                ax,
+                table[own],
                 places[own],
-                xerr=np.nan_to_num(np.asarray(ends, dtype=float)),
-                fmt=style.marker,
-                color=style.color,
+                x="value",
+                interval=("low", "high"),
+                index=index,
                 label=label,
+                named=["contender"],
             )
-            points = list(zip(rows["value"], places[own], strict=True))
-            mark_points(ax, rows, points, series=index, number="value", named=["contender"])
         ax.axvline(float(table["chance"].iloc[0]), color=QUIET, linewidth=1, linestyle="--")
         ax.set_yticks(places, table["contender"])
         ax.set_ylim(len(table) - 0.4, -0.6)
@@ -104,35 +97,13 @@ def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     )
     with house_style():
         ax = ax or new_axes(width=3.2 + 0.72 * len(columns), height=1.6 + 0.27 * len(rows))
-        ax.grid(visible=False)
-        ax.tick_params(length=0)
-        ax.set_facecolor(PALE)
-        image = ax.imshow(
-            np.ma.masked_invalid(standing.to_numpy(float)),
-            cmap=DIVERGING,
-            norm=TwoSlopeNorm(0, -1, 1),
-            aspect="auto",
-        )
-        ax.figure.colorbar(
-            image, ax=ax, shrink=0.7, pad=0.02, label="0: random order, 1: oracle", extend="both"
-        )
-        _write(ax, shown.to_numpy(float), standing.to_numpy(float))
+        written = shown.to_numpy(float)
+        label = "0: random order, 1: oracle"
+        colors = standing.to_numpy(float)
+        heat_map(ax, colors, label=label, shown=written, largest=1.0, shrink=0.7, extend="both")
         names = {"columns": list(columns), "rows": list(rows)}
         mark_areas(ax, table, x="metric", y="contender", number="value", **names)
         ax.set_yticks(range(len(rows)), list(rows))
         ax.set_xticks(range(len(columns)), [str(name).replace("_", "\n") for name in columns])
         ax.xaxis.tick_top()
         return ax
-
-
-def _write(
-    ax: Axes,
-    values: Float[np.ndarray, "contender metric"],
-    standing: Float[np.ndarray, "contender metric"],
-) -> None:
-    """Write each value into its cell."""
-    for (row, column), value in np.ndenumerate(values):
-        dark = np.nan_to_num(abs(standing[row, column])) > 0.6
-        text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else ""
-        color = "w" if dark else "k"
-        ax.text(column, row, text, ha="center", va="center", fontsize=8, color=color)

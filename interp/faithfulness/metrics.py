@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from interp.attribution.games import leave_one_out
 from interp.faithfulness import agreement
 from interp.faithfulness.agreement import LEAST_EFFECT, ByPrompt, ratio
-from interp.faithfulness.trials import Judged, Weights
+from interp.faithfulness.trials import Trials, Weights
 
 Parts = tuple[ByPrompt, ...]
 Divides = Literal["each prompt", "the mean"]
@@ -49,7 +50,7 @@ class Metric:
     name: str
     """Name in tables."""
     title: str
-    parts: Callable[[Judged], Parts]
+    parts: Callable[[Trials], Parts]
     """Function that computes each prompt's terms, from which `combine` makes one number."""
     needs: str
     """Condition for the metric to be defined, such as "three segments"."""
@@ -68,42 +69,42 @@ class Metric:
         return self.combine is mean
 
 
-def _sizes(metric: Callable[..., ByPrompt]) -> Callable[[Judged], Parts]:
-    return lambda judged: (metric(judged.sizes, judged.shapley),)
+def _sizes(metric: Callable[..., ByPrompt]) -> Callable[[Trials], Parts]:
+    return lambda trials: (metric(trials.sizes, trials.shapley),)
 
 
-def _values(metric: Callable[..., ByPrompt]) -> Callable[[Judged], Parts]:
-    return lambda judged: (metric(judged.signed, judged.values),)
+def _values(metric: Callable[..., ByPrompt]) -> Callable[[Trials], Parts]:
+    return lambda trials: (metric(trials.signed, trials.values),)
 
 
-def _signs(judged: Judged) -> Parts:
-    found = agreement.sign_agreement(judged.signed, judged.shapley)
-    return (np.where(judged.has_sign[:, None], found, np.nan),)
+def _signs(trials: Trials) -> Parts:
+    found = agreement.sign_agreement(trials.signed, trials.shapley)
+    return (np.where(trials.has_sign[:, None], found, np.nan),)
 
 
-def _patched(judged: Judged) -> Parts:
-    return (agreement.top_segment(judged.sizes, judged.left_out),)
+def _patched(trials: Trials) -> Parts:
+    return (agreement.top_segment(trials.sizes, leave_one_out(trials.values)),)
 
 
-def _shares(judged: Judged) -> Parts:
-    if judged.compared is None:
-        undefined = np.full(judged.sizes.shape[:-1], np.nan)
+def _shares(trials: Trials) -> Parts:
+    if trials.compared is None:
+        undefined = np.full(trials.sizes.shape[:-1], np.nan)
         return undefined, undefined
-    true = agreement.share(judged.shapley, *judged.compared)
-    weak = np.abs(judged.shapley[:, judged.compared]).max(-1) < LEAST_EFFECT
-    ours = agreement.share(judged.sizes, *judged.compared)
+    true = agreement.share(trials.shapley, *trials.compared)
+    weak = np.abs(trials.shapley[:, trials.compared]).max(-1) < LEAST_EFFECT
+    ours = agreement.share(trials.sizes, *trials.compared)
     return ours, np.broadcast_to(np.where(weak, np.nan, true), ours.shape)
 
 
-def _planted(judged: Judged) -> Parts:
-    shares, _ = _shares(judged)
-    planted = judged.planted if judged.compared else np.full_like(judged.planted, np.nan)
+def _planted(trials: Trials) -> Parts:
+    shares, _ = _shares(trials)
+    planted = trials.planted if trials.compared else np.full_like(trials.planted, np.nan)
     return (agreement.planted_hits(np.nan_to_num(shares, nan=0.5), planted),)
 
 
-def _recovered(judged: Judged) -> Parts:
-    found = agreement.recovered(judged.signed, judged.values)
-    return found, np.broadcast_to(judged.values[:, -1] - judged.values[:, 0], found.shape)
+def _recovered(trials: Trials) -> Parts:
+    found = agreement.recovered(trials.signed, trials.values)
+    return found, np.broadcast_to(trials.values[:, -1] - trials.values[:, 0], found.shape)
 
 
 METRICS = (

@@ -1,13 +1,15 @@
 """The page: a verdict on each method, tables and figures."""
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
 
 from interp.analysis.cautions.caution import GAP, PATHS, ordered
 from interp.choices import ORACLE, RANDOM
+from interp.estimates.declared import Share, Table
+from interp.estimates.shown import Estimated
 from interp.faithfulness import EFFECTS, SCORES
 from interp.faithfulness.deciding import deciding_item, spread_cautions
 from interp.faithfulness.figures import methods_by_metrics, share_distances
@@ -23,8 +25,8 @@ from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem, apart
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder
-from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
+from interp.tables import TEXT, column
 
 _TEXT = (
     "The judged segments are {segments}; the rest of each prompt is unchanged. Effects of segments "
@@ -49,6 +51,12 @@ def report_of(folder: StudyFolder) -> Report:
     deciding = deciding_item(folder, results)
     objections = ordered([*answers, *paths, *spread_cautions(deciding.frame)])
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
+    measured = SegmentEffects.of(folder.runs[EFFECTS])
+    browser = measured.browser().beside(Attributions.of(folder.runs[SCORES]).browser())
+    shares, distances = pd.concat([shares_of(own.model, own.trials) for own in results]), None
+    if "share" in shares:
+        distances = distances_of(shares.merge(measured.prompts[["prompt_id", "pair_id"]]))
+        browser = replace(browser, numbers=(*browser.numbers, *distances.links()))
     return Report(
         title="Faithfulness of attribution",
         text=_TEXT.format(segments=segments_of(trials)),
@@ -56,7 +64,7 @@ def report_of(folder: StudyFolder) -> Report:
         sections=(
             _verdict_section(results, metrics, deciding),
             _ranking_section(results, metrics),
-            _share_section(results),
+            _share_section(results, distances),
             Section(
                 "Which metrics can be used",
                 "A metric is void if the oracle is not above the reversed oracle. A metric is "
@@ -69,9 +77,7 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         record=folder.provenance(),
         problems=tuple(folder.problems()),
-        browser=SegmentEffects.of(folder.runs[EFFECTS])
-        .browser()
-        .beside(Attributions.of(folder.runs[SCORES]).browser()),
+        browser=browser,
     )
 
 
@@ -185,15 +191,42 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
     )
 
 
-def _share_section(results: Sequence[ModelResults]) -> Section:
+DISTANCES = Table(
+    name="share_distances",
+    title="Distances from the exact share",
+    text="How far each method's share of the compared segments lies from the exact share, prompt "
+    "by prompt.",
+    by=["contender", "model"],
+    measured="segment_scores",
+    numbers=[
+        Share(
+            *("distance", "mean distance from the exact share, from 0 to 1", "share"),
+            ends=("low", "high"),
+            continuous=True,
+        )
+    ],
+    trials="prompts",
+    more=[column("contender", TEXT, "the method, with (mean token) for the mean over tokens")],
+)
+
+
+def distances_of(shares: pd.DataFrame) -> Estimated:
+    """Mean distances of methods' shares from the exact shares.
+
+    Args:
+        shares: rows of `shares_of` with pair_id.
+    """
+    distance = (shares["share"] - shares["exact_share"]).abs()
+    rows = shares.assign(contender=labels(shares), distance=distance)
+    return Estimated(DISTANCES, rows.dropna(subset="distance"))
+
+
+def _share_section(results: Sequence[ModelResults], distances: Estimated | None) -> Section:
     """Shares of the compared segments, next to the exact shares."""
-    parts = [part for own in results if len(part := shares_of(own.model, own.trials))]
-    if not parts:
+    if distances is None:
         return Section("Shares", "The system does not specify two segments to compare.")
-    table = pd.concat(parts, ignore_index=True)
-    table = table.assign(contender=labels(table))
-    distances = distances_of(table, results)
-    means = table.groupby(["model", "contender"], sort=False)[["share", "exact_share"]].mean()
+    by = distances.trials.groupby(["model", "contender"], sort=False)
+    means = by[["share", "exact_share"]].mean().reset_index()
     ratio = next(own.ratio for model in results for own in model.trials if own.ratio)
     above, below = map(segment_label, ratio)
     return Section(
@@ -205,35 +238,14 @@ def _share_section(results: Sequence[ModelResults]) -> Section:
             FigureItem(
                 "share_distances",
                 "How far each method's share lies from the exact share",
-                partial(share_distances, distances),
+                partial(share_distances, distances.frame),
                 "Mean over prompts of the distance, from 0 to 1, with its 95% interval over "
                 "clusters; n counts prompts.",
             ),
-            TableItem("share_distances", "Distances from the exact share", distances),
-            TableItem("shares", "Mean shares", means.reset_index()),
+            distances.item,
+            TableItem("shares", "Mean shares", means),
         ),
     )
-
-
-def distances_of(table: pd.DataFrame, results: Sequence[ModelResults]) -> pd.DataFrame:
-    """Mean distance of each method's share from the exact share, with an interval over clusters.
-
-    Args:
-        table: rows of `shares_of` with their contender.
-        results: the models, for the clusters of their prompts.
-    """
-    clusters = pd.concat(
-        pd.DataFrame({"model": own.model, "prompt_id": t.prompt_ids, "cluster": t.clusters})
-        for own in results
-        for t in own.trials
-    )
-    rows = table.assign(distance=(table["share"] - table["exact_share"]).abs())
-    rows = rows.dropna(subset="distance").merge(clusters, on=["model", "prompt_id"])
-    by = ["contender", "model"]
-    found = proportions(rows, values=["distance"], by=by, cluster="cluster", continuous=True)
-    names = {"share": "distance", "n": "prompts"}
-    columns = [*by, "distance", "low", "high", "prompts", "clusters", "note"]
-    return found.rename(columns=names)[columns]
 
 
 def _random_section(table: pd.DataFrame) -> Section:
@@ -314,7 +326,7 @@ def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 def _wide(own: ModelResults) -> pd.DataFrame:
     """One row per contender and one column per metric: each value with its interval, as text."""
     numbers = own.metrics[["value", "low", "high"]].to_numpy(dtype=float)
-    texts = [_text(*map(float, row)) for row in numbers]
+    texts = [with_interval(*map(float, row)).replace("−", "-") for row in numbers]
     table = own.metrics.assign(text=texts, contender=labels(own.metrics))
     # The controls keep their values, which show why the others are void.
     table.loc[table["void"] & (table["score"] != CONTROL), "text"] = "void"
@@ -322,12 +334,6 @@ def _wide(own: ModelResults) -> pd.DataFrame:
     wide = wide.loc[table["contender"].unique(), table["metric"].unique()].reset_index()
     wide.insert(0, "model", own.model)
     return wide
-
-
-def _text(value: float, low: float, high: float) -> str:
-    """A number with its interval in ASCII, for files."""
-    interval = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
-    return f"{value:.2f}{interval}" if math.isfinite(value) else ""
 
 
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.faithfulness import together
 from interp.faithfulness.agreement import LEAST_EFFECT
 from interp.faithfulness.metrics import METRICS, Metric
-from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Judged, Trials, Weights
+from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Trials, Weights
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.means import cluster_mean
 
@@ -116,15 +116,14 @@ class MetricValues:
 
 def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list[MetricValues]:
     """The metrics of every contender, from the trials of one model."""
-    judged = [own.judged() for own in trials]
     clusters = tuple(name for own in trials for name in own.clusters)
     weights = np.concatenate([own.weights for own in trials])
-    problems = _divisor_problems(judged, clusters, weights)
+    problems = _divisor_problems(trials, clusters, weights)
     contenders = trials[0].contenders
     testable = np.array([own not in _KNOWN for own in contenders])
     found = []
     for metric in metrics:
-        by_trials = zip(*map(metric.parts, judged), strict=True)
+        by_trials = zip(*map(metric.parts, trials), strict=True)
         parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
         values = _combined(metric, parts, weights)
         low, high = np.full((2, len(values)), np.nan)
@@ -152,11 +151,11 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
 
 
 def _divisor_problems(
-    judged: Sequence[Judged], clusters: Sequence[str], weights: Weights
+    trials: Sequence[Trials], clusters: Sequence[str], weights: Weights
 ) -> dict[str, str]:
     """The reasons why v(N) - v(0) is too small a divisor, in individual prompts and on average."""
-    whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in judged])
-    effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in judged])
+    whole = np.concatenate([own.values[:, -1] - own.values[:, 0] for own in trials])
+    effects = np.concatenate([np.abs(own.shapley).sum(-1) for own in trials])
     tiny = (np.abs(whole) < NEXT_TO_NOTHING * effects) & (np.abs(whole) >= LEAST_EFFECT)
     rows = pd.DataFrame({"value": whole, "cluster": list(clusters), "weight": weights})
     mean = cluster_mean(rows, value="value", cluster="cluster", weight="weight")

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from interp.errors import UserError
+from interp.estimates.compute import CLUSTER
 from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
 from interp.faithfulness.agreement import LEAST_EFFECT, share
 from interp.faithfulness.metrics import METRICS
@@ -34,8 +35,6 @@ class ModelResults:
 
     model: str
     trials: tuple[Trials, ...]
-    with_effects: int
-    """Number of prompts with effects; some may lack scores."""
     metrics: pd.DataFrame
     """The rows of `metric_table`."""
     checks: pd.DataFrame
@@ -71,11 +70,11 @@ def segments_of(trials: Sequence[Trials]) -> str:
 def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
     """The compared segments' shares, one row per prompt, method and score.
 
-    Columns are prompt, method, score, model, share and exact_share (the second segment's share of
-    the two scores, or of the two Shapley values), and decides: 1 if the second segment was made to
-    decide, 0 if the first was. If nothing is planted, the segment with the larger absolute Shapley
-    value decides; NaN if these values differ by less than `LEAST_EFFECT`. There are no rows if no
-    segments are compared.
+    Columns are prompt_id, cluster, method, score, model, share and exact_share (the second
+    segment's share of the two scores, or of the two Shapley values), and decides: 1 if the second
+    segment was made to decide, 0 if the first was. If nothing is planted, the segment with the
+    larger absolute Shapley value decides; NaN if these values differ by less than `LEAST_EFFECT`.
+    There are no rows if no segments are compared.
     """
     parts = [rows for own in trials for rows in _shares(own)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -83,19 +82,20 @@ def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
 
 
 def _shares(trials: Trials) -> Iterator[pd.DataFrame]:
-    judged = trials.judged()
-    if judged.compared is None:
+    compared, shapley = trials.compared, trials.shapley
+    if compared is None:
         return
-    exact = share(judged.shapley, *judged.compared)
-    first, second = np.abs(judged.shapley[:, judged.compared]).T
+    exact = share(shapley, *compared)
+    first, second = np.abs(shapley[:, compared]).T
     decides = np.where(np.abs(second - first) < LEAST_EFFECT, np.nan, second > first)
-    decides = np.where(np.isnan(judged.planted), decides, judged.planted > 0.5)
-    found = share(judged.sizes, *judged.compared)
+    decides = np.where(np.isnan(trials.planted), decides, trials.planted > 0.5)
+    found = share(trials.sizes, *compared)
     for contender, own in zip(trials.contenders, found, strict=True):
         if contender.score != CONTROL:
             yield pd.DataFrame(
                 {
                     "prompt_id": list(trials.prompt_ids),
+                    CLUSTER: list(trials.clusters),
                     "method": contender.method,
                     "score": contender.score,
                     "share": own,
@@ -111,7 +111,7 @@ def read_results(folder: StudyFolder) -> list[ModelResults]:
     Raises:
         UserError: nothing has been measured yet.
     """
-    check_measured(folder)
+    folder.require(EFFECTS, SCORES)
     found = [results for model in folder.record.models for results in _of_model(folder, model)]
     if not found:
         raise UserError(
@@ -119,15 +119,6 @@ def read_results(folder: StudyFolder) -> list[ModelResults]:
             f"are listed in {SCORES}/ and {EFFECTS}/"
         )
     return found
-
-
-def check_measured(folder: StudyFolder) -> None:
-    """Check that there is something to judge.
-
-    Raises:
-        UserError: nothing has been measured yet.
-    """
-    folder.require(EFFECTS, SCORES)
 
 
 def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
@@ -151,7 +142,6 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     yield ModelResults(
         model=model,
         trials=tuple(trials),
-        with_effects=with_effects,
         metrics=metrics,
         checks=checks,
         differences=differences,

@@ -64,6 +64,7 @@ class Faithfulness(ReadsAnswers, Study):
     name = "faithfulness"
     default_limit = 48
     any_system = True
+    derives = ("interp.faithfulness.page:DISTANCES",)
 
     methods: Annotated[tuple[str, ...], FromVariants(_labels, WRITTEN, ATTRIBUTION)] = METHODS
     """attribution methods to judge, with options such as captum:lime:samples=256, or all"""

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.attribution.games import leave_one_out, shapley_values
+from interp.attribution.games import shapley_values
 from interp.attribution.registry import find_method
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
 from interp.faithfulness.agreement import Effects, Scores, Values
@@ -37,35 +37,6 @@ class Contender(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The input of metrics: scores and values of prompts with identical segments."""
-
-    sizes: Scores
-    """The absolute score of each segment by each contender."""
-    signed: Scores
-    """The signed score of each segment by each contender."""
-    has_sign: Bool[np.ndarray, " methods"]
-    """Whether a contender's scores can be negative, as evidence against the answer."""
-    values: Values
-    compared: tuple[int, int] | None
-    """The indices of two compared segments; the share is that of the second segment."""
-    planted: Weights
-    """The planted probability that the second compared segment decides; NaN if no segment is
-    planted.
-    """
-
-    @cached_property
-    def shapley(self) -> Effects:
-        """The exact Shapley values."""
-        return shapley_values(self.values)
-
-    @cached_property
-    def left_out(self) -> Effects:
-        """The leave-one-out effects v(N) - v(N without i)."""
-        return leave_one_out(self.values)
-
-
-@dataclass(frozen=True)
 class Trials:
     """Prompts of one model whose donors replace the same segments."""
 
@@ -74,7 +45,7 @@ class Trials:
     contenders: tuple[Contender, ...]
     """The methods, followed by the controls."""
     has_sign: Bool[np.ndarray, " methods"]
-    """See `Judged`."""
+    """Whether a contender's scores can be negative, as evidence against the answer."""
     scores: Float[np.ndarray, "own prompt segment"]
     """The scores of the methods alone, without the controls."""
     tokens: Segments
@@ -87,26 +58,31 @@ class Trials:
     ratio: tuple[str, str] | None
     """The names of two compared segments; the share is that of the first segment."""
     planted: Weights
-    """See `Judged`."""
+    """The planted probability that the first segment of the ratio decides; NaN if nothing is."""
 
-    def judged(self) -> Judged:
-        """The input of metrics."""
-        effects = shapley_values(self.values)
-        strength, equal = np.abs(effects), np.ones_like(effects)
+    @cached_property
+    def shapley(self) -> Effects:
+        """The exact Shapley values."""
+        return shapley_values(self.values)
+
+    @cached_property
+    def sizes(self) -> Scores:
+        """The absolute score of each segment by each contender."""
+        strength = np.abs(self.shapley)
         mirrored = strength.max(-1, keepdims=True) + strength.min(-1, keepdims=True) - strength
-        sizes = np.stack([strength, mirrored, equal, self.tokens, self.places])
-        signed = np.stack([effects, -effects, equal, self.tokens, self.places])
-        return Judged(
-            sizes=np.concatenate([np.abs(self.scores), sizes]),
-            signed=np.concatenate([self.scores, signed]),
-            has_sign=self.has_sign,
-            values=self.values,
-            compared=self._compared,
-            planted=self.planted,
-        )
+        return np.concatenate([np.abs(self.scores), self._controls(strength, mirrored)])
+
+    @cached_property
+    def signed(self) -> Scores:
+        """The signed score of each segment by each contender."""
+        return np.concatenate([self.scores, self._controls(self.shapley, -self.shapley)])
+
+    def _controls(self, oracle: Effects, reversed_: Effects) -> Scores:
+        return np.stack([oracle, reversed_, np.ones_like(oracle), self.tokens, self.places])
 
     @property
-    def _compared(self) -> tuple[int, int] | None:
+    def compared(self) -> tuple[int, int] | None:
+        """The indices of two compared segments; the share is that of the second."""
         if self.ratio is None or not set(self.ratio) <= set(self.segments):
             return None
         above, below = self.ratio

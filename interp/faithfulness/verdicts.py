@@ -62,22 +62,18 @@ def verdict_table(
     return table[[*columns, "p", "may_be_best", "verdict"]].reset_index(drop=True)
 
 
-def above_chance(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The rows of contenders whose interval lies above chance."""
-    return metrics[metrics["low"] > metrics["chance"]]
-
-
 def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
     """For each contender, the row with its lowest value over models; the highest of these first.
 
     Args:
         metrics: rows of `metric_table` with their model. A contender is omitted unless it has a
-            value on every model of `judged_models`.
+            value on every model on which some method has one.
 
     Returns:
         The rows, with above: whether the contender is above chance on every model.
     """
-    models = judged_models(metrics)
+    methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
+    models = methods["model"].unique()
     table = metrics[metrics["model"].isin(models)].dropna(subset=["value"]).reset_index(drop=True)
     table["above"] = table["low"] > table["chance"]
     contenders = table.groupby(_KEY, sort=False)
@@ -85,12 +81,6 @@ def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
     everywhere = contenders["model"].transform("nunique") == len(models)
     lowest = table[everywhere].groupby(_KEY, sort=False)["value"].idxmin()
     return table.loc[lowest].sort_values("value", ascending=False)
-
-
-def judged_models(metrics: pd.DataFrame) -> list[str]:
-    """The models for which at least one method's value is defined."""
-    methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
-    return [str(name) for name in methods["model"].unique()]
 
 
 def labels(rows: pd.DataFrame) -> Sequence[str]:

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -43,7 +43,7 @@ class Opening:
 
     numbers: pd.DataFrame
     """Three to five headline numbers of each model, as rows from `headline`."""
-    sentences: Iterable[str] = ()
+    sentences: Sequence[str] = ()
     """Findings before the sentences about the numbers."""
     differences: Mapping[str, Difference] = field(default_factory=dict)
     """The differences of two models' headline numbers, the first minus the second, by number."""

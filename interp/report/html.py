@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -154,70 +154,6 @@ def _environment() -> Environment:
     return environment
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    segment: str
-    """Name of the segment; empty outside all segments."""
-    score: float
-    shade: float
-    """Shade from 0 (none) to 1 (the largest score shown)."""
-    ends_line: bool
-
-    @property
-    def shown(self) -> str:
-        return self.text.replace("\n", "↵").replace("\t", "⇥")
-
-    @property
-    def known(self) -> bool:
-        """Whether the token has a score of its own: text between segments may have none."""
-        return math.isfinite(self.score)
-
-    @property
-    def share(self) -> str:
-        return number_text(self.score)
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    name: str
-    tokens: tuple[_Token, ...]
-    mark: str
-    """The segment's place in the compared ratio, a class of the style sheet; empty for others."""
-
-    @property
-    def label(self) -> str:
-        return segment_label(self.name)
-
-    @property
-    def share(self) -> str:
-        return number_text(math.fsum(token.score for token in self.tokens))
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    name: str
-    gold: str
-    answer: str
-    segments: tuple[_Segment, ...]
-
-    @property
-    def outside(self) -> str:
-        scores = [t.score for s in self.segments for t in s.tokens if not s.name]
-        return number_text(math.fsum(score for score in scores if math.isfinite(score)))
-
-    def to_frame(self) -> pd.DataFrame:
-        tokens = [token for segment in self.segments for token in segment.tokens]
-        return pd.DataFrame(
-            {
-                "position": range(len(tokens)),
-                "token": [token.shown for token in tokens],
-                "segment": [segment_label(token.segment) for token in tokens],
-                "share": [token.score for token in tokens],
-            }
-        )
-
-
 def token_heat_map(
     shares: pd.DataFrame,
     *,
@@ -248,7 +184,7 @@ def token_heat_map(
         )
     chosen = shares[shares["method"] == method]
     scores = [_scores(chosen, id_, method) for id_ in prompts["prompt_id"]]
-    largest = max(map(_largest, scores), default=0.0)
+    largest = max((_largest(own) for own in scores), default=0.0)
     given = answers[answers["model"] == models[0]].set_index("prompt_id")["answer"]
     marks = dict(zip(compared or (), ("numerator", "denominator"), strict=False))
     sides = []
@@ -257,11 +193,8 @@ def token_heat_map(
             raise UserError(
                 f"{models[0]!r} has no answer to prompt {row['prompt_id']!r} in the answers table"
             )
-        tokens = groupby(_tokens(own, largest), key=lambda token: token.segment)
-        segments = tuple(
-            _Segment(name, tuple(members), marks.get(name, "")) for name, members in tokens
-        )
-        sides.append(_Side(row["side"], row["gold"], given[row["prompt_id"]], segments))
+        about = {name: row[name] for name in ("side", "gold")}
+        sides.append({**about, "answer": given[row["prompt_id"]], **_side(own, largest, marks)})
     return render(
         "heatmap.html.jinja", model=models[0], method=method, sides=sides, largest=largest
     )
@@ -282,15 +215,40 @@ def _largest(scores: pd.DataFrame) -> float:
     return 0.0 if pd.isna(largest) else float(largest)
 
 
-def _tokens(scores: pd.DataFrame, largest: float) -> Iterator[_Token]:
+def _side(scores: pd.DataFrame, largest: float, marks: Mapping[str, str]) -> dict[str, Any]:
+    """A prompt's tokens in segments, as the template shows them; text outside has no name."""
     texts = readable(scores["token"].tolist())
-    segments = scores["segment"].replace(TEMPLATE, "")
-    rows = zip(texts, [*texts[1:], ""], segments, scores["share"], strict=True)
-    for text, after, segment, score in rows:
-        shaded = bool(segment) and largest > 0 and math.isfinite(score)
-        shade = max(score, 0.0) / largest if shaded else 0.0
-        ends_line = text.endswith("\n") and not after.startswith("\n")
-        yield _Token(text, segment, float(score), float(shade), ends_line)
+    table = pd.DataFrame(
+        {
+            "position": range(len(scores)),
+            "token": [text.replace("\n", "↵").replace("\t", "⇥") for text in texts],
+            "segment": scores["segment"].replace(TEMPLATE, "").to_numpy(),
+            "share": scores["share"].to_numpy(dtype=float),
+        }
+    )
+    # Text between segments may have no score.
+    table["known"] = np.isfinite(table["share"])
+    shaded = (table["segment"] != "") & table["known"] & (largest > 0)
+    table["shade"] = (table["share"].clip(lower=0) / (largest or 1.0)).where(shaded, 0.0)
+    table["ends_line"] = [
+        text.endswith("\n") and not after.startswith("\n")
+        for text, after in zip(texts, [*texts[1:], ""], strict=True)
+    ]
+    runs = (table["segment"] != table["segment"].shift()).cumsum()
+    segments = [
+        {
+            "name": (name := str(rows["segment"].iloc[0])),
+            "label": segment_label(name),
+            "mark": marks.get(name, ""),
+            "share": number_text(math.fsum(rows["share"])),
+            "tokens": rows.assign(share=rows["share"].map(number_text)).to_dict("records"),
+        }
+        for _, rows in table.groupby(runs, sort=False)
+    ]
+    outside = table.loc[(table["segment"] == "") & table["known"], "share"]
+    named = table["segment"].map(segment_label)
+    shown = table[["position", "token", "segment", "share"]].assign(segment=named)
+    return {"segments": segments, "outside": number_text(math.fsum(outside)), "table": shown}
 
 
 @dataclass(frozen=True, slots=True)

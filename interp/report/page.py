@@ -73,25 +73,6 @@ class TableItem:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """What the cells of a figure are about (`interp.report.figures.style.mark_cells`).
-
-    With scripts, each leads to the pairs, sorted by its number, as a row of a table does that has
-    these values.
-    """
-
-    number: str
-    """What a cell's number is, as in the heading of a table's column."""
-    of: Mapping[str, str]
-    """What distinguishes the numbers of this figure from others, by column."""
-    rows: tuple[str, Sequence[str]]
-    """What distinguishes rows: a column, and the value of each row, from the top."""
-    columns: tuple[str, Sequence[str]]
-    values: Sequence[Sequence[float]]
-    """The numbers, row by row; NaN where there is none."""
-
-
-@dataclass(frozen=True)
 class FigureItem:
     """A figure; it is also written to figures/NAME.svg and figures/NAME.png."""
 
@@ -104,8 +85,6 @@ class FigureItem:
     """Notes on reading the figure (dots, bars, whiskers and tests), which are the caption in its
     files.
     """
-    cells: Cells | None = None
-    """What its cells are about, if no shape of `interp.report.figures` says it."""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """Values of factors that all pairs behind the numbers have."""
     no_pairs: str = ""

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +34,12 @@ from interp.report.browse import (
     piece_names,
     write_browser,
 )
-from interp.report.figures.style import Mark, Picture, house_style, with_caption
-from interp.report.formatting import heading, segment_label
+from interp.report.figures.style import Picture, house_style, with_caption
+from interp.report.formatting import heading
 from interp.report.glance import ACCURACY
 from interp.report.html import render
 from interp.report.latex import latex
 from interp.report.page import (
-    Cells,
     FigureItem,
     HeatMapItem,
     Item,
@@ -112,7 +110,7 @@ def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool 
         record=json.dumps(report.record, indent=2, ensure_ascii=False, default=str),
         provenance=provenance(report.record),
         names=glossary(" ".join(_words(report)), report.names),
-        plain_json=lambda data: plain_json(dict(data)),
+        plain_json=lambda data: plain_json(data if isinstance(data, list) else dict(data)),
         marks=marks,
         kind=lambda item: _KINDS[type(item)],
     )
@@ -158,27 +156,6 @@ def _unread(frame: pd.DataFrame, void: Mapping[str, str]) -> str:
     shown = frame.loc[frame.loc[:, judged].notna().any(axis="columns"), "model"]
     about = [f"{name}: {why}" for name, why in void.items() if shown.eq(name).any()]
     return f"These accuracies do not show what a model reads: {'; '.join(about)}." * bool(about)
-
-
-def _marks_of(item: FigureItem, marks: Sequence[Mark]) -> dict[str, object] | None:
-    """What the cells, bars and points of a figure are about, as JSON data; None if nothing is."""
-    found = _cells(item.cells) if item.cells else marks
-    if not found or item.no_pairs:
-        return None
-    shared = dict(item.cells.of) if item.cells else {}
-    return {
-        "of": shared,
-        "marks": [{**asdict(one), "value": rounded([one.value])[0]} for one in found],
-    }
-
-
-def _cells(cells: Cells) -> Iterator[Mark]:
-    """The cells of a figure, marked by `mark_cells`."""
-    (down, rows), (across, columns) = cells.rows, cells.columns
-    for (i, row), (j, column) in product(enumerate(rows), enumerate(columns)):
-        said = f"{heading(down)} {segment_label(row)}, {heading(across)} {column}"
-        of = {down: row, across: column}
-        yield Mark(f"cell-{i}-{j}", (i, j), cells.number, of, said, cells.values[i][j])
 
 
 def _count_pairs(browser: Browser | None, shown: Browser | None) -> str:
@@ -262,7 +239,7 @@ def _check_names(items: Sequence[TableItem] | Sequence[FigureItem]) -> None:
 
 def _draw(
     item: FigureItem,
-) -> tuple[Markup, dict[str, bytes], dict[str, object] | None]:
+) -> tuple[Markup, dict[str, bytes], list[dict[str, object]]]:
     """A figure as an element of a page, the contents of its files by path, and its marks."""
     with house_style():
         figure = item.draw().get_figure(root=True)
@@ -277,7 +254,8 @@ def _draw(
             f"figures/{item.name}.svg": captioned.encode("utf-8"),
             f"figures/{item.name}.png": png.getvalue(),
         }
-    marks = _marks_of(item, figure.marks if isinstance(figure, Picture) else ())
+    found = figure.marks if isinstance(figure, Picture) and not item.no_pairs else ()
+    marks = [{**asdict(one), "value": rounded([one.value])[0]} for one in found]
     return inline_svg(shown, name=item.name, label=item.title, least=least), files, marks
 
 

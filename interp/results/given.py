@@ -19,6 +19,9 @@ from interp.results.measured import ResultTables
 CHANGED = "changed_options"
 """Name of the table of changed prompts."""
 
+ANSWERED = {"answers": "predicted_token", "completions": "completion"}
+"""The tables with answers, each with its column for the text that the model wrote."""
+
 _KEYS = ["model", "prompt_id"]
 
 
@@ -124,7 +127,7 @@ def judged_answers(measured: ResultTables) -> pd.DataFrame:
     """
     if not _are_own(measured):
         return pd.DataFrame(columns=JUDGED)
-    for name in ("answers", "completions"):
+    for name in ANSWERED:
         if name in measured.names():
             return measured.table(name, JUDGED)
     given = given_answers(measured)
@@ -145,10 +148,9 @@ def given_answers(measured: ResultTables) -> pd.DataFrame | None:
     measurement has no answers.
     """
     names = measured.names()
-    if "answers" in names:
-        return measured.table("answers", [*_KEYS, "answer", "error", "predicted_token"])
-    if "completions" in names:
-        return measured.table("completions", [*_KEYS, "answer", "error", "completion"])
+    for name, text in ANSWERED.items():
+        if name in names:
+            return measured.table(name, [*_KEYS, "answer", "error", text])
     if "thought_answers" in names:
         rows = measured.table("thought_answers", [*_KEYS, "draw", "reading", "answer", "error"])
         rows = rows[rows["reading"] == "whole"].sort_values("draw").drop_duplicates(_KEYS)

@@ -216,7 +216,7 @@ class Result:
         """The first screen of the page."""
         opening = self._opening
         numbers = quotable(opening.numbers, self.cautions)
-        more = list(opening.sentences)[:MOST_SENTENCES]
+        more = opening.sentences[:MOST_SENTENCES]
         names = named_numbers(opening.numbers, numbers)[: MOST_SENTENCES - len(more)]
         return glance(
             " ".join(f"{self.question} {opening.extent}".split()),

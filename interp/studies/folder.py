@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,10 +113,13 @@ class StudyFolder:
 
     def note_report(self, names: Iterable[str]) -> None:
         """Record the files of a page that was just written, by path within the folder."""
-        with locked(self.folder, RECORD_LOCK):
-            there = read_record(inside(self.folder, RECORD), StudyRecord)
-            if there is None:
-                return
-            made = noted(self.folder, there, names)
-            if there.report != made:
-                write_record(inside(self.folder, RECORD), updated(there, {"report": made}))
+        change(self.folder, lambda record: {"report": noted(self.folder, record, names)})
+
+
+def change(folder: Path, fields: Callable[[StudyRecord], Mapping[str, object]]) -> None:
+    """Change fields of a study's record, if there is one, while no other process does."""
+    file = inside(folder, RECORD)
+    with locked(folder, RECORD_LOCK):
+        there = read_record(file, StudyRecord)
+        if there is not None and (changed := updated(there, fields(there))) != there:
+            write_record(file, changed)

@@ -17,7 +17,7 @@ from interp.runs.records import StudyRecord, now, read_record, updated, write_re
 from interp.runs.run import Run, check_free, take_folder
 from interp.runs.workers import ended_call
 from interp.runs.written import worker_names
-from interp.studies.folder import RECORD
+from interp.studies.folder import RECORD, change
 from interp.studies.study import Study
 
 
@@ -56,7 +56,7 @@ class StudyPlan(RunPlan):
         for folder, stage in self.stages.items():
             check_free(folder, run_identity(stage.prompts, stage.spec))
         with locked(self.folder, RECORD_LOCK):
-            earlier = self._read()
+            earlier = record = read_record(inside(self.folder, RECORD), StudyRecord)
             if earlier is None:
                 self.made.extend(made)
                 earlier = StudyRecord.model_validate(
@@ -64,16 +64,14 @@ class StudyPlan(RunPlan):
                 )
             self._check_same(earlier)
             models = list(dict.fromkeys([*earlier.models, *self.models]))
-            self._write(updated(earlier, {**new, "models": models}))
+            if (opened := updated(earlier, {**new, "models": models})) != record:
+                write_record(self.folder / RECORD, opened)
         return super().open()
 
     def note(self, runs: Sequence[Run]) -> None:
         """Add the call to the history of the study and of its runs."""
-        with locked(self.folder, RECORD_LOCK):
-            record = self._read()
-            if record is not None:
-                history = [*record.history, self.this_call()]
-                self._write(updated(record, {"history": history, "finished": None}))
+        own = self.this_call()
+        change(self.folder, lambda old: {"history": [*old.history, own], "finished": None})
         super().note(runs)
 
     def withdraw(self, runs: Sequence[Run]) -> None:
@@ -91,21 +89,19 @@ class StudyPlan(RunPlan):
         for run in runs:
             with merging(run.folder):
                 pass
-        with locked(self.folder, RECORD_LOCK):
-            record = self._read()
-            if record is not None:
-                history = [
+        change(
+            self.folder,
+            lambda record: {
+                "history": [
                     ended_call(self.folder, call)
                     if call.id == self.call and call.finished is None
                     else call
                     for call in record.history
-                ]
-                ended = {
-                    "history": history,
-                    "finished": record.finished or now(),
-                    "workers": worker_names(self.folder),
-                }
-                self._write(updated(record, ended))
+                ],
+                "finished": record.finished or now(),
+                "workers": worker_names(self.folder),
+            },
+        )
 
     def _check_same(self, earlier: StudyRecord) -> None:
         """Check that the folder contains this study, possibly with fewer pairs."""
@@ -118,13 +114,6 @@ class StudyPlan(RunPlan):
                 f"{earlier.options}, but this study is {self.study} with {dict(self.options)}; "
                 "repeat that study's options (--limit may grow), or use another --out"
             )
-
-    def _read(self) -> StudyRecord | None:
-        return read_record(inside(self.folder, RECORD), StudyRecord)
-
-    def _write(self, record: StudyRecord) -> None:
-        if record != self._read():
-            write_record(self.folder / RECORD, record)
 
 
 def _without(options: Mapping[str, object], *names: str) -> dict[str, object]:

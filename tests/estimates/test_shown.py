@@ -1,5 +1,7 @@
 """Cautions, headlines and notes of declared tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,6 +69,16 @@ def test_headlines_are_the_largest_rows_and_nothing_where_nothing_was_measured()
     assert made({0: 1.0}).headline()["number"].tolist() == ["largest effect 1"]
     assert made({0: np.nan}).headline().empty
     assert Estimated(TESTED, found.trials[:0]).headline() is None
+
+
+def test_a_headline_of_some_rows_names_none_of_several_equal_ones():
+    declared = Largest("x", "largest", at=lambda row: f"row {row['row']}", where={"part": "a"})
+    table = replace(TESTED, headline=declared, by=["model", "part", "row"])
+    parts = [made({0: -1.0, 1: -1.0}).trials, made({0: 1.0}, model="n").trials]
+    rows = [*(own.assign(part="a") for own in parts), made({0: 7.0}).trials.assign(part="b")]
+    numbers = Estimated(table, pd.concat(rows)).headline().set_index("model")
+    assert numbers["value"].abs().tolist() == pytest.approx([1.0, 1.0])
+    assert numbers["label"].to_dict() == {"m": "2 equal rows:", "n": "row 0:"}
 
 
 def test_two_models_headlines_are_compared_where_both_are_about_the_same_row():

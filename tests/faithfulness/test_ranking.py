@@ -34,6 +34,7 @@ from interp.faithfulness.verdicts import (
     verdict_table,
 )
 from interp.report.page import MOST_WORDS
+from interp.statistics.proportions import proportions
 
 SEGMENTS = ["premise1", "premise2", "conclusion"]
 KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"
@@ -171,7 +172,7 @@ def results_of(model, trials):
     """The results of a model without random weights."""
     judgements = judge(trials)
     tables = metric_table(judgements), check_table(judgements), difference_table(judgements)
-    return ModelResults(model, tuple(trials), 60, *tables, verdict_table(*tables), NONE, "")
+    return ModelResults(model, tuple(trials), *tables, verdict_table(*tables), NONE, "")
 
 
 def screen(judged, metrics, random_weights=NONE):
@@ -179,7 +180,7 @@ def screen(judged, metrics, random_weights=NONE):
     trials, judgements = judged
     checks = check_table(judgements)
     results = [
-        ModelResults(model, tuple(trials), 60, metrics, checks, NONE, NONE, random_weights, "")
+        ModelResults(model, tuple(trials), metrics, checks, NONE, NONE, random_weights, "")
         for model in metrics["model"].unique()
     ]
     return first_screen(results, metrics, random_weights)
@@ -231,7 +232,7 @@ def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     assert set(void.index[void]) == ratios == set(metrics.loc[metrics["void"], "metric"])
     assert not set(standings(metrics, checks)["metric"]) & ratios
     assert set(verdict_table(metrics, checks, NONE)["metric"]) == {"top_segment"}
-    own = ModelResults("m", (), 60, metrics, checks, NONE, NONE, NONE, "")
+    own = ModelResults("m", (), metrics, checks, NONE, NONE, NONE, "")
     wide = _wide(own).set_index("contender")
     assert (wide.loc[[KNOWS, GUESSES], sorted(ratios)] == "void").all(axis=None)
     assert "void" not in {*wide.loc[[ORACLE, REVERSED], "nc"], wide.loc[KNOWS, "lds"]}
@@ -265,8 +266,8 @@ def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judg
     wrong = check_table(judgements).assign(problem="gim is above the oracle")
     rows = of_two_models(metrics)
     results = [
-        ModelResults("m", tuple(trials), 60, rows, wrong, NONE, NONE, NONE, ""),
-        ModelResults("n", tuple(trials), 60, rows, wrong.assign(problem=""), NONE, NONE, NONE, ""),
+        ModelResults("m", tuple(trials), rows, wrong, NONE, NONE, NONE, ""),
+        ModelResults("n", tuple(trials), rows, wrong.assign(problem=""), NONE, NONE, NONE, ""),
     ]
     first = first_screen(results, rows, NONE)
     assert re.match(r".*\b1 of 2 models.*top_segment.*controls", first.sentences[0])
@@ -358,14 +359,17 @@ def test_ratios_with_tiny_denominators_are_not_colored(tables):
 
 def test_distances_from_the_exact_share_are_means_over_prompts(judged):
     trials, _ = judged
-    own = ModelResults("m", tuple(trials), 60, NONE, NONE, NONE, NONE, NONE, "")
     shares = shares_of("m", trials)
-    shares = shares.assign(contender=shares["method"] + " " + shares["score"])
-    table = distances_of(shares, [own]).set_index("contender")
-    expected = (shares["share"] - shares["exact_share"]).abs().groupby(shares["contender"]).mean()
-    assert table["distance"].to_dict() == pytest.approx(expected.to_dict())
-    assert table.loc[f"{KNOWS} sum", "distance"] == pytest.approx(0, abs=1e-9)
-    assert table.loc[f"{GUESSES} sum", "low"] > 0.05
+    table = distances_of(shares).frame.set_index("contender")
+    sums = shares[shares["score"] == "sum"]
+    expected = (sums["share"] - sums["exact_share"]).abs().groupby(sums["method"]).mean()
+    assert table.loc[[*expected.index], "distance"].to_dict() == pytest.approx(expected.to_dict())
+    assert table.loc[KNOWS, "distance"] == pytest.approx(0, abs=1e-9)
+    rows = sums.assign(distance=(sums["share"] - sums["exact_share"]).abs()).sort_values("cluster")
+    how = {"values": ["distance"], "by": ["method"], "cluster": "cluster", "continuous": True}
+    ends = proportions(rows, **how).set_index("method").loc[GUESSES, ["low", "high"]]
+    assert table.loc[GUESSES, ["low", "high"]].tolist() == pytest.approx(ends.tolist())
+    assert table.loc[GUESSES, "low"] > 0.05
     assert set(table["prompts"]) == {60} and set(table["clusters"]) == {20}
 
 
@@ -412,7 +416,7 @@ def test_planted_segments_are_hit_or_missed():
     judgements = judge([trials])
     rows = metric_table(judgements).query("metric == 'planted'").set_index("method")
     # Hits are the prompts in which the second premise has the larger effect.
-    shapley = np.abs(trials.judged().shapley)
+    shapley = np.abs(trials.shapley)
     assert rows.loc[ORACLE, "value"] == pytest.approx((shapley[:, 1] > shapley[:, 0]).mean())
     assert rows.loc[RANDOM, "value"] == 0.5
 

@@ -14,9 +14,8 @@ from playwright.sync_api import Page
 from interp.report.browse import in_frame, standalone, write_browser
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.lines import lines
-from interp.report.figures.style import mark_cells, new_axes
+from interp.report.figures.style import mark_areas, new_axes
 from interp.report.page import (
-    Cells,
     FigureItem,
     HeatMapItem,
     Report,
@@ -51,12 +50,14 @@ CELLS = pd.DataFrame(
 LEVELS = pd.DataFrame(
     {"factor": ["city", "all"], "level": ["Paris", "all"], "measure": "largest", "mean": 0.5}
 )
-GRID = Cells(
-    "effect",
-    {"model": "m", "site": "x"},
-    ("role", [HOSTILE, "other"]),
-    ("layer", ["0", "1", "2"]),
-    [[0.5, -1.5, 2.0], [0.0, 1.0, np.nan]],
+GRID = pd.DataFrame(
+    {
+        "model": "m",
+        "site": "x",
+        "role": [HOSTILE] * 3 + ["other"] * 3,
+        "layer": [0, 1, 2, 0, 1, 2],
+        "effect": [0.5, -1.5, 2.0, 0.0, 1.0, np.nan],
+    }
 )
 TESTS = pd.DataFrame(
     {
@@ -77,8 +78,9 @@ SIZES = {"1": -3.0, "2": 1.5}
 
 def drawn_grid() -> Axes:
     ax = new_axes(width=4, height=2)
-    ax.imshow(np.array(GRID.values))
-    mark_cells(ax, 2, 3)
+    ax.imshow(GRID["effect"].to_numpy().reshape(2, 3))
+    names = {"rows": [HOSTILE, "other"], "columns": [0, 1, 2]}
+    mark_areas(ax, GRID, x="layer", y="role", number="effect", **names)
     return ax
 
 
@@ -99,7 +101,7 @@ def report(prompts=PROMPTS) -> Report:
         TableItem("by_city", "By city", BY_CITY),
         TableItem("cells", "Cells", CELLS),
         TableItem("verdicts", "Verdicts", VERDICTS),
-        FigureItem("grid", "Grid", drawn_grid, cells=GRID),
+        FigureItem("grid", "Grid", drawn_grid),
         TableItem("levels", "Levels", LEVELS, pairs={"same": "x", "city": "Rome"}),
         TableItem("tests", "Tests", TESTS),
         TableItem("fit", "Fit", FIT, pairs={"city": "Rome"}),

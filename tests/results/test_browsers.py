@@ -6,34 +6,11 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.measurements.specs import Attribute, Edges, Effects, Evaluate, Generate, Lens, Patch
 from interp.report.pieces import label_of, pieces
 from interp.results.given import judged_answers
 from tests.measurements.thoughts.test_show import result as thoughts
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
-
-PAIRS = 3
-
-
-@pytest.fixture(scope="module")
-def measured():
-    model = interp.load_model("organism/phi3-shallow", device="cpu")
-    prompts = interp.load_prompts(limit=PAIRS)
-    specs = {
-        "attribute": Attribute(keep_tokens=True),
-        "edges": Edges(methods=("gradient",)),
-        "effects": Effects(),
-        "evaluate": Evaluate(),
-        "generate": Generate(max_new_tokens=2),
-        "lens": Lens(methods=("logit",)),
-        "patch": Patch(),
-        "tokens": Patch(granularity="position", layers=(0,)),
-    }
-    found = {name: interp.run(spec, models=model, prompts=prompts) for name, spec in specs.items()}
-    circuits = interp.find_circuits(model, prompts, effects=found["edges"])
-    return {**found, "circuits": circuits}
-
 
 PANELS = {
     "attribute": ["Shading by tokens", "Shares of segments", "Probabilities of the options"],
@@ -152,11 +129,6 @@ def test_a_row_of_a_table_is_the_mean_of_the_number_to_which_it_leads(measured):
             rows = rows[rows[name].astype(str) == value]
         if len(rows):
             assert np.mean(list(own.values.values())) == pytest.approx(rows["effect"].iloc[0])
-    edges = measured["edges"]
-    table = edges.derived()["edge_table"].set_index(["direction", "method", "writer", "reader"])
-    for own in edges.browser().numbers:
-        key = tuple(own.of[name] for name in table.index.names)
-        assert np.mean(list(own.values.values())) == pytest.approx(table.loc[key, "effect"])
 
 
 def test_the_largest_effect_of_a_pair_is_that_of_one_of_its_cells(measured):
@@ -221,32 +193,6 @@ def test_thoughts_are_shown_by_sentence_with_their_effects():
         for own, changed in zip(rows["own"], rows["changed_under_other"], strict=True)
     ]
     assert total.values[pair] == pytest.approx(np.mean(expected))
-
-
-def test_a_row_of_steering_is_the_mean_of_the_number_to_which_it_leads():
-    result = interp.steer(
-        tiny_model("llama"),
-        some_prompts(6),
-        directions=("logit",),
-        changes=("swap",),
-        roles=("last",),
-        layers=(0, 1),
-        doses=(0.5, 1.0),
-        draws=1,
-    )
-    table = result.effects.dropna(axis="columns", how="all")
-    found = [number for number in result.browser().numbers if number.values]
-    assert {number.name for number in found} == {"effect", "placebo", "beyond"}
-    assert len(found) == 3 * len(table)
-    for row in table.to_dict("records"):
-        named = {name: f"{row[name]:g}" for name in ("dose", "layer")}
-        named |= {name: row[name] for name in ("model", "side", "direction", "change", "role")}
-        for number in (number for number in found if number.of == named):
-            assert np.mean(list(number.values.values())) == pytest.approx(row[number.name])
-    panels = [panel for _, panel in result.browser().panels(result.prompts)]
-    assert {panel.of["number"] for panel in panels} == {"effect", "placebo", "beyond"}
-    (rows,) = {tuple(panel.rows) for panel in panels}
-    assert rows == ("layer 0", "layer 1")
 
 
 def test_numbers_have_names_of_their_own(measured):

@@ -4,37 +4,13 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.measurements.specs import Attribute, Edges, Effects, Evaluate, Generate, Patch
-from interp.prompts.systems import load_facts
+from interp.measurements.specs import Attribute, Effects, Evaluate
 from interp.report.page import FigureItem, PictureItem
 from interp.report.write import write_report
 from interp.results.pairs import meaning
-from interp_probes.specs import Familiarity, Knowledge
+from tests.results.conftest import PAIRS
 from tests.support.pages import check_first_screen
 from tests.support.tiny import tiny_model
-
-PAIRS = 3
-
-
-@pytest.fixture(scope="module")
-def measured():
-    model = interp.load_model("organism/phi3-shallow", device="cpu")
-    prompts = interp.load_prompts(limit=PAIRS)
-    facts = load_facts("rulebreakers")[:4]
-    asked = {
-        "evaluate": (Evaluate(), prompts),
-        "generate": (Generate(max_new_tokens=2), prompts),
-        "effects": (Effects(), prompts),
-        "patch": (Patch(), prompts),
-        "edges": (Edges(methods=("gradient",)), prompts),
-        "familiarity": (Familiarity(), facts),
-        "knowledge": (Knowledge(), facts),
-    }
-    found = {
-        name: interp.run(spec, models=model, prompts=own) for name, (spec, own) in asked.items()
-    }
-    return {**found, "attribute": interp.attribute(model, prompts)}
-
 
 NUMBERS = {
     "evaluate": ["paired accuracy", "rulebreaker accuracy", "non-rulebreaker accuracy"],
@@ -211,3 +187,9 @@ def test_the_typical_pair_is_that_of_the_median_ratio(measured):
         own = scores.loc[prompt].set_index("segment")["share"]
         assert f"premise 1 <b>{own['premise1']:.3f}</b>" in picture.html
         assert f"{own['template']:.3f}" in picture.html.partition("they hold")[2]
+
+
+def test_a_first_screen_is_the_same_each_time_it_is_made(measured):
+    for name in ("effects", "attribute"):
+        assert measured[name].opening().sentences
+        assert measured[name].glance().sentences == measured[name].report().glance.sentences

@@ -119,18 +119,6 @@ def test_bars_are_mean_shares_of_segments(attributions):
     assert sorted(heights) == pytest.approx(sorted(by_hand))
 
 
-def test_a_summary_of_patches_has_means_over_pairs_and_clusters(patches):
-    cell = {"site": "attn_out", "layer": 2, "role": "premise2"}
-    rows = patches.to_frame().query(" and ".join(f"{name} == {cell[name]!r}" for name in cell))
-    summary = patches.summary()
-    found = summary.query(" and ".join(f"{name} == {cell[name]!r}" for name in cell))
-    (mean,) = found.query("recognized == 'all'")["effect"]
-    assert mean == pytest.approx(rows["effect"].mean())
-    entities = patches.prompts["entity_b"].nunique()
-    assert patches.cluster == "entity_b"
-    assert summary["clusters"].max() == entities
-
-
 def test_pairs_of_ones_own_are_clusters_of_themselves(organism, prompts):
     own = interp.patch(organism, list(prompts[:4]), granularity="all", layers=[0])
     assert own.cluster is None

@@ -72,7 +72,7 @@ def test_a_model_without_any_effect_hides_no_other_model(model, pairs):
     assert again["value"].tolist() == expected["value"].tolist()[1:]
     patches["effect"] = 0.0
     labels = type(found)(found.measured).opening().numbers["label"].unique()
-    assert any("equal cells" in label for label in labels)
+    assert any("equal rows" in label for label in labels)
     assert not any("layer" in label for label in labels)
     patches["effect"] = np.nan
     assert (

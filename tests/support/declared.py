@@ -71,8 +71,9 @@ KINDS = (
 def trials_of(table: Table, kind: str, *, rows: int = 3, seed: int = 0) -> pd.DataFrame:
     """Trials of two models, a number of rows each, most of which have an effect.
 
-    The last column of `by` is a number, and missing in the last row, as the layer of a band.
+    The last column of `by` but the model is a number, missing in the last row.
     """
+    last = [name for name in table.by if name != "model"][-1]
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 5, 14) if kind == "unequal clusters" else np.full(14, 2)
     cluster = np.repeat([f"c{number:02}" for number in range(14)], counts)
@@ -85,7 +86,7 @@ def trials_of(table: Table, kind: str, *, rows: int = 3, seed: int = 0) -> pd.Da
     for model in ("first", "second"):
         for row in range(rows):
             by = {name: f"{name} {row % 2}" for name in table.by}
-            by |= {table.by[-1]: row + 1.0 if row + 1 < rows else np.nan, "model": model}
+            by |= {last: row + 1.0 if row + 1 < rows else np.nan, "model": model}
             part = pd.DataFrame({**by, "cluster": cluster, table.key: names, "pair_id": names})
             for column, own in columns_of(table).items():
                 part[column] = values_of(rng, len(names), kind, own, row)
@@ -97,7 +98,7 @@ def trials_of(table: Table, kind: str, *, rows: int = 3, seed: int = 0) -> pd.Da
         holes = rng.random((len(trials), len(columns_of(table)))) < 0.2
         trials[[*columns_of(table)]] = trials[[*columns_of(table)]].astype(float).mask(holes)
     if kind == "unmeasured":
-        trials.loc[trials[table.by[-1]] == 1.0, [*columns_of(table)]] = np.nan
+        trials.loc[trials[last] == 1.0, [*columns_of(table)]] = np.nan
     return trials
 
 

@@ -8,13 +8,13 @@ import pandas as pd
 from interp.analysis.cautions.answers import FORCED, answer_cautions
 from interp.analysis.cautions.caution import Caution, ordered
 from interp.analysis.cautions.models import (
-    ModelFacts,
     gap_cautions,
     model_cautions,
     path_cautions,
     side_differences,
 )
 from interp.analysis.cautions.sample import sample_cautions
+from interp.measuring.facts import ModelFacts
 
 
 def cautions_on(

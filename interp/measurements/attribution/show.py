@@ -150,7 +150,7 @@ class Attributions(Answered):
 
     def plot(self) -> "Figure":
         """The mean share of each segment by each method, as bars, with a panel for each model."""
-        from interp.report.figures.bars import segment_shares
+        from interp.measurements.attribution.figures import segment_shares
 
         return figure_of(segment_shares(self.segments()))
 
@@ -241,7 +241,7 @@ class Attributions(Answered):
             )
         found = self.finds()
         if len(found):
-            from interp.report.figures.bars import decisive_segments, decisive_title
+            from interp.measurements.attribution.figures import decisive_segments, decisive_title
 
             cluster = self.cluster or "pair_id"
             clusters = self.prompts[["prompt_id", cluster]]
@@ -275,7 +275,7 @@ class Attributions(Answered):
         return replace(
             plain,
             numbers=numbers,
-            sentences=self._findings(),
+            sentences=list(self._findings()),
             picture=typical_pair(self, None if self.ratio is None else self.ratios()),
             figure=self._dots(numbers),
         )

@@ -3,22 +3,20 @@
 Positive values are blue and negative values are red, so readers need no red-green color vision.
 """
 
-import numpy as np
+from typing import Any
+
 import pandas as pd
-from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
-from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from interp.measurements.patching.tables import grid_of
+from interp.measurements.patching.tables import CELL, grid_of
 from interp.reading.pieces import readable
+from interp.report.figures.lines import heat_map
 from interp.report.figures.style import (
-    DIVERGING,
-    PALE,
     QUIET,
     house_style,
     look,
-    mark_cells,
+    mark_areas,
     mark_points,
     n_of,
     new_axes,
@@ -57,8 +55,11 @@ def layers_by_roles(
         n += "; gray: the 95% interval holds 0"
     with house_style():
         ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
-        _heat_map(ax, grid.to_numpy(dtype=float), label=_LABELS[value], quiet=open_)
-        mark_cells(ax, *grid.shape)
+        _heat_map(ax, grid, label=_LABELS[value], quiet=open_)
+        heads = {} if head is None else {"head": str(head)}
+        cells = shown.reindex(columns=[*CELL, value]).assign(**heads)
+        names = {"rows": list(grid.index), "columns": list(grid.columns)}
+        mark_areas(ax, cells, x="layer", y="role", number=value, **names)
         ax.set_yticks(range(len(grid)), [str(role).replace("_", " ") for role in grid.index])
         ax.set_xticks(range(len(grid.columns)), [str(layer) for layer in grid.columns])
         ax.set_xlabel("layer")
@@ -81,7 +82,7 @@ def layers_by_tokens(
     tokens = shown.drop_duplicates("position").set_index("position")["token"]
     with house_style():
         ax = ax or new_axes(width=2.0 + 0.19 * len(grid.columns), height=2.4 + 0.3 * len(grid))
-        _heat_map(ax, grid.to_numpy(dtype=float), label="normalized effect")
+        _heat_map(ax, grid, label="normalized effect")
         ax.set_yticks(range(len(grid)), [str(layer) for layer in grid.index])
         ax.set_ylabel("layer")
         labels = [_shown(text) for text in readable(tokens.loc[grid.columns].astype(str).tolist())]
@@ -172,35 +173,10 @@ def _holds(rows: pd.DataFrame, value: str) -> "pd.Series[bool]":
     return (ends.iloc[:, 0] <= 0) & (ends.iloc[:, 1] >= 0)
 
 
-def _heat_map(
-    ax: Axes,
-    values: Float[np.ndarray, "row column"],
-    *,
-    label: str,
-    quiet: Bool[np.ndarray, "row column"] | None = None,
-) -> None:
-    """Cells colored around zero, gray if missing or quiet, with numbers for small grids."""
-    ax.grid(visible=False)
-    ax.tick_params(length=0)
-    if not values.size:
-        return
-    largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    ax.set_facecolor(PALE)
-    image = ax.imshow(
-        np.ma.masked_invalid(values if quiet is None else np.where(quiet, np.nan, values)),
-        cmap=DIVERGING,
-        norm=TwoSlopeNorm(0, -largest, largest),
-        aspect="auto",
-    )
-    ax.figure.colorbar(image, ax=ax, label=label, shrink=0.9, pad=0.02)
-    if values.size <= _FEW_CELLS:
-        for (row, column), value in np.ndenumerate(values):
-            dark = abs(value) > 0.6 * largest and not (quiet is not None and quiet[row, column])
-            ink = "w" if dark else "k"
-            # + 0.0 turns -0.0 into 0.0.
-            shown = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−")
-            text = shown if np.isfinite(value) else ""
-            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=ink)
+def _heat_map(ax: Axes, grid: pd.DataFrame, *, label: str, **how: Any) -> None:
+    """Cells colored around zero, with numbers for small grids."""
+    values = grid.to_numpy(dtype=float)
+    heat_map(ax, values, label=label, shown=values if values.size <= _FEW_CELLS else None, **how)
 
 
 def _title(rows: pd.DataFrame, n: str = "") -> str:

@@ -17,20 +17,17 @@ from interp.estimates.shown import Estimated
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.patching.guarantee import guarantee_tables
 from interp.measurements.patching.node_sets import NODE_SETS, node_set_curves, node_set_table
-from interp.measurements.patching.panels import named, patch_numbers, patch_panels
+from interp.measurements.patching.panels import patch_numbers, patch_panels
 from interp.measurements.patching.tables import (
-    CELL,
     EFFECTS,
     SHARED,
     agreement_table,
     effect_trials,
-    grid_of,
     premise_effects,
     verification_table,
 )
-from interp.report.formatting import segment_label
-from interp.report.glance import Opening, headline
-from interp.report.page import Cells, FigureItem, TableItem, Titled
+from interp.report.glance import MOST_NUMBERS, Opening, headline
+from interp.report.page import FigureItem, TableItem, Titled
 from interp.report.pairs import Browser
 from interp.results.pairs import PairResult
 from interp.results.result import chosen, figure_of
@@ -186,8 +183,11 @@ class Patches(PairResult):
             for model, about in super().noted().items()
         }
 
+    def meaning(self) -> str:
+        """What an effect is, and which sign it has if a patch brings about the other answer."""
+        return f"{super().meaning()} {self._sign_of_success()}".strip()
+
     def _sign_of_success(self) -> str:
-        """Which sign an effect has if a patch brings about the other answer."""
         columns = ["pair_id", "direction", "clean_prompt_id", "corrupt_prompt_id"]
         pairs = self.table("pairs", [*columns, "positive_option"]).dropna()
         pairs = pairs.drop_duplicates(columns)
@@ -207,43 +207,15 @@ class Patches(PairResult):
 
     def opening(self) -> Opening:
         """The pairs that each model recognizes, the largest effects, and the first heat map."""
-        numbers, figure = self._headlines(), next(self.figures, None)
-        extent = self.extent(self.meaning(), self._sign_of_success())
-        return replace(super().opening(), numbers=numbers, figure=figure, extent=extent)
-
-    def _headlines(self) -> pd.DataFrame:
-        recognized = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
-        shares = proportions(recognized, values=["recognized"], by=["model"], cluster="cluster")
-        parts = [headline(shares, "share of pairs recognized", value="share", n="n", unit="pairs")]
-        effects = self._effects
-        effects = effects[(effects["recognized"] == "all") & (effects["source"] == COUNTERPART)]
-        for site, rows in effects.dropna(subset="effect").groupby("site", sort=False):
-            size = rows["effect"].abs()
-            first = rows.loc[size.groupby(rows["model"], sort=False).idxmax()]
-            is_largest = size == rows["model"].map(size.groupby(rows["model"]).max())
-            tied = first["model"].map(is_largest.groupby(rows["model"]).sum())
-            heads = first["head"].map(lambda head: "" if pd.isna(head) else f" head {head:.0f}")
-            where = (
-                "layer "
-                + first["layer"].astype(str)
-                + heads
-                + ", "
-                + first["role"].map(segment_label)
-                + ":"
-            )
-            # None of several equal effects is the largest.
-            where = where.where(tied == 1, tied.astype(str) + " equal cells:")
-            parts.append(
-                headline(
-                    first.assign(label=where),
-                    f"largest effect at {site} in logits",
-                    value="effect",
-                    interval=("effect_low", "effect_high"),
-                    n="pairs",
-                    unit="pairs",
-                )
-            )
-        return pd.concat(parts[:5], ignore_index=True)
+        plain, extent = super().opening(), self.extent(self.meaning())  # a number says the rest
+        known = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
+        shares = proportions(known, values=["recognized"], by=["model"], cluster="cluster")
+        name = "share of pairs recognized"
+        first = headline(shares, name, value="share", n="n", unit="pairs")
+        sites = plain.numbers["number"].unique()[: MOST_NUMBERS - 1]
+        effects = plain.numbers[plain.numbers["number"].isin(sites)]
+        numbers = pd.concat([first, effects], ignore_index=True)
+        return replace(plain, numbers=numbers, figure=next(self.figures, None), extent=extent)
 
     @property
     def _parameters(self) -> Mapping[str, object]:
@@ -270,7 +242,7 @@ class Patches(PairResult):
     def _heat_maps(self) -> Iterator[FigureItem]:
         """Heat maps per model, site and head: layer by role, and layer by token of one pair."""
         for _, rows in grouped(self._effects, _PANEL):
-            yield replace(_figure("layers_by_roles", rows), cells=_cells(rows))
+            yield _figure("layers_by_roles", rows)
         items: dict[str, FigureItem] = {}
         for part in self.requested():
             alone = part["position"].notna() & (part["source"] == COUNTERPART)
@@ -362,16 +334,6 @@ def _figure(kind: str, rows: pd.DataFrame) -> FigureItem:
     parts += [] if head is None else [f"head{head}"]
     title = f"{kind.replace('_', ' ').capitalize()}: {', '.join(parts)}"
     return FigureItem(_file_name(kind, *parts), title, partial(_draw, kind, rows, head=head))
-
-
-def _cells(rows: pd.DataFrame) -> Cells:
-    """What the cells of a heat map are about, as in the table of effects."""
-    every = rows[rows["recognized"] == "all"]
-    grid = grid_of(every, "effect")
-    of = named({name: every[name].iloc[0] for name in CELL if name not in ("layer", "role")})
-    layers = [str(layer) for layer in grid.columns]
-    numbers = grid.to_numpy(dtype=float).tolist()
-    return Cells("effect", of, ("role", list(map(str, grid.index))), ("layer", layers), numbers)
 
 
 def _file_name(*parts: str) -> str:

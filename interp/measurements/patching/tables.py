@@ -6,13 +6,15 @@ Pairs of one cluster, such as those about one city, are resampled together and c
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from interp.choices import CONTROL, COUNTERPART
 from interp.estimates.compute import estimate
-from interp.estimates.declared import Mean, Plain, Table
+from interp.estimates.declared import Largest, Mean, Plain, Table
+from interp.report.formatting import segment_label
 from interp.statistics.classical import spearman
 from interp.statistics.summaries import grouped
 from interp.tables import NO_GAP, TEXT, column
@@ -44,6 +46,12 @@ RECOGNIZED = column(
 )
 """A group of pairs (`GROUPS`)."""
 
+
+def _place(row: Mapping[Any, Any]) -> str:
+    head = "" if pd.isna(row["head"]) else f" head {row['head']:.0f}"
+    return f"layer {row['layer']}{head}, {segment_label(str(row['role']))}"
+
+
 EFFECTS = Table(
     name="effect_table",
     title="Effects by role",
@@ -72,6 +80,13 @@ EFFECTS = Table(
     family=[*CELL[:4], "recognized"],
     split=CELL[:5],
     most=5,
+    headline=Largest(
+        "effect",
+        "largest effect at {site} in logits",
+        at=_place,
+        within=["site"],
+        where={"recognized": "all", "source": COUNTERPART},
+    ),
     more=[RECOGNIZED],
 )
 

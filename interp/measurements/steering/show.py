@@ -90,8 +90,8 @@ class Steered(Result):
 
     def browser(self) -> Browser:
         """With effects by layer and role."""
-        how = {"title": "Effects of steering", "rows": "layer", "columns": "role"}
-        return self.browsed(partial(grids, self.estimated[0], **how))
+        made, title = self.estimated[0], "Effects of steering"
+        return self.browsed(lambda own: grids(made, own, title, rows="layer", columns="role"))
 
     def noted(self) -> Mapping[str, object]:
         """The most frequent errors of each model."""

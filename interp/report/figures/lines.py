@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import MaxNLocator
@@ -72,6 +73,52 @@ def lines(
         ax.set_ylabel(heading(y))
         add_legend(ax, groups)
         return ax
+
+
+def heat_map(
+    ax: Axes,
+    values: Float[np.ndarray, "row column"],
+    *,
+    label: str,
+    shown: Float[np.ndarray, "row column"] | None = None,
+    quiet: Bool[np.ndarray, "row column"] | None = None,
+    largest: float | None = None,
+    shrink: float = 0.9,
+    extend: str = "neither",
+) -> None:
+    """Draw a grid of cells colored around zero, gray if missing or quiet, with a color bar.
+
+    Args:
+        ax: the axes to draw on.
+        values: the numbers that set the colors.
+        label: what they are.
+        shown: the numbers that are written into the cells, if any are.
+        quiet: cells that have no color.
+        largest: size of the darkest color; by default, that of the largest number.
+        shrink: height of the color bar, as a share of the axes.
+        extend: ends of the color bar beyond which there are numbers, as Matplotlib names them.
+    """
+    ax.grid(visible=False)
+    ax.tick_params(length=0)
+    if not values.size:
+        return
+    largest = largest or float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+    colored = values if quiet is None else np.where(quiet, np.nan, values)
+    ax.set_facecolor(PALE)
+    image = ax.imshow(
+        np.ma.masked_invalid(colored),
+        cmap=DIVERGING,
+        norm=TwoSlopeNorm(0, -largest, largest),
+        aspect="auto",
+    )
+    ax.figure.colorbar(image, ax=ax, label=label, shrink=shrink, pad=0.02, extend=extend)
+    if shown is None:
+        return
+    for (row, column), value in np.ndenumerate(shown):
+        ink = "w" if np.nan_to_num(abs(colored[row, column])) > 0.6 * largest else "k"
+        # + 0.0 turns -0.0 into 0.0.
+        text = f"{round(float(value), 2) + 0.0:.2f}".replace("-", "−") if np.isfinite(value) else ""
+        ax.text(column, row, text, ha="center", va="center", fontsize=8, color=ink)
 
 
 def matrix(

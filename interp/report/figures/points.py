@@ -219,7 +219,7 @@ def interval_points(
             rows = table[table[hue] == group]
             places = positions(rows[y], names) + (index - (len(groups) - 1) / 2) * step
             how: dict[str, Any] = {"x": x, "interval": interval, "named": [y, hue]}
-            _whiskers(ax, rows, places, index=index, label=group, **how)
+            whiskers(ax, rows, places, index=index, label=group, **how)
         _name_rows(ax, table, names, y=y, n=n)
         ax.set_xlabel(heading(x))
         add_legend(ax, groups)
@@ -275,7 +275,7 @@ def cluster_points(
             rows = means[means[hue] == group]
             places = positions(rows[y], names) + shift
             how: dict[str, Any] = {"x": x, "interval": interval, "named": [y, hue]}
-            _whiskers(ax, rows, places, index=index, label=group, **how)
+            whiskers(ax, rows, places, index=index, label=group, **how)
         for line in ax.lines:
             line.set(markeredgecolor="white", markeredgewidth=1.2, markersize=9)
         _name_rows(ax, means, names, y=y, n=n)
@@ -294,7 +294,7 @@ _AT_EDGE = "axes fraction", "data"
 """Coordinates of a string next to a row, at the left or right edge."""
 
 
-def _whiskers(
+def whiskers(
     ax: Axes,
     rows: pd.DataFrame,
     places: NDArray[np.float64],
@@ -305,6 +305,7 @@ def _whiskers(
     label: object,
     named: Sequence[str],
 ) -> None:
+    """Points with whiskers at places from top to bottom, in the look of a group."""
     values, style = np.asarray(rows[x], dtype=np.float64), look(index)
     ax.errorbar(
         values,

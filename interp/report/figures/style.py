@@ -22,7 +22,7 @@ from matplotlib.transforms import Affine2D, ScaledTranslation
 from numpy.typing import NDArray
 
 from interp.errors import shortened
-from interp.report.formatting import UNDEFINED, heading
+from interp.report.formatting import UNDEFINED, heading, segment_label
 
 _INK = "#1b1f24"
 QUIET = "#57606a"
@@ -304,17 +304,6 @@ def panel_a_model(
     return figure.axes[0]
 
 
-def mark_cells(ax: Axes, rows: int, columns: int) -> None:
-    """Put an invisible area over each cell of a grid, by which a page finds it ("cell-ROW-COLUMN").
-
-    Cells are one unit wide and high, and their centers are at whole numbers, as those of images.
-    """
-    for row, column in np.ndindex(rows, columns):
-        area = Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="none", edgecolor="none")
-        area.set_gid(f"cell-{row}-{column}")
-        ax.add_patch(area)
-
-
 MOST_MARKS = 800
 """Largest number of marks of a figure, since each makes its page larger."""
 
@@ -346,7 +335,7 @@ def mark(
         return
     texts = {str(name): _text(row[name]) for name in row if isinstance(row[name], str)}
     texts |= {name: _text(row[name]) for name in named}
-    said = ", ".join(f"{heading(name)} {texts[name]}" for name in named)
+    said = ", ".join(f"{heading(name)} {segment_label(texts[name])}" for name in named)
     name = f"mark-{len(figure.marks)}"
     artist.set_gid(name)
     # Panels of a figure stand beside each other.

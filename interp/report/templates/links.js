@@ -126,12 +126,12 @@ function leadsDown(link) {
 // The cells, bars and points of a figure lead to their pairs. They are one stop of the Tab key; arrow
 // keys lead from one to the next.
 function linkMarks(article) {
-  const { of, marks } = JSON.parse(article.dataset.marks);
+  const marks = JSON.parse(article.dataset.marks);
   const svg = article.querySelector("svg");
   const links = new Map();
   for (const mark of marks) {
     const area = svg.querySelector(`[id$="-${mark.id}"]`);
-    const own = new Map(Object.entries({ ...of, ...mark.of }));
+    const own = new Map(Object.entries(mark.of));
     if (!area || mark.value === null || whyNone(own)) continue;
     const link = document.createElementNS("http://www.w3.org/2000/svg", "a");
     const title = document.createElementNS("http://www.w3.org/2000/svg", "title");

@@ -1,0 +1,58 @@
+"""Figures of attributions: the shares of segments, and how well methods find the deciding ones."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from interp.prompts.prompt_set import Decisive
+from interp.report.figures.bars import grouped_bars
+from interp.report.figures.style import QUIET, distinct, panel_a_model
+from interp.report.formatting import segment_label
+
+
+def segment_shares(table: pd.DataFrame) -> Axes:
+    """The mean share that each method gives to each segment, with one panel per model.
+
+    Args:
+        table: from `segments.segment_table`.
+    """
+    named = table.assign(segment=table["segment"].map(segment_label))
+    methods = distinct(named["method"])
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
+        grouped_bars(rows, x="segment", y="share", hue="method", n="prompts", groups=methods, ax=ax)
+        ax.set_ylabel("mean share of the prompt's scores")
+        ax.tick_params(axis="x", labelrotation=90, labelsize=8)
+
+    return panel_a_model(named, draw)
+
+
+def decisive_title(decisive: Decisive | None) -> str:
+    """The title of `decisive_segments` and of the table that it shows."""
+    what = "deciding segments" if decisive is None else segment_label(decisive.factor)
+    return f"Do attributions find the {what}?"
+
+
+def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
+    """The area under the ROC curve over segments, with one panel per model and a line at chance.
+
+    Args:
+        table: from `segments.decisive_table`.
+        hue: column of the bars within each method's cluster.
+    """
+    named = table.assign(
+        method=table["method"].str.replace("control: ", ""),
+        reading=table["reading"].replace("", "control"),
+    )
+    groups = distinct(named[hue])
+    ends = "auc_low", "auc_high"
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
+        grouped_bars(
+            rows, x="method", y="auc", hue=hue, n="clusters", interval=ends, groups=groups, ax=ax
+        )
+        ax.axhline(0.5, color=QUIET, linewidth=1, linestyle="--")
+        ax.set_ylim(0, 1)
+        ax.set_ylabel("AUC over segments")
+        ax.tick_params(axis="x", labelsize=7, labelrotation=90)
+
+    return panel_a_model(named, draw)
