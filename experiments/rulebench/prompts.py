@@ -16,7 +16,7 @@ from interp.prompts.prompt import Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, PromptSet
 from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.answers import parser_of
-from interp_experiments.rulebench.demonstrations import Example, examples
+from interp_experiments.rulebench.demonstrations import examples
 from interp_experiments.rulebench.items import Item, Quantity, QuestionKind, Rule, RuleSet, Version
 
 
@@ -295,25 +295,17 @@ def _shown(
     kind: QuestionKind, setting: Setting, labels: tuple[str, ...]
 ) -> tuple[Demonstration, ...]:
     """The demonstrations for a setting; the golden rule is in a different place in each."""
+    shown = []
     made = examples(kind, counterfactual=setting.counterfactual)
-    return tuple(
-        _demonstration(example, kind, setting, labels, place=place)
-        for place, example in enumerate(made, start=1)
-    )
-
-
-def _demonstration(
-    example: Example, kind: QuestionKind, setting: Setting, labels: Sequence[str], *, place: int
-) -> Demonstration:
-    """A question in the form that the setting requires, with its correct answer."""
-    noise = list(example.noise[: setting.noise_rules(kind)])
-    place = min(place, len(noise))
-    rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]
-    parts = [
-        *_rules(rules, example.golden, logic=setting.logic),
-        (None, f"{example.question}\n\n{_instruction(kind, setting, labels)}"),
-    ]
-    answer = f"{PREFIX} {example.answer}."
-    if setting.thought:
-        answer = f"Rule {place + 1} fits. {example.steps} {answer}"
-    return Demonstration("".join(text for _, text in parts), answer)
+    instruction = _instruction(kind, setting, labels)
+    for number, example in enumerate(made, start=1):
+        noise = example.noise[: setting.noise_rules(kind)]
+        place = min(number, len(noise))
+        rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]
+        parts = [text for _, text in _rules(rules, example.golden, logic=setting.logic)]
+        answer = f"{PREFIX} {example.answer}."
+        if setting.thought:
+            answer = f"Rule {place + 1} fits. {example.steps} {answer}"
+        question = "".join([*parts, f"{example.question}\n\n{instruction}"])
+        shown.append(Demonstration(question, answer))
+    return tuple(shown)

@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from interp.analysis.accuracy import pairs_of
 from interp.console import counted
 from interp.measurements.attribution.ratios import column_name
 from interp.report.figures.points import point_cloud
@@ -39,10 +38,7 @@ def entities(results: Results) -> pd.DataFrame:
     familiarity, a probability, exists only for cities; pairs: how many.
     """
     keys = ["model", CLUSTER]
-    keep = [CLUSTER, "entity_group"]
-    pairs = pairs_of(results.answers, results.prompts, keep=keep, sides=SIDES)
-    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
-    by_entity = pairs.groupby(keys, sort=False)
+    by_entity = results.judged("entity_group").groupby(keys, sort=False)
     shares = by_entity[[*SIDES, "paired"]].mean().add_suffix("_accuracy").astype(float)
     scores = results.ratios[["model", "prompt_id", "method", "ratio"]].merge(
         results.prompts[["prompt_id", CLUSTER]], on="prompt_id", validate="many_to_one"
