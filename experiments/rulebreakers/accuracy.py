@@ -40,9 +40,6 @@ _ORDER: Mapping[str, Sequence[str]] = {
 }
 """The values of each factor, in the paper's order."""
 
-_CHANCE = 0.25
-"""The paired accuracy of random answers (Section 3.4)."""
-
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
 _WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 _POINTS = f"Points: share of prompts answered correctly; n: pairs. {_WHISKERS}"
@@ -51,16 +48,16 @@ _POINTS = f"Points: share of prompts answered correctly; n: pairs. {_WHISKERS}"
 BY_GROUP = Table(
     name="accuracy_by_group",
     title="Accuracy by rule and entity group",
-    text="A pair is right (paired) if both of its sides are. The data set's pairs count alike.",
+    text="Pairs are weighted to represent the data set.",
     by=["model", "rule", "entity_group", "measure"],
     measured="answers",
-    numbers=[Share("accuracy", "what is right", "share", of="correct", ends=("low", "high"))],
+    numbers=[Share("accuracy", "right answers", "share", of="correct", ends=("low", "high"))],
     trials="pairs",
     key="pair_id",
     more=[
         column("rule", TEXT, "mt: modus tollens; ds: disjunctive syllogism"),
         column("entity_group", TEXT, "geographical (cities) or categorical"),
-        column("measure", TEXT, "paired, or the side whose prompts are counted"),
+        column("measure", TEXT, "paired (both sides are right), or the side that is counted"),
     ],
 )
 """Paired accuracy and that of each side; other tables have other factors in `by`, or none."""
@@ -227,7 +224,8 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     """Paired accuracy, overall and by rule and entity group, with a bar per model (Figure 3).
 
     The line across each overall bar is the chance level, given the model's rate of positive
-    answers. The diamond is the accuracy expected if the two sides are independent.
+    answers. The diamond is the accuracy expected if the two sides are independent; the dotted line
+    is that of random answers (Section 3.4).
     """
     paired = table[table["measure"] == "paired"]
     rules = paired["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
@@ -244,7 +242,7 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     for name, marker, size in (("chance_yes_rate", "k_", 12), ("independent_sides", "kD", 4)):
         points = (places, expected[name], marker)
         ax.plot(*points, markersize=size, markerfacecolor="white", markeredgewidth=1.2)
-    ax.axhline(_CHANCE, color="black", linewidth=0.8, linestyle=":")
+    ax.axhline(0.25, color="black", linewidth=0.8, linestyle=":")
     ax.set_ylim(0, 1)
     ax.set_ylabel("paired accuracy")
     return ax

@@ -151,8 +151,8 @@ def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
         lambda: draw_familiarity(mark(table[table["cities"] == ALL]), mark(pairs)),
         "Dots: cities (a city is in both groups if only some of its pairs are "
         "recognized); area: number of pairs. Large points: mean over pairs; whiskers: "
-        "95% interval, bootstrap over cities; n: cities. p: permutation of familiarity "
-        "over cities, corrected by Holm's method over the models.",
+        "95% interval, bootstrap over cities; n: cities. p: from the same bootstrap, "
+        "corrected by Holm's method over the models.",
     )
     echoed = table[table["cities"] == AFTER_ECHO]
     if len(echoed):
