@@ -149,10 +149,6 @@ class Questions:
         """The item, version and setting of each prompt, item by item."""
         return [entry for rule_set in self.rule_sets for entry in self._of(rule_set)]
 
-    def prompt(self, number: int) -> Prompt:
-        """The prompt with this number."""
-        return to_prompt(*self.entries[number], seed=self.seed)
-
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
         """All prompts; a group consists of one item under all settings."""
         sides = tuple(setting.name for setting in self.settings)
@@ -162,7 +158,7 @@ class Questions:
             system=system,
             sides=sides,
             strata=("set", *shared),
-            build=self.prompt,
+            build=lambda number: to_prompt(*self.entries[number], seed=self.seed),
             numbers=range(len(self.entries)),
             seed=self.seed,
             description=description,
