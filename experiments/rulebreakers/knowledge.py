@@ -81,7 +81,8 @@ def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame
 def familiar(table: pd.DataFrame) -> str:
     """A sentence on familiarity and recognition, over all models."""
     rows = table[table["cities"] == ALL]
-    more, less, untested = ((rows["finding"] == own).sum() for own in (_MORE, _LESS, NOT_TESTED))
+    found = list(rows["finding"])
+    more, less, untested = map(found.count, (_MORE, _LESS, NOT_TESTED))
     most, tested = int(rows["clusters"].max()), len(rows) - untested
     n = n_units(most, most, "cities")
     if not tested:
