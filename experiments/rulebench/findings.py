@@ -8,6 +8,7 @@ from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.results import MODELS, RULE, Results, kinds_tested
+from interp_experiments.scaffold import in_order
 
 UNREADABLE = 0.9
 """If at least this share of a model's texts in a set is unparsed, the first sentence says so."""
@@ -39,10 +40,8 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
 
 def headline_numbers(results: Results) -> pd.DataFrame:
     """The score in each dimension or, if it was not measured, a blank cell and the reason."""
-    models, names = (pd.Series(own) for own in (results.models, [*tables.DIMENSIONS]))
-    table = models.rename("model").to_frame().merge(names.rename("dimension"), how="cross")
-    for own in (tables.dimensions(results), tables.missing(results)):
-        table = table.merge(own, on=["model", "dimension"], how="left")
+    table = tables.dimensions(results).merge(tables.missing(results), how="outer")
+    table = in_order(table, {"dimension": [*tables.DIMENSIONS], "model": results.models})
     table["note"] = table["note"].fillna(table["why"]).fillna("")
     parts = [
         headline(rows, f"{name} score", value="score", n="n", unit="questions")

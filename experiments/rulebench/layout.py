@@ -165,20 +165,21 @@ def _versions(folder: Path, part: Part) -> tuple[Path | None, Path | None]:
 
 
 def _is_counterfactual(folder: Path) -> bool:
-    return folder.name.lower().endswith(COUNTERFACTUAL)
+    return folder.absolute().name.lower().endswith(COUNTERFACTUAL)
 
 
 def _beside(folder: Path, ending: str) -> Path | None:
     """The other version of a set, next to it and with this ending, if it is there."""
-    plain = folder.name[: -len(COUNTERFACTUAL)] if _is_counterfactual(folder) else folder.name
-    other = folder.with_name(plain + ending)
+    whole = folder.absolute()  # the working directory has no name of its own
+    plain = whole.name[: -len(COUNTERFACTUAL)] if _is_counterfactual(folder) else whole.name
+    other = whole.parent / (plain + ending)
     return other if (other / DATA).is_file() else None
 
 
 def _recognized(folder: Path, found: _Found) -> QuestionKind:
     """The kind that the folder's name states, or else the only kind that fits the answers."""
     try:
-        return named(folder.name.lower().removesuffix(COUNTERFACTUAL))
+        return named(folder.absolute().name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:
         possible = [kind for kind in READ if found.items and _answers(kind, found)]
     if len(possible) == 1:

@@ -276,10 +276,10 @@ def _bars(
 
 def _draw_bars(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
     """One panel per model (Figures 4 to 6): each set has a bar for each value of `hue`."""
-    look = {"hue": hue, "n": "n", "groups": distinct(table[hue])}
+    ends, groups = ("low", "high"), distinct(table[hue])
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        grouped_bars(rows, x="set", y=y, interval=("low", "high"), ax=ax, **look)
+        grouped_bars(rows, x="set", y=y, hue=hue, n="n", interval=ends, groups=groups, ax=ax)
         ax.set_ylim(0, 1)
         ax.tick_params(axis="x", labelsize=7)
         return ax

@@ -16,7 +16,7 @@ from interp.prompts.prompt import Demonstration, Messages, Prompt, compose
 from interp.prompts.prompt_set import Decisive, PromptSet
 from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.answers import parser_of
-from interp_experiments.rulebench.demonstrations import Example, examples
+from interp_experiments.rulebench.demonstrations import examples
 from interp_experiments.rulebench.items import Item, Quantity, QuestionKind, Rule, RuleSet, Version
 
 
@@ -149,10 +149,6 @@ class Questions:
         """The item, version and setting of each prompt, item by item."""
         return [entry for rule_set in self.rule_sets for entry in self._of(rule_set)]
 
-    def prompt(self, number: int) -> Prompt:
-        """The prompt with this number."""
-        return to_prompt(*self.entries[number], seed=self.seed)
-
     def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
         """All prompts; a group consists of one item under all settings."""
         sides = tuple(setting.name for setting in self.settings)
@@ -162,7 +158,7 @@ class Questions:
             system=system,
             sides=sides,
             strata=("set", *shared),
-            build=self.prompt,
+            build=lambda number: to_prompt(*self.entries[number], seed=self.seed),
             numbers=range(len(self.entries)),
             seed=self.seed,
             description=description,
@@ -295,25 +291,17 @@ def _shown(
     kind: QuestionKind, setting: Setting, labels: tuple[str, ...]
 ) -> tuple[Demonstration, ...]:
     """The demonstrations for a setting; the golden rule is in a different place in each."""
+    shown = []
     made = examples(kind, counterfactual=setting.counterfactual)
-    return tuple(
-        _demonstration(example, kind, setting, labels, place=place)
-        for place, example in enumerate(made, start=1)
-    )
-
-
-def _demonstration(
-    example: Example, kind: QuestionKind, setting: Setting, labels: Sequence[str], *, place: int
-) -> Demonstration:
-    """A question in the form that the setting requires, with its correct answer."""
-    noise = list(example.noise[: setting.noise_rules(kind)])
-    place = min(place, len(noise))
-    rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]
-    parts = [
-        *_rules(rules, example.golden, logic=setting.logic),
-        (None, f"{example.question}\n\n{_instruction(kind, setting, labels)}"),
-    ]
-    answer = f"{PREFIX} {example.answer}."
-    if setting.thought:
-        answer = f"Rule {place + 1} fits. {example.steps} {answer}"
-    return Demonstration("".join(text for _, text in parts), answer)
+    instruction = _instruction(kind, setting, labels)
+    for number, example in enumerate(made, start=1):
+        noise = example.noise[: setting.noise_rules(kind)]
+        place = min(number, len(noise))
+        rules = [] if setting.quantity == "no" else [*noise[:place], example.golden, *noise[place:]]
+        parts = [text for _, text in _rules(rules, example.golden, logic=setting.logic)]
+        answer = f"{PREFIX} {example.answer}."
+        if setting.thought:
+            answer = f"Rule {place + 1} fits. {example.steps} {answer}"
+        question = "".join([*parts, f"{example.question}\n\n{instruction}"])
+        shown.append(Demonstration(question, answer))
+    return tuple(shown)

@@ -1,14 +1,15 @@
 """The tables of the study of RuleBench (paper, Tables 1 to 5, Figures 2 and 4 to 6)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pandas as pd
 
+from interp.estimates.compute import estimate
 from interp.estimates.declared import Plain, Share, Table
 from interp.estimates.shown import Estimated
 from interp.models.names import absolute
-from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 from interp.tables import TEXT, column
 from interp.training.folder import training_of
@@ -69,12 +70,23 @@ ACCURACY = Table(
 
 def accuracy(results: Results) -> Estimated:
     """Accuracies of all settings; a text without an answer counts as wrong."""
+    return Estimated(ACCURACY, _trials(results))
+
+
+def _trials(results: Results) -> pd.DataFrame:
+    """The texts as trials of `ACCURACY`."""
     texts = results.texts
     outcomes = {name: texts["outcome"] == name for name in ("unparsed", "refused")}
     answered = texts["correct"].astype(float).mask(outcomes["refused"])
     # Names of rules are hashes: in the order of the questions, intervals do not depend on them.
     rule = pd.factorize(texts[RULE])[0]
-    return Estimated(ACCURACY, texts.assign(**outcomes, unrefused=answered, cluster=rule))
+    return texts.assign(**outcomes, unrefused=answered, cluster=rule)
+
+
+def _shares(trials: pd.DataFrame, by: Sequence[str], name: str) -> pd.DataFrame:
+    """The share of correct trials under this name, with its interval, by other columns."""
+    table = replace(ACCURACY, by=by, numbers=ACCURACY.numbers[:1])
+    return estimate(table, trials).rename(columns={"accuracy": name})
 
 
 def rule_forms(cells: pd.DataFrame) -> pd.DataFrame:
@@ -146,7 +158,7 @@ def failures(results: Results) -> pd.DataFrame:
     Texts have few rules and a chain of thought and, if their set has a counterfactual version, are
     of this version, as in the paper. n counts failures. A set without failures has no share.
     """
-    rows = under(results.texts, thought="yes", rules="few")
+    rows = under(_trials(results), thought="yes", rules="few")
     changed = rows["version"] == "counterfactual"
     rows = rows[changed | ~rows["set"].isin(rows.loc[changed, "set"])]
     wrong = rows[~rows["correct"]]
@@ -154,16 +166,12 @@ def failures(results: Results) -> pd.DataFrame:
         behavior(text, correct=False, golden_place=int(place))
         for text, place in zip(wrong["completion"], wrong["golden_place"], strict=True)
     ]
-    kinds = {kind: [own == kind for own in used] for kind in FAILURES}
-    keys = ["model", "set", "version"]
-    shares = proportions(wrong.assign(**kinds), values=FAILURES, by=keys, cluster=RULE)
-    named = {"measure": "behavior", "share": "share_of_failures", "clusters": RULES}
+    keys, kinds = ["model", "set", "version"], pd.DataFrame({"behavior": FAILURES})
+    each = wrong.assign(used=used).merge(kinds, how="cross")
+    each["correct"] = each["used"] == each["behavior"]
     accuracies = rows.groupby(keys, sort=False)["correct"].mean().rename("accuracy").reset_index()
-    table = accuracies.merge(pd.DataFrame({"behavior": FAILURES}), how="cross")
-    table = table.merge(shares.rename(columns=named), on=[*keys, "behavior"], how="left")
-    table = table.fillna({"n": 0, RULES: 0}).astype({"n": int, RULES: int})
-    shown = ["behavior", "share_of_failures", "low", "high", "n", RULES, "accuracy"]
-    return table[[*keys, *shown]]
+    every = pd.concat([accuracies[keys].merge(kinds, how="cross"), each], ignore_index=True)
+    return _shares(every, [*keys, "behavior"], "share_of_failures").merge(accuracies, on=keys)
 
 
 class Tuning(NamedTuple):
@@ -226,7 +234,7 @@ def dimensions(results: Results) -> pd.DataFrame:
     The interval of the score also treats the accuracies under the settings as a sample, so it is
     somewhat too wide. settings: combinations of set and setting; n: questions.
     """
-    rows = results.texts
+    rows = _trials(results)
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
     setting = pd.Series(map(" ".join, rows[list(SETTING)].to_numpy()), rows.index, dtype=object)
     rows = rows.assign(weight=1 / sizes, setting=setting)
@@ -234,8 +242,7 @@ def dimensions(results: Results) -> pd.DataFrame:
         under(rows, **of.setting).assign(dimension=name) for name, of in DIMENSIONS.items()
     )
     keys = ["model", "dimension"]
-    shares = proportions(both, values=["correct"], by=keys, cluster=RULE, weight="weight")
-    shares = shares.rename(columns={"share": "score", "clusters": RULES}).drop(columns="n")
+    shares = _shares(both, keys, "score").drop(columns="n")
     counts = both.groupby(keys).agg(settings=("setting", "nunique"), n=("pair_id", "nunique"))
     table = shares.merge(counts.reset_index(), on=keys)
     table = in_order(table, {"model": results.models, "dimension": list(DIMENSIONS)})

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.analysis.accuracy import accuracy_by, notes_without_answer, pairs_of, without_answer
+from interp.analysis.accuracy import notes_without_answer, without_answer
 from interp.analysis.cautions.caution import said_outside
+from interp.estimates.declared import Share, Table
+from interp.estimates.shown import Estimated
 from interp.prompts.systems import Contrast
 from interp.report.figures.bars import grouped_bars
 from interp.report.figures.lines import matrix
@@ -22,6 +24,7 @@ from interp.report.page import FigureItem, Section, TableItem
 from interp.statistics.contrasts import contrast_table
 from interp.statistics.decisions import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
 from interp.statistics.summaries import grouped
+from interp.tables import TEXT, column
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 from interp_experiments.rulebreakers.system import NAMED
@@ -37,27 +40,43 @@ _ORDER: Mapping[str, Sequence[str]] = {
 }
 """The values of each factor, in the paper's order."""
 
-_CHANCE = 0.25
-"""The paired accuracy of random answers (Section 3.4)."""
-
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
 _WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 _POINTS = f"Points: share of prompts answered correctly; n: pairs. {_WHISKERS}"
 
 
+BY_GROUP = Table(
+    name="accuracy_by_group",
+    title="Accuracy by rule and entity group",
+    text="Pairs are weighted to represent the data set.",
+    by=["model", "rule", "entity_group", "measure"],
+    measured="answers",
+    numbers=[Share("accuracy", "right answers", "share", of="correct", ends=("low", "high"))],
+    trials="pairs",
+    key="pair_id",
+    more=[
+        column("rule", TEXT, "mt: modus tollens; ds: disjunctive syllogism"),
+        column("entity_group", TEXT, "geographical (cities) or categorical"),
+        column("measure", TEXT, "paired (both sides are right), or the side that is counted"),
+    ],
+)
+"""Paired accuracy and that of each side; other tables have other factors in `by`, or none."""
+
+
+def accuracies(results: Results, *factors: str) -> Estimated:
+    """The numbers of `BY_GROUP` by model and these factors, in the paper's order."""
+    pairs = results.judged(*factors)
+    kept = [name for name in pairs if name not in ("paired", *SIDES)]
+    trials = pairs.melt(kept, ["paired", *SIDES], "measure", "correct")
+    trials["cluster"] = pd.factorize(trials[CLUSTER])[0]
+    order = {"model": results.models, **{name: _ORDER[name] for name in factors}}
+    table = replace(BY_GROUP, by=["model", *factors, "measure"])
+    return Estimated(table, in_order(trials, order))
+
+
 def accuracy(results: Results, *factors: str) -> pd.DataFrame:
-    """Paired accuracy and the accuracy of each side, by model and factors, in the paper's order."""
-    table = accuracy_by(
-        results.answers,
-        results.prompts,
-        factors=factors,
-        sides=SIDES,
-        cluster=CLUSTER,
-        weight=WEIGHT,
-    )
-    order = {name: _ORDER[name] for name in factors}
-    models = results.answers["model"].unique().tolist()
-    return in_order(table, {"model": models, **order}).reset_index(drop=True)
+    """The table of `accuracies`."""
+    return accuracies(results, *factors).frame
 
 
 def paired_accuracy(results: Results, *factors: str) -> pd.DataFrame:
@@ -166,7 +185,7 @@ def sample_section(results: Results, parameters: TableItem) -> Section:
 
 def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
     """Figures 3 and 4; `expected` is the table of sensitivity."""
-    by_side, by_group = accuracy(results), accuracy(results, "rule", "entity_group")
+    by_side, by_group = accuracy(results), accuracies(results, "rule", "entity_group")
     mark, said = marks(results), said_outside(results.cautions)
     return Section(
         "Accuracy",
@@ -182,7 +201,7 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
             FigureItem(
                 "figure3_paired_accuracy",
                 "Paired accuracy, overall and by rule and entity group (Figure 3)",
-                lambda: _draw_groups(mark(by_group), mark(expected)),
+                lambda: _draw_groups(mark(by_group.frame), mark(expected)),
                 f"Bars: share of pairs with both sides correct. {_WHISKERS} Overall is weighted to "
                 "the data set. Solid line: paired accuracy expected if the same number of "
                 "positive answers is spread equally over both sides. Diamond: product of both "
@@ -195,7 +214,7 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
                 by_side,
                 "; ".join(notes_without_answer(results.answers, said=said)),
             ),
-            TableItem("accuracy_by_group", "Accuracy by rule and entity group", by_group),
+            by_group.item,
             TableItem("accuracy_by_verb", "Accuracy by verb", accuracy(results, "verb")),
         ),
     )
@@ -205,7 +224,8 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     """Paired accuracy, overall and by rule and entity group, with a bar per model (Figure 3).
 
     The line across each overall bar is the chance level, given the model's rate of positive
-    answers. The diamond is the accuracy expected if the two sides are independent.
+    answers. The diamond is the accuracy expected if the two sides are independent; the dotted line
+    is that of random answers (Section 3.4).
     """
     paired = table[table["measure"] == "paired"]
     rules = paired["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
@@ -219,10 +239,10 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=ends)
     groups = bars["group"].nunique()
     places = np.arange(len(expected)) - (groups - 1) / 2 * 0.82 / groups
-    look = {"color": "black", "markerfacecolor": "white", "markeredgewidth": 1.2}
-    for column, marker, size in (("chance_yes_rate", "_", 12), ("independent_sides", "D", 4)):
-        ax.plot(places, expected[column], marker, markersize=size, **look)
-    ax.axhline(_CHANCE, color="black", linewidth=0.8, linestyle=":")
+    for name, marker, size in (("chance_yes_rate", "k_", 12), ("independent_sides", "kD", 4)):
+        points = (places, expected[name], marker)
+        ax.plot(*points, markersize=size, markerfacecolor="white", markeredgewidth=1.2)
+    ax.axhline(0.25, color="black", linewidth=0.8, linestyle=":")
     ax.set_ylim(0, 1)
     ax.set_ylabel("paired accuracy")
     return ax
@@ -243,10 +263,8 @@ def _dots(table: pd.DataFrame, *, hue: str) -> Axes:
 
 def contrasts(results: Results) -> pd.DataFrame:
     """Weighted differences in paired accuracy, as computed by `contrast_table`."""
-    factors = ["rule", "entity_group", "phrasing", "question_verb", CLUSTER, WEIGHT]
-    pairs = pairs_of(results.answers, results.prompts, keep=factors, sides=SIDES)
-    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
     exploratory = (Contrast("question_verb"),)
+    pairs = results.judged("rule", "entity_group", "phrasing", "question_verb")
     return contrast_table(
         pairs, named=NAMED, exploratory=exploratory, cluster=CLUSTER, weight=WEIGHT
     )

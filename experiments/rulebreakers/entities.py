@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from interp.analysis.accuracy import pairs_of
 from interp.console import counted
 from interp.measurements.attribution.ratios import column_name
 from interp.report.figures.points import point_cloud
@@ -22,12 +21,6 @@ from interp.statistics.summaries import grouped
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 
-EQUAL = 1e-9
-"""Estimates that differ by less differ only by rounding."""
-
-EXTREMES = 10
-"""Number of entity pairs at each end of Appendix G's list."""
-
 PERMUTATIONS = 9999
 """Number of random reassignments of the feature."""
 
@@ -39,10 +32,7 @@ def entities(results: Results) -> pd.DataFrame:
     familiarity, a probability, exists only for cities; pairs: how many.
     """
     keys = ["model", CLUSTER]
-    keep = [CLUSTER, "entity_group"]
-    pairs = pairs_of(results.answers, results.prompts, keep=keep, sides=SIDES)
-    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
-    by_entity = pairs.groupby(keys, sort=False)
+    by_entity = results.judged("entity_group").groupby(keys, sort=False)
     shares = by_entity[[*SIDES, "paired"]].mean().add_suffix("_accuracy").astype(float)
     scores = results.ratios[["model", "prompt_id", "method", "ratio"]].merge(
         results.prompts[["prompt_id", CLUSTER]], on="prompt_id", validate="many_to_one"
@@ -83,7 +73,7 @@ def draw_familiarity(table: pd.DataFrame, correlations: pd.DataFrame) -> Axes:
     return panel_a_model(table, draw)
 
 
-def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
+def extremes(entities: pd.DataFrame, *, k: int = 10) -> pd.DataFrame:
     """The k entity pairs with the highest estimated accuracy and the k with the lowest.
 
     Estimates are shrunk towards the overall mean (`interp.statistics.proportions`), since otherwise
@@ -99,8 +89,8 @@ def extremes(entities: pd.DataFrame, *, k: int = EXTREMES) -> pd.DataFrame:
     cells = entities.dropna(subset=["paired_accuracy"])
     ranked = shrunken_shares(cells, group=CLUSTER, by="model", share="paired_accuracy", n="pairs")
     ranked = ranked.rename(columns={"cells": "models"})
-    if ranked["estimate"].max() - ranked["estimate"].min() <= EQUAL:
-        ranked = ranked[:0]  # names would decide who is at which end
+    if ranked["estimate"].max() - ranked["estimate"].min() <= 1e-9:
+        ranked = ranked[:0]  # they differ by rounding: names would decide who is at which end
     half = (len(ranked) + 1) // 2
     best = ranked.sort_values(["estimate", CLUSTER], ascending=[False, True]).head(min(k, half))
     worst = ranked.drop(best.index).sort_values(["estimate", CLUSTER]).head(k)

@@ -124,11 +124,15 @@ def _among(table: pd.DataFrame, void: Collection[str]) -> pd.DataFrame:
 def headline_numbers(results: Results) -> pd.DataFrame:
     """Paired accuracy, accuracy on each side, and concordance."""
     table, told_apart = accuracy(results), sensitivity(results)
-    by_measure = {name: table[table["measure"] == own] for own, name in _ACCURACIES.items()}
-    n = {"n": "pairs", "unit": "pairs"}
-    parts = [headline(rows, name, value="accuracy", **n) for name, rows in by_measure.items()]
-    parts.append(headline(told_apart, "sides in the right order", value="concordance", **n))
-    return pd.concat(parts, ignore_index=True)
+    numbers = [
+        (table[table["measure"] == measure], name, "accuracy")
+        for measure, name in _ACCURACIES.items()
+    ]
+    numbers.append((told_apart, "sides in the right order", "concordance"))
+    return pd.concat(
+        [headline(rows, name, value=of, n="pairs", unit="pairs") for rows, name, of in numbers],
+        ignore_index=True,
+    )
 
 
 def confirmatory(results: Results) -> pd.DataFrame:

@@ -131,11 +131,7 @@ class Instance:
         return Reasoning(self.premise1, self.premise2, self.conclusion)
 
     def about(self, pair: EntityPair) -> Reasoning:
-        """The instance's sentences, rewritten for other entities.
-
-        Raises:
-            UserError: no template fits these entities and the instance's other parts.
-        """
+        """The instance's sentences, rewritten for other entities (`render`)."""
         return render(
             rule=self.rule,
             group=pair.category,

@@ -10,15 +10,15 @@ from interp.console import counted
 from interp.report.glance import n_units
 from interp.report.page import FigureItem, Section, TableItem
 from interp.report.pairs import Number
-from interp.statistics.clusters import ClusterContrast, cluster_contrast_table
+from interp.statistics.clusters import cluster_contrast_table
 from interp_experiments.findings import listed
 from interp_experiments.rulebreakers.accuracy import marks
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 from interp_experiments.rulebreakers.sensitivity import (
     NOT_TESTED,
     draw_clusters,
-    every_model,
     judged,
+    of_every_model,
     papers_test,
 )
 
@@ -64,10 +64,11 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame:
     """Recognized compared with failed pairs by one measure of familiarity, and the paper's test."""
+    trials = of_every_model(pairs, results)
     table = cluster_contrast_table(
-        pairs, value=value, group="group", groups=_GROUPS, cluster=CLUSTER, weight=WEIGHT
+        trials, value=value, group="group", groups=_GROUPS, cluster=CLUSTER, weight=WEIGHT
     )
-    table = every_model(table, results, ClusterContrast).drop(columns=["group_a", "group_b"])
+    table = table.drop(columns=["group_a", "group_b"])
     names = {
         f"{column}_{letter}": f"{column}_{group}"
         for column in ("mean", "low", "high", "clusters", "trials")
@@ -80,7 +81,8 @@ def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame
 def familiar(table: pd.DataFrame) -> str:
     """A sentence on familiarity and recognition, over all models."""
     rows = table[table["cities"] == ALL]
-    more, less, untested = ((rows["finding"] == own).sum() for own in (_MORE, _LESS, NOT_TESTED))
+    found = list(rows["finding"])
+    more, less, untested = map(found.count, (_MORE, _LESS, NOT_TESTED))
     most, tested = int(rows["clusters"].max()), len(rows) - untested
     n = n_units(most, most, "cities")
     if not tested:
@@ -150,8 +152,8 @@ def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
         lambda: draw_familiarity(mark(table[table["cities"] == ALL]), mark(pairs)),
         "Dots: cities (a city is in both groups if only some of its pairs are "
         "recognized); area: number of pairs. Large points: mean over pairs; whiskers: "
-        "95% interval, bootstrap over cities; n: cities. p: permutation of familiarity "
-        "over cities, corrected by Holm's method over the models.",
+        "95% interval, bootstrap over cities; n: cities. p: from the same bootstrap, "
+        "corrected by Holm's method over the models.",
     )
     echoed = table[table["cities"] == AFTER_ECHO]
     if len(echoed):

@@ -10,6 +10,7 @@ from interp.results.files import model_parameters
 from interp.studies.folder import StudyFolder
 from interp_experiments.browser import study_browser
 from interp_experiments.rulebreakers.accuracy import (
+    accuracies,
     accuracy_section,
     contrast_section,
     phrasing_section,
@@ -83,7 +84,10 @@ def report_of(folder: StudyFolder) -> Report:
             results.prompts,
             results.answers,
             cluster=CLUSTER,
-            numbers=tuple(familiarity_numbers(results)),
+            numbers=(
+                *familiarity_numbers(results),
+                *accuracies(results, "rule", "entity_group").links(),
+            ),
         ),
         names=NAMES,
         paper="Chan, Gaizauskas and Zhao (2024): Rulebreakers Challenge: Revealing a Blind "

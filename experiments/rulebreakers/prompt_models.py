@@ -103,8 +103,10 @@ def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     values = rows[list(PREDICTORS)].astype(float)
     # Values that differ only by rounding are constant.
     varies = values.max() - values.min() > 1e-12 * values.abs().max()
-    notes = dict.fromkeys(varies.index[~varies], "undefined: it is the same for all prompts")
-    values = values[varies.index[varies]]
+    names = [name for name in PREDICTORS if varies[name]]
+    same = "undefined: it is the same for all prompts"
+    notes = {name: "" if varies[name] else same for name in PREDICTORS}
+    values = values[names]
     dummies = [
         pd.get_dummies(rows[name].astype(str), prefix=name, drop_first=True, dtype=float)
         for name in factors
@@ -116,9 +118,9 @@ def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     fit = None if reason else _fit(design, outcomes, clusters)
     if fit is None:
         reason = reason or "the search for the estimates did not converge"
-        return _table({}, {**dict.fromkeys(values, f"undefined: {reason}"), **notes})
+        return _table({}, {**notes, **dict.fromkeys(names, f"undefined: {reason}")})
     freedom = float(clusters.max() + 1 - _between(design, clusters))
-    found = zip(values, *(column[1:] for column in fit), strict=False)
+    found = zip(names, *(column[1:] for column in fit), strict=False)
     return _table({name: (estimate, error, freedom) for name, estimate, error in found}, notes)
 
 

@@ -5,13 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
-from interp.errors import UserError
 from interp.prompts.answers import AnswerOption, Choice
 from interp.prompts.prompt import Donor, Prompt, compose, placed
 from interp.prompts.prompt_set import Outline, PromptSet
 from interp.prompts.thought import Span
 from interp_experiments.rulebreakers.instances import EntityPair, Instance, shuffled
-from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing, Reasoning
+from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing
 
 ENTITIES = {
     rule: {"premise1": (first, second), "premise2": (second,), "conclusion": (first,)}
@@ -57,15 +56,13 @@ class EntityDonors:
         self._seed = seed
 
     def __call__(self, number: int) -> Iterator[Donor]:
-        """The donors of prompt 10 i + p (instance i, phrasing p); none if it fits no template."""
+        """The donors of prompt 10 i + p (instance i, phrasing p)."""
         instance = self._instances[number // len(PHRASINGS)]
-        if _about(instance, instance.pair) != instance.reasoning:
-            return
         rng = random.Random(f"donors {self._seed} {instance.pair_id}")
         for pair in shuffled(self._by_template[_template(instance)], rng):
-            a, b, sentences = pair.entity_a, pair.entity_b, _about(instance, pair)
-            if a != instance.entity_a and b != instance.entity_b and sentences is not None:
-                texts = sentences._asdict()
+            a, b = pair.entity_a, pair.entity_b
+            if a != instance.entity_a and b != instance.entity_b:
+                texts = instance.about(pair)._asdict()
                 roles = sentence_roles(texts, rule=instance.rule, entity_a=a, entity_b=b)
                 yield Donor(f"{a}/{b}", "instance", texts, roles)
 
@@ -79,14 +76,6 @@ class EntityDonors:
 
 def _template(instance: Instance) -> tuple[str, str, bool]:
     return instance.rule, instance.verb, instance.label
-
-
-def _about(instance: Instance, pair: EntityPair) -> Reasoning | None:
-    """The instance's sentences about other entities; None if no template fits them."""
-    try:
-        return instance.about(pair)
-    except UserError:
-        return None
 
 
 SIDES = ("rulebreaker", "non_rulebreaker")

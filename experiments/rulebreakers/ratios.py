@@ -63,11 +63,6 @@ def attribution(results: Results) -> pd.DataFrame:
     return ordered.rename_axis(columns=None)
 
 
-def published_tables() -> pd.DataFrame:
-    """The paper's Tables 2 and 3; the methods of their columns are inferred from Section 6."""
-    return published_table("interp_experiments.rulebreakers", "published_tables.csv")
-
-
 def published_difference(measured: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """One row for each model in both tables and each published quantity.
 
@@ -98,7 +93,8 @@ def outliers(table: pd.DataFrame) -> list[str]:
 
 def attribution_section(results: Results) -> Section:
     """Tables 2 and 3, and the numbers published for the same models."""
-    measured, published = attribution(results), published_tables()
+    measured = attribution(results)
+    published = published_table(__package__, "published_tables.csv")
     both = published_difference(measured, published)
     note = "Only models that the paper also measured. difference: measured minus published."
     compared = [TableItem("published", "Measured and published", both, note)]

@@ -85,19 +85,26 @@ class Results:
     cautions: tuple[Caution, ...] = ()
     """What a careful reader would object to in the answers to the remaining prompts."""
 
+    def judged(self, *factors: str) -> pd.DataFrame:
+        """One row per model and pair: entity_pair, weight, factors, which sides are right, paired.
+
+        A pair is `paired` if both of its sides are answered correctly.
+        """
+        keep = [CLUSTER, WEIGHT, *factors]
+        pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
+        return pairs.assign(paired=pairs[list(SIDES)].all(axis=1))
+
     def pairs(self) -> pd.DataFrame:
         """One row per model and geographical prompt pair: city, weight, familiarity, group.
 
         `group` is "recognized" if both sides were answered correctly (Section 6), else "failed".
         `after_echo` and `echoes` are NaN in folders of versions that did not measure them.
         """
-        keep = ["entity_pair", "weight"]
-        pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
-        both = pairs[list(SIDES)].all(axis=1)
-        pairs["group"] = both.map({True: "recognized", False: "failed"})
-        columns = ["model", "entity_pair", "familiarity", "whole_name", "after_echo", "echoes"]
-        cities = self.cities().reindex(columns=[*columns, "shared_with"])
-        return pairs.merge(cities, on=["model", "entity_pair"])
+        pairs = self.judged()
+        pairs["group"] = pairs["paired"].map({True: "recognized", False: "failed"})
+        measures = ["familiarity", "whole_name", "after_echo", "echoes", "shared_with"]
+        cities = self.cities().reindex(columns=["model", CLUSTER, *measures])
+        return pairs.merge(cities, on=["model", CLUSTER])
 
     def cities(self) -> pd.DataFrame:
         """The familiarity table, restricted to the cities about which prompts ask.

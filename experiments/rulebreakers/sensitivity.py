@@ -1,7 +1,5 @@
 """Whether models distinguish the sides of a pair, and are surer when they are right."""
 
-from dataclasses import asdict
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,10 +7,9 @@ from matplotlib.axes import Axes
 from interp.report.figures.points import cluster_points
 from interp.report.page import FigureItem, Section, TableItem
 from interp.statistics.classical import welch_table
-from interp.statistics.clusters import ClusterContrast
 from interp.statistics.decisions import SIGNIFICANT, holm
 from interp.statistics.discrimination import concordance, discrimination_table
-from interp.statistics.means import ClusterMean, cluster_mean_table
+from interp.statistics.means import cluster_mean_table
 from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
@@ -21,16 +18,9 @@ NOT_SHOWN, NOT_TESTED = "no difference shown", "not tested"
 """The findings when a test shows no difference, or there is none."""
 
 
-def every_model(
-    table: pd.DataFrame, results: Results, kind: type[ClusterMean] | type[ClusterContrast]
-) -> pd.DataFrame:
-    """The table with a row for every model, in order; values of missing models are undefined."""
-    nothing = asdict(kind(np.nan, note="undefined: no such pairs"))
-    absent = [model for model in results.models if model not in set(table["model"])]
-    rows = pd.DataFrame([{"model": model, **nothing} for model in absent])
-    whole = pd.concat([part for part in (table, rows) if len(part)], ignore_index=True)
-    whole = whole.reindex(columns=table.columns)
-    return whole.set_index("model").loc[list(results.models)].reset_index()
+def of_every_model(trials: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """The trials, after one without a value for each model, so that each has a row, in order."""
+    return pd.concat([pd.DataFrame({"model": results.models}), trials], ignore_index=True)
 
 
 def judged(table: pd.DataFrame, *, family: str, more: str, less: str) -> pd.DataFrame:
@@ -94,11 +84,10 @@ def sensitivity(results: Results) -> pd.DataFrame:
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
     order = concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
-    table = cluster_mean_table(
-        pairs.assign(excess=order - 0.5), value="excess", cluster=CLUSTER, weight=WEIGHT
-    )
+    trials = of_every_model(pairs.assign(excess=order - 0.5), results)
+    table = cluster_mean_table(trials, value="excess", cluster=CLUSTER, weight=WEIGHT)
     table = judged(
-        every_model(table, results, ClusterMean).rename(columns={"mean": "difference"}),
+        table.rename(columns={"mean": "difference"}),
         family="concordance",
         more="more often in the right order",
         less="more often in the wrong order",
@@ -132,10 +121,8 @@ def confidence(results: Results) -> pd.DataFrame:
     fails them.
     """
     positive = positive_answers(results)
-    table = cluster_mean_table(
-        _both_accepted(positive), value="difference", cluster=CLUSTER, weight=WEIGHT
-    )
-    table = every_model(table, results, ClusterMean)
+    trials = of_every_model(_both_accepted(positive), results)
+    table = cluster_mean_table(trials, value="difference", cluster=CLUSTER, weight=WEIGHT)
     table = table.rename(columns={"mean": "difference", "trials": "pairs"})
     table[["low", "high"]] = table[["low", "high"]].clip(-1.0, 1.0)
     words = {"more": "surer when right", "less": "surer when wrong"}

@@ -35,6 +35,7 @@ class RulebreakersStudy(Study):
     name = "rulebreakers"
     default_limit = DEFAULT_LIMIT
     organisms = ("rulebreakers",)
+    derives = ("interp_experiments.rulebreakers.accuracy:BY_GROUP",)
 
     target: Target = "predicted"
     """what is attributed: the predicted token, the gold answer, the contrast of the positive and

@@ -169,19 +169,15 @@ _WORDINGS = {
 }
 """For each verb, the question and the statement."""
 
-PHRASINGS = (
-    *(
-        Phrasing(f"{verb}-yn", verb, "yes/no", f"{question} Answer Yes or No only.")
-        for verb, (question, _) in _WORDINGS.items()
-    ),
-    *(
-        Phrasing(
-            f"{verb}-tf",
-            verb,
-            "true/false",
-            f"Is it True or False that {statement}? Answer True or False only.",
-        )
-        for verb, (_, statement) in _WORDINGS.items()
-    ),
+_ASKED = {
+    "yn": ("yes/no", "{question} Answer Yes or No only."),
+    "tf": ("true/false", "Is it True or False that {statement}? Answer True or False only."),
+}
+"""For each kind of question, its answers and how it is worded."""
+
+PHRASINGS = tuple(
+    Phrasing(f"{verb}-{kind}", verb, answers, wording.format(question=asked, statement=stated))
+    for kind, (answers, wording) in _ASKED.items()
+    for verb, (asked, stated) in _WORDINGS.items()
 )
 """All ten phrasings, in the paper's order."""

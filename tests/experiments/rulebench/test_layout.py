@@ -77,6 +77,18 @@ def test_a_counterfactual_set_is_read_with_the_factual_one_beside_it(tmp_path):
     assert counterfactual.factual is None
 
 
+def test_the_working_directory_and_a_name_that_is_only_an_ending_are_folders(tmp_path, monkeypatch):
+    for name in ("deer", "deer-cf"):
+        write(tmp_path / name, [item("b")])
+    monkeypatch.chdir(tmp_path / "deer")
+    (here,) = read_sets(Path())
+    assert here.name == "deer" and here.counterfactual is not None
+    monkeypatch.chdir(tmp_path / "deer-cf")
+    assert read_set(Path()).factual is None
+    write(tmp_path / "-cf", [item("niece")])
+    assert {found.name for found in read_sets(tmp_path)} == {"clutrr", "deer"}
+
+
 def test_a_set_is_recognised_by_its_answers_or_named(tmp_path):
     assert read_set(write(tmp_path / "mine", [item("niece")])).name == "clutrr"
     assert read_set(write(tmp_path / "truths", [item(True)])).name == "ulogic"

@@ -48,26 +48,10 @@ NUMBERS = count()
 def text(completion, *, correct=False, outcome="answered", place=2, gold="uncle", **setting):
     """A text about a question, and a rule, of its own."""
     number = str(next(NUMBERS))
-    asked = {
-        "model": "m",
-        "pair_id": number,
-        "rule": number,
-        "set": "clutrr",
-        "rules": "few",
-        "form": "natural",
-        "shots": "no",
-        "thought": "no",
-        "version": "factual",
-    }
-    return {
-        **asked,
-        "completion": completion,
-        "correct": correct,
-        "outcome": outcome,
-        "golden_place": str(place),
-        "gold": gold,
-        **setting,
-    }
+    asked = {"model": "m", "pair_id": number, "rule": number, "set": "clutrr", "rules": "few"}
+    asked |= {"form": "natural", "shots": "no", "thought": "no", "version": "factual"}
+    read = {"completion": completion, "correct": correct, "outcome": outcome, "gold": gold}
+    return {**asked, **read, "golden_place": str(place), **setting}
 
 
 def results_of(*texts):
@@ -91,17 +75,11 @@ def test_accuracy_counts_what_has_no_answer_as_wrong():
 
 def test_questions_about_one_golden_rule_are_one_cluster_of_an_interval():
     """Twelve rules of eight questions each, all of a rule answered alike: twelve trials."""
-    alike, apart = (
-        tables.accuracy(
-            results_of(
-                *[
-                    text("?", correct=n % 12 < 6, rule=str(n % 12) if together else str(n))
-                    for n in range(96)
-                ]
-            )
-        ).frame.loc[0]
+    asked = [
+        [text("?", correct=n % 12 < 6, rule=str(n % 12) if together else str(n)) for n in range(96)]
         for together in (True, False)
-    )
+    ]
+    alike, apart = (tables.accuracy(results_of(*texts)).frame.loc[0] for texts in asked)
     assert (alike["accuracy"], alike["n"], alike["golden_rules"]) == (0.5, 96, 12)
     assert (alike["low"], alike["high"]) == pytest.approx((0.24, 0.76), abs=0.03)
     assert alike["high"] - alike["low"] > 2 * (apart["high"] - apart["low"])
@@ -145,29 +123,12 @@ def test_dimensions_are_means_over_settings_not_over_texts():
         text("Rule 2 fits", shots="yes", thought="yes", version="counterfactual"),
         text("Rule 2 fits", correct=True, shots="yes", thought="yes"),
     )
-    table = tables.dimensions(results).set_index("dimension")
-    assert table["n"].to_dict() == table["golden_rules"].to_dict()
-    assert table["n"].to_dict() == {
-        "executing": 4,
-        "triggering": 2,
-        "formal": 1,
-        "applying": 2,
-        "counterfactual": 1,
-    }
-    assert table["score"].to_dict() == {
-        "executing": 0.5,
-        "triggering": 0.5,
-        "formal": 0.0,
-        "applying": 0.5,
-        "counterfactual": 0.0,
-    }
-    assert table["settings"].to_dict() == {
-        "executing": 2,
-        "triggering": 2,
-        "formal": 1,
-        "applying": 2,
-        "counterfactual": 1,
-    }
+    table = tables.dimensions(results)
+    names = ["executing", "triggering", "formal", "applying", "counterfactual"]
+    assert table["dimension"].tolist() == names
+    assert table["n"].tolist() == table["golden_rules"].tolist() == [4, 2, 1, 2, 1]
+    assert table["score"].tolist() == [0.5, 0.5, 0.0, 0.5, 0.0]
+    assert table["settings"].tolist() == [2, 2, 1, 2, 1]
 
 
 def test_without_texts_there_are_no_dimensions():
@@ -270,17 +231,9 @@ def test_published_numbers_without_measured_ones_are_left_out_with_a_sentence(
 
 
 def test_a_set_whose_texts_are_not_parsed_is_named_first():
-    texts = pd.DataFrame(
-        [
-            *[
-                text("7", outcome="unparsed", set="kinship", model=m)
-                for m in "ab"
-                for _ in range(9)
-            ],
-            *[text("7", set="kinship", model="c") for _ in range(9)],
-            *[text("7", set="string-game", model="a") for _ in range(9)],
-        ]
-    )
+    lost, read = {"outcome": "unparsed", "set": "kinship"}, {"set": "kinship", "model": "c"}
+    told = [{**lost, "model": "a"}, {**lost, "model": "b"}, read, {"set": "string-game"}]
+    texts = pd.DataFrame([text("7", **{"model": "a", **own}) for own in told for _ in range(9)])
     (sentence,) = unreadable(texts)
     assert re.match("kinship: .* 18 of 18 texts by 2 models,", sentence)
     (sentence,) = unreadable(texts[texts["model"] != "c"])

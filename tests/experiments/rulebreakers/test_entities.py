@@ -33,15 +33,7 @@ def test_the_ends_are_ordered_by_the_estimate_then_by_name():
 
 
 def test_one_lucky_answer_is_not_the_best_of_all():
-    lucky = pd.DataFrame(
-        {
-            "model": ["m", "n"],
-            "entity_pair": "z",
-            "paired_accuracy": 1.0,
-            "pairs": 1,
-            "named": False,
-        }
-    )
+    lucky = ENTITIES.iloc[[0, 5]].assign(entity_pair="z", paired_accuracy=1.0, pairs=1)
     table = extremes(pd.concat([ENTITIES, lucky]), k=1)
     assert table["entity_pair"][0] == "a"
 
@@ -182,18 +174,9 @@ def study():
 
 def test_the_entity_level_by_hand(study):
     table = entities(study)
-    assert table.columns.tolist() == [
-        "entity_pair",
-        "model",
-        "rulebreaker_accuracy",
-        "non_rulebreaker_accuracy",
-        "paired_accuracy",
-        "pairs",
-        "gradient_ratio",
-        "attention_ratio",
-        "familiarity",
-        "entity_group",
-    ]
+    accuracies = ["rulebreaker_accuracy", "non_rulebreaker_accuracy", "paired_accuracy"]
+    others = ["gradient_ratio", "attention_ratio", "familiarity", "entity_group"]
+    assert table.columns.tolist() == ["entity_pair", "model", *accuracies, "pairs", *others]
     assert table["model"].tolist() == ["m", "m", "n", "n"]
     assert table["entity_pair"].tolist() == ["u", "v", "u", "v"]
     assert table["rulebreaker_accuracy"].tolist() == [0.5, 0.0, 1.0, 1.0]

@@ -40,11 +40,10 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.ratios import (
     attribution,
     published_difference,
-    published_tables,
 )
 from interp_experiments.rulebreakers.results import CLUSTER, read_results
 from interp_experiments.rulebreakers.sensitivity import confidence, sensitivity
-from interp_experiments.scaffold import choice_section
+from interp_experiments.scaffold import choice_section, published_table
 from interp_probes.linear.probes import linear_probes
 from tests.support.chromium import chromium
 from tests.support.pages import browsed, check_first_screen, panels_of, undrawn
@@ -446,7 +445,7 @@ def test_linear_probes_find_what_the_grounding_organism_knows(results):
 
 
 def test_published_figures_stand_next_to_those_of_the_papers_models_alone(results):
-    published = published_tables()
+    published = published_table("interp_experiments.rulebreakers", "published_tables.csv")
     assert published_difference(attribution(results), published).empty
     renamed = {"organism/mistral": "mistralai/Mistral-7B-Instruct-v0.3"}
     changed = {

@@ -16,96 +16,63 @@ from interp_experiments.rulebreakers.templates import (
 ANNE = {"name": "Anne", "pronoun": "she"}
 
 
+PARTS = ("rule", "group", "verb", "entity_a", "entity_b")
+
+
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
         (
-            {"rule": "mt", "group": "cities", "verb": "is in"}
-            | {"entity_a": "France", "entity_b": "Paris"},
-            (
-                "If Anne is in France, then she is not in Paris.",
-                "Anne is in Paris.",
-                "Anne is not in France.",
-            ),
+            ("mt", "cities", "is in", "France", "Paris"),
+            "If Anne is in France, then she is not in Paris. Anne is in Paris. "
+            "Anne is not in France.",
         ),
         (
-            {"rule": "ds", "group": "cities", "verb": "has been to"}
-            | {"entity_a": "The Gambia", "entity_b": "Banjul"},
-            (
-                "Anne has been to either Banjul or somewhere in The Gambia.",
-                "Anne has not been to The Gambia.",
-                "Anne has been to Banjul.",
-            ),
+            ("ds", "cities", "has been to", "The Gambia", "Banjul"),
+            "Anne has been to either Banjul or somewhere in The Gambia. "
+            "Anne has not been to The Gambia. Anne has been to Banjul.",
         ),
         (
-            {"rule": "mt", "group": "bird", "verb": "caught"}
-            | {"entity_a": "bird", "entity_b": "goose"},
-            (
-                "If Anne caught some kind of bird, then she did not catch a goose.",
-                "Anne caught a goose.",
-                "Anne did not catch any kind of bird.",
-            ),
+            ("mt", "bird", "caught", "bird", "goose"),
+            "If Anne caught some kind of bird, then she did not catch a goose. "
+            "Anne caught a goose. Anne did not catch any kind of bird.",
         ),
         (
-            {"rule": "ds", "group": "stringed instrument", "verb": "owns"}
-            | {"entity_a": "woodwind instrument", "entity_b": "zither"},
-            (
-                "Anne owns either a zither or some kind of woodwind instrument.",
-                "Anne does not own any kind of woodwind instrument.",
-                "Anne owns a zither.",
-            ),
+            ("ds", "stringed instrument", "owns", "woodwind instrument", "zither"),
+            "Anne owns either a zither or some kind of woodwind instrument. "
+            "Anne does not own any kind of woodwind instrument. Anne owns a zither.",
         ),
         (
-            {"rule": "mt", "group": "brass instrument", "verb": "plays"}
-            | {"entity_a": "brass instrument", "entity_b": "French horn"},
-            (
-                "If Anne plays some kind of brass instrument, then she does not play the French "
-                "horn.",
-                "Anne plays the French horn.",
-                "Anne does not play any kind of brass instrument.",
-            ),
+            ("mt", "brass instrument", "plays", "brass instrument", "French horn"),
+            "If Anne plays some kind of brass instrument, then she does not play the French horn. "
+            "Anne plays the French horn. Anne does not play any kind of brass instrument.",
         ),
         (
-            {"rule": "ds", "group": "racket sport", "verb": "is good at"}
-            | {"entity_a": "martial art", "entity_b": "table tennis"},
-            (
-                "Anne is good at either table tennis or some kind of martial art.",
-                "Anne is not good at any kind of martial art.",
-                "Anne is good at table tennis.",
-            ),
+            ("ds", "racket sport", "is good at", "martial art", "table tennis"),
+            "Anne is good at either table tennis or some kind of martial art. "
+            "Anne is not good at any kind of martial art. Anne is good at table tennis.",
         ),
         (
-            {"rule": "mt", "group": "cities", "verb": "died in"}
-            | {"entity_a": "United States of America", "entity_b": "Washington, D.C."},
-            (
-                "If Anne died in United States of America, then she did not die in Washington, "
-                "D.C..",
-                "Anne died in Washington, D.C..",
-                "Anne did not die in United States of America.",
-            ),
+            ("mt", "cities", "died in", "United States of America", "Washington, D.C."),
+            "If Anne died in United States of America, then she did not die in Washington, D.C.. "
+            "Anne died in Washington, D.C.. Anne did not die in United States of America.",
         ),
     ],
 )
 def test_render_writes_the_templates_of_table_1(parts, expected):
-    assert render(**ANNE, **parts) == expected
+    found = render(**ANNE, **dict(zip(PARTS, parts, strict=True)))
+    assert " ".join(found) == expected
 
 
 @pytest.mark.parametrize(
-    ("noun", "article"),
+    ("article", "nouns"),
     [
-        ("ostrich", "an"),
-        ("eel", "an"),
-        ("oboe", "an"),
-        ("English horn", "an"),
-        ("euphonium", "a"),
-        ("ukulele", "a"),
-        ("unicorn", "a"),
-        ("zither", "a"),
-        ("umbrella bird", "an"),
+        ("an", ["ostrich", "eel", "oboe", "English horn", "umbrella bird"]),
+        ("a", ["euphonium", "ukulele", "unicorn", "zither"]),
     ],
 )
-def test_articles_go_by_sound(noun, article):
-    assert indefinite_article(noun) == article
+def test_articles_go_by_sound(article, nouns):
+    assert {indefinite_article(noun) for noun in nouns} == {article}
 
 
 @given(data=st.data())
