@@ -13,14 +13,12 @@ Begin with these ten:
     write_page     the page about a result
     run            several models, a folder of results, or a study
 
-Where a model can be read, and what reads it there:
+What reads a model, and where:
 
-    model
     ├── answer        evaluate, soft_score, generate, thoughts
     ├── prompt        attribute (by the methods of `interp methods`), effects
-    └── layers        patch, steer, lens, activations, and probes (interp_probes.api)
-        ├── stream    resid_pre, resid_mid, resid_post
-        ├── parts     attn_out, mlp_out; between them: edges, find_circuits
+    └── layers        patch, steer, lens, activations, edges, find_circuits, and interp_probes.api
+        ├── stream    resid_pre, resid_mid, resid_post; added to it: attn_out, mlp_out
         └── heads     q, k, v, pattern, z
 """
 
