@@ -56,6 +56,7 @@ def setup(app: "Sphinx") -> None:
         thing = getattr(interp, name)
         if isinstance(thing, type) and issubclass(thing, Options):
             _plain_types(thing)
+    app.connect("source-read", _link_files)
     app.connect("source-read", _add_navigation)
     # Before napoleon does.
     app.connect("autodoc-process-docstring", _keep_colons, priority=400)
@@ -74,6 +75,11 @@ def _plain_types(options: type[Options]) -> None:
             for name, parameter in given.parameters.items()
         ]
     )
+
+
+def _link_files(app: "Sphinx", page: str, source: list[str]) -> None:
+    """Offer what lies outside docs, such as a table of benchmarks/, as a file."""
+    source[0] = source[0].replace("](../", "](path:../")
 
 
 def _add_navigation(app: "Sphinx", page: str, source: list[str]) -> None:

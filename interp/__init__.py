@@ -13,11 +13,13 @@ Begin with these ten:
     write_page     the page about a result
     run            several models, a folder of results, or a study
 
-Notebooks use these functions: `load_model` and `load_prompts`; one function for each measurement
-(`evaluate`, `soft_score`, `attribute`, `patch`, `edges`, `find_circuits`, `steer`, `effects`,
-`generate`, `thoughts`, `activations`, `lens`, and those in `interp_probes.api`); `run`, which runs
-any measurement or study that the command line offers; and `train`. A name is imported when it is
-first used, since torch takes seconds to import.
+What reads a model, and where:
+
+    ├── answer        evaluate, soft_score, generate, thoughts
+    ├── prompt        attribute (by the methods of `interp methods`), effects
+    └── layers        patch, steer, lens, activations, edges, find_circuits, and interp_probes.api
+        ├── stream    resid_pre, resid_mid, resid_post; added to it: attn_out, mlp_out
+        └── heads     q, k, v, pattern, z
 """
 
 from typing import TYPE_CHECKING
@@ -98,10 +100,8 @@ def _homes() -> "dict[str, str]":
     import ast
     from pathlib import Path
 
-    (names,) = (
-        node for node in ast.parse(Path(__file__).read_bytes()).body if isinstance(node, ast.If)
-    )
-    homes = [node for node in names.body if isinstance(node, ast.ImportFrom)]
+    nodes = ast.walk(ast.parse(Path(__file__).read_bytes()))
+    homes = [node for node in nodes if isinstance(node, ast.ImportFrom)]
     return {alias.name: str(node.module) for node in homes for alias in node.names if alias.asname}
 
 
@@ -111,7 +111,7 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> "Any":
-    """Import and return a public name."""
+    """Import and return a public name when it is first used: torch takes seconds to import."""
     from importlib import import_module
 
     if name == "__version__":

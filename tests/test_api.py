@@ -9,6 +9,7 @@ import pytest
 import transformers
 
 import interp
+from interp.choices import SITES
 from interp.measuring.spec import spec_named
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
@@ -45,6 +46,14 @@ CALLS = [
 
 WITHOUT_CALLS = {"attribute-reinitialized", "stored"}
 """Measurements that nobody makes by themselves, and texts that are judged without a model."""
+
+
+def test_the_help_of_the_package_shows_ten_names_and_then_where_a_model_can_be_read():
+    _, _, first, _, tree = interp.__doc__.split("\n\n")
+    named = re.findall(r"(?m)^    (\w+) ", first)
+    assert len(named) == 10 and set(named) <= set(interp.__all__)
+    read = {call.__name__ for call in CALLS if hasattr(interp, call.__name__)}
+    assert {*SITES, *read, "thoughts", "find_circuits"} <= set(re.findall(r"\w+", tree))
 
 
 def test_every_measurement_has_a_call_with_its_options_types_and_an_example_that_runs():

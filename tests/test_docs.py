@@ -13,7 +13,7 @@ from interp.cli.listings import listing
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.stem for path in DOCS.glob("*.md") if path.stem != "index")
-FILES = [*DOCS.glob("*.md"), *ROOT.glob("*.md")]
+FILES = [*DOCS.glob("*.md"), *ROOT.glob("*.md"), ROOT / "benchmarks" / "rates.md"]
 CONF = runpy.run_path(str(DOCS / "conf.py"))
 
 

@@ -1,4 +1,4 @@
-"""A share of benchmarks/controls: docs/statistics.md has the rates of 1,000 studies."""
+"""A share of benchmarks/controls: rates.md there has those of 1,000 studies."""
 
 import numpy as np
 import pandas as pd
