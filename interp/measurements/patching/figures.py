@@ -48,7 +48,7 @@ def layers_by_roles(
     shown = _of_head(table[table["recognized"] == recognized], head)
     grid = grid_of(shown, value)
     n = f"{n_of(shown['pairs'])} pairs" if len(shown) else "no pairs"
-    open_ = grid_of(shown.assign(open=_holds(shown, value)), "open").eq(True).to_numpy()
+    open_ = grid_of(shown.assign(open=_holds(shown, value)), "open").eq(True).to_numpy(dtype=bool)
     if open_.all() and len(shown):
         n += "; no cell's 95% interval excludes 0"
     elif open_.any():
