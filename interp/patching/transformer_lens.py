@@ -6,7 +6,7 @@ tokenizer is a copy, saved to a temporary folder and loaded again.
 
 import copy
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ from interp.patching.passes import SiteKey, Written, metrics_of
 from interp.reading.tokens import TokenizedPrompt
 
 try:
+    from transformer_lens import ActivationCache
     from transformer_lens.model_bridge import TransformerBridge
 except ImportError as error:
     raise UserError(
@@ -111,7 +112,7 @@ class TransformerLensBackend:
 
 
 def _written(
-    pair: PatchingPair, key: SiteKey, base: Mapping[str, Tensor], source: Mapping[str, Tensor]
+    pair: PatchingPair, key: SiteKey, base: ActivationCache, source: ActivationCache
 ) -> Written:
     """The activations that a patch writes; for attention weights, (query, head, key)."""
     site, given = SITES[key[0]], source[hook_name(*key)]
