@@ -248,3 +248,18 @@ def test_the_error_of_a_circuits_area_is_that_of_leaving_clusters_out(height):
     found, low, high = curve.area(_HEIGHTS[height])
     assert found == area and low < area < high
     assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.1)
+
+
+def test_counts_have_the_names_and_columns_the_order_of_the_declaration():
+    right = Share("right", "right answers", "share", of="x")
+    order = ["right", "right_low", "right_high", "n"]
+    table = table_of(
+        *(right, Plain("mean", "the same", "share", of="x", why="right")),
+        family=(),
+        counted="n",
+        clusters="rules",
+        order=order,
+    )
+    frame = estimate(table, trials_of([1.0, 0.0, 1.0], cluster=["a", "a", "b"]))
+    assert frame[["n", "rules"]].to_numpy().tolist() == [[3, 2]]
+    assert frame.columns.tolist() == ["model", "row", *order, "mean", "rules", "note"]
