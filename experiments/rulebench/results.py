@@ -165,7 +165,8 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
         return RIGHT
     if not answer:
         return "no answer"
-    answers, text = [], prompt["text"]
+    answers: list[str | None] = []
+    text = prompt["text"]
     while pd.notna(start := prompt.get(f"noise{len(answers) + 1}_start")):
         end = prompt[f"noise{len(answers) + 1}_end"]
         answers.append(_answer(prompt, text[int(start) : int(end)]))

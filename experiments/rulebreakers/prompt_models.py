@@ -62,7 +62,10 @@ def prompt_models(results: Results) -> pd.DataFrame:
     predictors and are omitted. Without an estimate, the numbers are NaN, and `note` says why.
     """
     keys = ["model", "method"]
-    tables = [_fitted(rows).assign(**of) for of, rows in grouped(_rows(results), keys)]
+    tables = [
+        _fitted(rows).assign(model=str(of["model"]), method=str(of["method"]))
+        for of, rows in grouped(_rows(results), keys)
+    ]
     if not tables:
         return pd.DataFrame(columns=[*keys, "term"])
     table = pd.concat(tables, ignore_index=True)

@@ -294,3 +294,18 @@ def test_trials_are_described_and_counted_under_other_names_and_in_another_order
     assert (first["n"], first["sd"], first["middle"]) == (3, pytest.approx(1.5275252), 2.0)
     assert np.isnan(second["sd"]) and "sd: " in second["note"]
     assert "y: " not in first["note"]
+
+
+def test_counts_have_the_names_and_columns_the_order_of_the_declaration():
+    right = Share("right", "right answers", "share", of="x")
+    order = ["right", "right_low", "right_high", "n"]
+    table = table_of(
+        *(right, Plain("mean", "the same", "share", of="x", why="right")),
+        family=(),
+        counted="n",
+        clusters="rules",
+        order=order,
+    )
+    frame = estimate(table, trials_of([1.0, 0.0, 1.0], cluster=["a", "a", "b"]))
+    assert frame[["n", "rules"]].to_numpy().tolist() == [[3, 2]]
+    assert frame.columns.tolist() == ["model", "row", *order, "mean", "rules", "note"]
