@@ -41,7 +41,7 @@ def curve(
         ends = ("value", "low", "high") if number.interval else ("value",)
         names = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
         part = rows[[*table.by, *names, table.count]].rename(columns=names)
-        label = [lines[number.name].format(**row) for row in rows.to_dict("records")]
+        label = [lines[number.name].format_map(row) for row in rows.to_dict("records")]
         parts.append(part.assign(line=label, **{number.unit: part["value"]}))
     every = pd.concat(parts, ignore_index=True)
     count, unit = table.count, table.main.unit
