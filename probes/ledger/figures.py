@@ -33,6 +33,8 @@ def read_and_used(read: pd.DataFrame, used: pd.DataFrame) -> Axes:
     """
     with house_style():
         figure = Picture(figsize=(WIDTH, 5.6))
+        above: Axes
+        below: Axes
         above, below = figure.subplots(2, 1, sharex=True)
     named = {"accuracy": "in the prompt", "embedding": "from the embedding alone"}
     curve(READINGS, read, x="layer", lines=named, ax=above)

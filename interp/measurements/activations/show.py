@@ -101,9 +101,9 @@ def _counted(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     each = [pd.DataFrame(columns=[*key, "vectors", "prompts", "norms"])]
     for part in parts:
         norms = part["vector"].map(lambda vector: np.linalg.norm(np.asarray(vector, dtype=float)))
-        rows = part.assign(width=part["vector"].map(len), norm=norms).groupby(key, sort=False)
+        each_key = part.assign(width=part["vector"].map(len), norm=norms).groupby(key, sort=False)
         numbers = {"vectors": ("norm", "size"), "prompts": ("prompt_id", "nunique")}
-        each.append(rows.agg(**numbers, norms=("norm", "sum")).reset_index())
+        each.append(each_key.agg(**numbers, norms=("norm", "sum")).reset_index())
     counts = pd.concat(each[1:] or each).groupby(key, sort=False).sum().reset_index()
     for place, rows in grouped(counts[counts.duplicated(_KEY, keep=False)], _KEY):
         raise UserError(

@@ -258,4 +258,5 @@ def _without_errors(prompts: pd.DataFrame) -> Float[np.ndarray, "entry 2"]:
     added = scaled[:, prompts["entry"].map(ENTRIES.index).to_numpy()].T
     rows = pd.DataFrame(added, columns=ENTRIES).assign(cluster=prompts["cluster"].to_numpy())
     ends = proportions(rows, values=ENTRIES, by=[], cluster="cluster")[["low", "high"]]
-    return np.clip(least[:, None] + ends.to_numpy() * (most - least)[:, None], 0, 1)
+    shares = least[:, None] + ends.to_numpy() * (most - least)[:, None]
+    return np.asarray(np.clip(shares, 0, 1))
