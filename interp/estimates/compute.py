@@ -128,8 +128,8 @@ class _Sample:
     def described(self, number: Described) -> Float[np.ndarray, " rows"]:
         """The number of each row; NaN with too few trials."""
         each = pd.DataFrame({"row": self.row, "value": self.values(number.column)})
-        found = each.sort_values([*each]).groupby("row")["value"].agg(number.how)
-        return found.reindex(range(self.rows)).to_numpy(dtype=float)
+        by_row = each.sort_values([*each]).groupby("row")["value"]
+        return by_row.agg(number.how).reindex(range(self.rows)).to_numpy(dtype=float)
 
     def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""

@@ -35,14 +35,14 @@ def curve(
     """
     from interp.report.figures import lines as figure
 
+    named = [number for number in table.numbers if number.name in lines]
     parts = []
-    for number in table.numbers:
-        if number.name in lines and rows[number.name].notna().any():
-            ends = ("value", "low", "high") if number.interval else ("value",)
-            names = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
-            part = rows[[*table.by, *names, table.count]].rename(columns=names)
-            label = [lines[number.name].format(**row) for row in rows.to_dict("records")]
-            parts.append(part.assign(line=label, **{number.unit: part["value"]}))
+    for number in [n for n in named if rows[n.name].notna().any()] or named:
+        ends = ("value", "low", "high") if number.interval else ("value",)
+        names = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
+        part = rows[[*table.by, *names, table.count]].rename(columns=names)
+        label = [lines[number.name].format_map(row) for row in rows.to_dict("records")]
+        parts.append(part.assign(line=label, **{number.unit: part["value"]}))
     every = pd.concat(parts, ignore_index=True)
     count, unit = table.count, table.main.unit
     return figure.lines(every, x=x, y=unit, hue="line", n=count, interval=("low", "high"), ax=ax)

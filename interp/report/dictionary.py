@@ -59,10 +59,10 @@ def _by_measurement() -> Mapping[str, Sequence[tuple[str, pa.Schema]]]:
     found: dict[str, list[tuple[str, pa.Schema]]] = {}
     known: dict[str, pa.Schema] = {}
     for measurement in plugins(MEASUREMENTS):
-        of = found[measurement] = []
+        found[measurement] = []
         for name, schema in _of(spec_named(measurement)):
             same = known.setdefault(name, schema).equals(schema, check_metadata=True)
-            of.append((name if same else f"{name}-{measurement}", schema))
+            found[measurement].append((name if same else f"{name}-{measurement}", schema))
     return found
 
 

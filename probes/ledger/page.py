@@ -205,23 +205,15 @@ def ledger_sections(results: LedgerResults) -> Iterator[Section]:
             ),
         ),
     )
-    curves = results.curves
-    figures = [
-        FigureItem(
-            f"read_and_used_{number}",
-            f"Read and used, layer by layer: {model}",
-            partial(read_and_used, rows),
-            _CURVES,
-        )
-        for number, (model, rows) in enumerate(curves.groupby("model", sort=False), start=1)
-    ]
+    curves, figures = results.curves, []
+    for number, model in enumerate(curves["model"].unique(), start=1):
+        rows = (part[part["model"] == model] for part in (results.read.summary(), results.used))
+        name, title = f"read_and_used_{number}", f"Read and used, layer by layer: {model}"
+        figures.append(FigureItem(name, title, partial(read_and_used, *rows), _CURVES))
     yield Section(
         "Read and used, layer by layer",
         "At which layers can the fact's answer be read, and at which does it decide?",
-        (
-            *figures,
-            TableItem("read_and_used", "The curves", curves, _CURVES, folded=True),
-        ),
+        (*figures, TableItem("read_and_used", "The curves", curves, _CURVES, folded=True)),
     )
 
 

@@ -136,6 +136,14 @@ class LedgerResults:
         return rows.drop_duplicates(["model", "prompt_id"], ignore_index=True)
 
     @cached_property
+    def used(self) -> pd.DataFrame:
+        """Effects of exchanges (`STEERING`), of all prompts together, whatever their side."""
+        prompts = self.steered.prompts.assign(side=ALL)
+        trials = steered_prompts(self.steered.table("steering_effects"), prompts)
+        table = estimate(STEERING, self.steered.clustered(trials))
+        return table.astype({"layer": int})
+
+    @cached_property
     def curves(self) -> pd.DataFrame:
         """What is read and used at each layer: one row per model and layer, from -1.
 
@@ -147,12 +155,8 @@ class LedgerResults:
         ends = ("", "_low", "_high")
         read = self.read.summary().rename(columns={f"accuracy{end}": f"read{end}" for end in ends})
         names = [f"{name}{end}" for name in ("read", "embedding") for end in ends]
-        effects, prompts = (self.steered.table(name) for name in ("steering_effects", "prompts"))
-        # All prompts together, on whichever side they are.
-        trials = steered_prompts(effects, prompts.assign(side=ALL))
-        used = estimate(STEERING, self.steered.clustered(trials))
         beyond = {f"beyond{end}": f"used{end}" for end in ends} | {"prompts": "exchanged"}
-        used = used.rename(columns=beyond).astype({"layer": int})
+        used = self.used.rename(columns=beyond)
         return read[["model", "layer", "readings", *names]].merge(
             used[["model", "layer", "effect", "placebo", *beyond.values()]],
             on=["model", "layer"],

@@ -24,28 +24,22 @@ class LinearProbes(Result):
     def opening(self) -> Opening:
         """The accuracy at the best layer for each position, on all prompts."""
         rows = self._table[self._table["prompts"] == "all"].dropna(subset="accuracy")
-        plain = super().opening()
-        parts = [plain.numbers]
-        for position, own in rows.groupby("position", sort=False):
-            best = own.loc[own.groupby("model", sort=False)["accuracy"].idxmax()]
+        ends = ("accuracy_low", "accuracy_high")
+        shown = partial(headline, value="accuracy", interval=ends, n="n_prompts", unit="prompts")
+        parts = []
+        for position, layers in rows.groupby("position", sort=False):
+            by_model = layers.groupby("model", sort=False)["accuracy"]
+            best = layers.loc[by_model.idxmax()]
             # The layer is chosen, so p is corrected for all layers and positions.
-            tied = best["model"].map(own.groupby("model")["accuracy"].agg(_at_most))
-            layer = ("layer " + best["layer"].astype(str)).where(
+            tied = best["model"].map(by_model.agg(_at_most))
+            which = ("layer " + best["layer"].astype(str)).where(
                 tied == 1, tied.astype(str) + " layers alike"
             )
-            layer = layer + best["p_family"].map(_chosen) + ":"
-            parts.append(
-                headline(
-                    best.assign(label=layer),
-                    f"best accuracy at {str(position).replace('_', ' ')} (chance: 0.50)",
-                    value="accuracy",
-                    interval=("accuracy_low", "accuracy_high"),
-                    n="n_prompts",
-                    unit="prompts",
-                )
-            )
-        numbers = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-        return replace(plain, numbers=numbers)
+            label = which + best["p_family"].map(_chosen) + ":"
+            title = f"best accuracy at {str(position).replace('_', ' ')} (chance: 0.50)"
+            parts.append(shown(best.assign(label=label), title))
+        plain = super().opening()
+        return replace(plain, numbers=pd.concat(parts, ignore_index=True)) if parts else plain
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Accuracy by model, position and layer."""
@@ -75,12 +69,12 @@ class LinearProbes(Result):
 def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     """One row per model, position and layer: accuracy by subset; interval and p on all prompts."""
     key = ["model", "position", "layer"]
-    shown = table.pivot(index=key, columns="prompts", values="accuracy")
-    everything = table[table["prompts"] == "all"].set_index(key)
-    interval = everything[["accuracy_low", "accuracy_high"]].set_axis(["low", "high"], axis=1)
-    shown = pd.concat([shown[["all"]], interval, shown[["recognized", "failed"]]], axis=1)
-    shown = shown.assign(control=everything["control_accuracy"], p=everything["p_family"])
-    return shown.loc[everything.index].reset_index()
+    subsets = table.pivot(index=key, columns="prompts", values="accuracy")
+    named = {"accuracy_low": "low", "accuracy_high": "high"}
+    named |= {"control_accuracy": "control", "p_family": "p"}
+    rows = table[table["prompts"] == "all"].set_index(key)[[*named]].rename(columns=named)
+    columns = ["all", "low", "high", "recognized", "failed", "control", "p"]
+    return rows.join(subsets)[columns].reset_index()
 
 
 def _at_most(values: pd.Series) -> int:

@@ -66,3 +66,6 @@ def test_a_curve_has_a_line_for_each_number_and_label_and_a_band_for_each_interv
     assert drawn["n"] == frame.loc[frame["model"] == "n", "x"].tolist()
     assert drawn["m, plain"] == [1.0, 2.0]
     assert [len(band.get_paths()) for band in axes.collections] == [1, 1, 0, 0]
+    nothing = frame.assign(x=np.nan, y=np.nan, x_low=np.nan, x_high=np.nan)
+    axes = curve(table, nothing, x="row", lines={"x": "x"})
+    assert np.isnan(axes.get_lines()[0].get_ydata()).all()

@@ -46,5 +46,8 @@ def test_the_tables_of_every_measurement_are_on_the_page():
     assert first == "prompts"
     assert others == sorted(others)
     assert {"activations", "node_sets", "tokens", "familiarity", "residuals"} <= set(others)
+    # Two measurements have a small table of this name.
+    one, other = (known_tables()[f"reading_table{end}"] for end in ("", "-thoughts"))
+    assert ("layer" in one.names, "layer" in other.names) == (True, False)
     filled = "Filled by `attribute`, `attribute-reinitialized`.\n\n| column      |"
     assert filled in sections({"tokens": known_tables()["tokens"]})

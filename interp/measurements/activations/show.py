@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Float32
 from numpy import ndarray
@@ -32,7 +31,7 @@ from interp.results.result import Result, summarize
 from interp.runs.folder import RunFolder, slug
 from interp.runs.shards import read_table
 from interp.statistics.summaries import grouped
-from interp.tables import PROMPTS, SCHEMAS, activations_index
+from interp.tables import SCHEMAS, activations_index, factors_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,9 +98,9 @@ def _counted(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     each = [pd.DataFrame(columns=[*key, "vectors", "prompts", "norms"])]
     for part in parts:
         norms = part["vector"].map(lambda vector: np.linalg.norm(np.asarray(vector, dtype=float)))
-        rows = part.assign(width=part["vector"].map(len), norm=norms).groupby(key, sort=False)
+        each_key = part.assign(width=part["vector"].map(len), norm=norms).groupby(key, sort=False)
         numbers = {"vectors": ("norm", "size"), "prompts": ("prompt_id", "nunique")}
-        each.append(rows.agg(**numbers, norms=("norm", "sum")).reset_index())
+        each.append(each_key.agg(**numbers, norms=("norm", "sum")).reset_index())
     counts = pd.concat(each[1:] or each).groupby(key, sort=False).sum().reset_index()
     for place, rows in grouped(counts[counts.duplicated(_KEY, keep=False)], _KEY):
         raise UserError(
@@ -146,57 +145,43 @@ def _write_tensors(
 
 def _by_tensor(shard: pa.Table) -> Iterator[Part]:
     vectors = shard["vector"].combine_chunks()
-    names = _tensors(shard)
+    names = _tensors(shard.select(["site", "layer"]).to_pandas())
     for name, rows in names.groupby(names, sort=False).indices.items():
         numbers = vectors.take(pa.array(rows)).flatten().to_numpy()
         yield str(name), numbers.reshape(len(rows), -1)
 
 
-def _tensors(shard: pa.Table) -> pd.Series:
-    places = zip(shard["site"].to_pylist(), shard["layer"].to_pylist(), strict=True)
-    return pd.Series([tensor_name(site, layer) for site, layer in places], dtype=object)
+def _tensors(places: pd.DataFrame) -> pd.Series:
+    return pd.Series([*map(tensor_name, places["site"], places["layer"])], dtype=object)
 
 
 def _write_index(run: RunFolder, models: Sequence[str], file: Path) -> None:
     prompts = run.table("prompts")
-    texts = [str(name) for name in prompts.select_dtypes(exclude="number")]
-    schema = activations_index([name for name in texts if name not in PROMPTS.names])
+    schema = activations_index(factors_of(prompts))
     with pq.ParquetWriter(file, schema) as writer:
         for model in models:
-            for part in _index(run, model, _texts(prompts, texts), schema):
-                writer.write_table(part)
+            for part in _index(run, model, prompts):
+                table = pa.Table.from_pandas(part[schema.names], schema, preserve_index=False)
+                writer.write_table(table)
 
 
-def _texts(frame: pd.DataFrame, names: Iterable[str]) -> pa.Table:
-    return pa.table({name: pa.array(frame[name], pa.string(), from_pandas=True) for name in names})
-
-
-def _index(run: RunFolder, model: str, prompts: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
-    counted = Counter[str]()
+def _index(run: RunFolder, model: str, prompts: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    counts = Counter[str]()
     for shard in run.done(model):
-        places = _read(run, model, shard, _TABLE, _PLACE)
+        places = _read(run, model, shard, _TABLE, _PLACE).to_pandas()
         answers = _read(run, model, shard, "answers", ["prompt_id", "answer", "correct"])
         tensors = _tensors(places)
-        before = tensors.map(lambda name: counted[name]).astype("int64")
-        places = places.append_column("file", pa.array([file_name(model)] * len(places)))
-        places = places.append_column("tensor", pa.array(tensors, pa.string()))
-        places = places.append_column("row", pa.array(before + tensors.groupby(tensors).cumcount()))
-        counted.update(tensors)
-        joined = _joined(_joined(places, answers), prompts)
-        yield joined.select(schema.names).cast(schema)
-
-
-def _joined(table: pa.Table, other: pa.Table) -> pa.Table:
-    """A table joined with another by prompt; columns that both have are taken from the first."""
-    at = pc.index_in(table["prompt_id"], other["prompt_id"])
-    if at.null_count:
-        raise UserError(
-            "some vectors belong to prompts that are not in the run; measure them again"
-        )
-    for name in other.column_names:
-        if name not in table.column_names:
-            table = table.append_column(name, other[name].take(at))
-    return table
+        rows = tensors.map(lambda name: counts[name]) + tensors.groupby(tensors).cumcount()
+        counts.update(tensors)
+        places = places.assign(file=file_name(model), tensor=tensors, row=rows)
+        for other in (answers.to_pandas(), prompts):
+            if not places["prompt_id"].isin(other["prompt_id"]).all():
+                raise UserError(
+                    "some vectors belong to prompts that are not in the run; measure them again"
+                )
+            new = other[["prompt_id", *(name for name in other if name not in places)]]
+            places = places.merge(new, on="prompt_id", how="left")
+        yield places
 
 
 def _read(run: RunFolder, model: str, shard: Path, name: str, columns: Sequence[str]) -> pa.Table:

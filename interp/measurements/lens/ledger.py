@@ -255,7 +255,8 @@ def _without_errors(prompts: pd.DataFrame) -> Float[np.ndarray, "entry 2"]:
     parts = _true_parts(*errors.fillna(0.0).clip(upper=_MOST_ERROR))
     least, most = np.minimum(0.0, parts.min(axis=1)), np.maximum(1.0, parts.max(axis=1))
     scaled = (parts - least[:, None]) / (most - least)[:, None]
-    added = scaled[:, prompts["entry"].map(ENTRIES.index)].T
+    added = scaled[:, prompts["entry"].map(ENTRIES.index).to_numpy()].T
     rows = pd.DataFrame(added, columns=ENTRIES).assign(cluster=prompts["cluster"].to_numpy())
     ends = proportions(rows, values=ENTRIES, by=[], cluster="cluster")[["low", "high"]]
-    return np.clip(least[:, None] + ends.to_numpy() * (most - least)[:, None], 0, 1)
+    shares = least[:, None] + ends.to_numpy() * (most - least)[:, None]
+    return np.asarray(np.clip(shares, 0, 1))

@@ -40,6 +40,7 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
         margin: centred score of the right word minus the highest of the others, in logits: above 0
             if it comes first, and 0, up to rounding, if it shares the point.
         log_odds: as stored.
+        why: why numbers are missing, or empty.
     """
     known = with_words(readings, clusters)
     parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]
@@ -55,7 +56,7 @@ def with_words(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
 
 _FOUND = (
     *("accuracy", "embedding", "raw_accuracy", "shuffled"),
-    *("chance", "margin", "log_odds"),
+    *("chance", "margin", "log_odds", "why"),
 )
 
 
@@ -70,7 +71,8 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
         raw_accuracy=shared_first(raw, raw)[each, right], chance=1 / len(words)
     )
     if codes.max() == 0:
-        return found.assign(accuracy=np.nan, embedding=np.nan, shuffled=np.nan, margin=np.nan)
+        nothing = dict.fromkeys(("accuracy", "embedding", "shuffled", "margin"), np.nan)
+        return found.assign(**nothing, why="there is no other cluster to centre by")
     centred = raw - others_mean(raw, codes)
     # The probability that each word is the right one of a cluster that is drawn at random.
     drawn = pd.DataFrame(np.eye(len(words))[right]).groupby(codes).mean().mean().to_numpy()
@@ -82,6 +84,7 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
         embedding=shared_first(alone - others_mean(alone, codes), alone)[each, right],
         shuffled=(drawn * first).sum(1),
         margin=own - centred.max(1),
+        why="",
     )
 
 

@@ -103,6 +103,7 @@ def test_ties_share_the_point_and_a_single_cluster_cannot_be_centred():
     assert alone[["accuracy", "embedding", "shuffled", "margin"]].isna().all(axis=None)
     table = reading_table(alone)
     assert table["accuracy"].isna().all()
+    assert table["note"].item().endswith("no other cluster to centre by")
     assert table["raw_accuracy"].item() == pytest.approx(1 / 3)
 
 
