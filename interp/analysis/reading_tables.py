@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -210,19 +211,10 @@ def change_row(
         over=rows["credit_changed"] - rows["credit"],
         credit=(rows["chosen"] != rows["chosen_changed"]).astype(float),
     )
-    found = mean_over(rows)
-    share = share_of(rows, "unit")
+    found, share = mean_over(rows), share_of(rows, "unit", "changed", "changed_")
     return {
-        "difference": found.mean,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "changed": share["share"],
-        "changed_low": share["low"],
-        "changed_high": share["high"],
-        "prompts": found.trials,
-        "clusters": found.clusters,
-        "note": found.note,
+        **{"difference": found.mean, "low": found.low, "high": found.high, "p": found.p},
+        **{**share, "prompts": found.trials, "clusters": found.clusters, "note": found.note},
     }
 
 
@@ -238,28 +230,19 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     pairs = by_pair.agg(
         credit=("credit", "prod"), weight=("weight", "first"), unit=("unit", "first")
     )
-    over_prompts = share_of(judged, "unit")
     found: dict[str, object] = {
-        "accuracy": over_prompts["share"],
-        "low": over_prompts["low"],
-        "high": over_prompts["high"],
-        **{
-            name: np.average(known[name].to_numpy(dtype=float), weights=weights)
-            for name in ("outside", "tied")
-            if name in known
-        },
-        "prompts": len(judged),
-        "pairs": len(pairs),
-        "clusters": judged["unit"].nunique(),
-        "note": over_prompts["note"],
+        name: np.average(known[name].to_numpy(dtype=float), weights=weights)
+        for name in ("outside", "tied")
+        if name in known
     }
     of_groups = {"paired": pairs, **{side: judged[judged["side"] == side] for side in sample.sides}}
     for name, rows in of_groups.items():
         if len(rows):
-            share = share_of(rows, "unit" if sample.cluster else None)
-            found[f"{name}_accuracy"] = share["share"]
-            found |= {f"{name}_{end}": share[end] for end in ("low", "high")}
-    return found
+            cluster = "unit" if sample.cluster else None
+            found |= share_of(rows, cluster, f"{name}_accuracy", f"{name}_")
+    clusters = judged["unit"].nunique()
+    counts = {"prompts": len(judged), "pairs": len(pairs), "clusters": clusters}
+    return {**found, **share_of(judged, "unit", "accuracy"), **counts}
 
 
 def _reading_row(
@@ -288,10 +271,18 @@ def joined(*notes: object) -> str:
     return "; ".join(dict.fromkeys(str(note) for note in notes if note))
 
 
-def share_of(rows: pd.DataFrame, cluster: str | None) -> pd.Series:
-    """The weighted mean of the column credit, from 0 to 1: share, low and high (`proportions`)."""
-    by = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
-    return by.iloc[0]
+def share_of(rows: pd.DataFrame, cluster: str | None, name: str, ends: str = "") -> dict[str, Any]:
+    """The weighted mean of the column credit, from 0 to 1, with its interval (`proportions`).
+
+    Args:
+        rows: one row per trial.
+        cluster: the column of the clusters; None if trials are independent.
+        name: the name of the mean.
+        ends: what stands before low and high in the names of the interval's ends.
+    """
+    table = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
+    names = {"share": name, "low": f"{ends}low", "high": f"{ends}high", "note": "note"}
+    return {names[of]: value for of, value in table.iloc[0].items() if of in names}
 
 
 def _tests(over: Mapping[str, Sequence[ClusterMean]], better: str) -> pd.DataFrame:

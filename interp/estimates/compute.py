@@ -13,8 +13,9 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from interp.estimates.declared import Mean, Number, Share, Table
+from interp.statistics.clusters import median_interval, too_few
 from interp.statistics.decisions import LEAST, holm
-from interp.statistics.means import NO_DIVISOR, NO_TRIALS, Estimates, estimates, reasons
+from interp.statistics.means import NO_DIVISOR, NO_TRIALS, ZERO, Estimates, estimates, reasons
 from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
@@ -60,7 +61,8 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     bare["note"] = _notes(table, notes, trials.get(WHY), first)
     frame = pd.DataFrame({**columns, **bare})
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
-    return _ranked(table, _corrected(table, frame))
+    frame = _ranked(table, _corrected(table, frame))
+    return frame[table.ordered(frame)] if table.order else frame
 
 
 def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -106,6 +108,11 @@ class _Sample:
 
     def ratios(self, number: Number) -> Float[np.ndarray, " rows"]:
         """The number of each row; NaN without trials, or divided by 0."""
+        if number.how is not None:
+            found = np.full(self.rows, np.nan)
+            for row, values, weights, _ in self.by_row(number):
+                found[row] = number.how(values, weights)
+            return found
         above, below = self.above_and_below(number)
         order = np.lexsort((below, above, self.row))
         order = order[~np.isnan(above[order])]
@@ -117,6 +124,15 @@ class _Sample:
         np.divide(total, divisor, out=value, where=divisor != 0)
         logs = isinstance(number, Mean) and number.logs
         return np.asarray(np.exp(value)) if logs else value
+
+    def by_row(self, number: Number) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Each row with trials: its place, their sorted values, their weights and clusters."""
+        values = self.values(number.column)
+        order = np.lexsort((self.weight, values, self.row))
+        order = order[~np.isnan(values[order])]
+        for own in np.split(order, np.flatnonzero(np.diff(self.row[order])) + 1):
+            if self.weight[own].sum() > 0:
+                yield int(self.row[own[0]]), values[own], self.weight[own], self.cluster[own]
 
     def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""
@@ -161,7 +177,8 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     if not isinstance(number, Mean):
         value, clusters = sample.ratios(number), sample.clusters(number)
         without = np.where(clusters == 0, NO_TRIALS, NO_DIVISOR)
-        return {number.name: value, "note": np.where(np.isnan(value), without, "")}
+        found = {number.name: value, "note": np.where(np.isnan(value), without, "")}
+        return {**found, **_median_columns(number, sample)} if number.interval else found
     tested = number.tested if number is table.tested else None
     resamples = table.resamples
     parts = [
@@ -174,10 +191,22 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     ends = (found.value, found.low, found.high)
     of_mean = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
     if number.logs:
+        note = np.where(np.isneginf(found.value), ZERO, note)
         of_mean = {name: np.exp(logs) for name, logs in of_mean.items()}
     if tested is not None:
         of_mean |= {"p": found.p, LEAST: found.least}
     return {**of_mean, "note": note}
+
+
+def _median_columns(number: Number, sample: _Sample) -> dict[str, np.ndarray]:
+    """The ends of the interval of a median, and its notes."""
+    ends = np.full((2, sample.rows), np.nan)
+    for row, *trials in sample.by_row(number):
+        ends[:, row] = median_interval(*trials)
+    clusters = sample.clusters(number)
+    few = [too_few(int(count)) if count else NO_TRIALS for count in clusters]
+    note = np.where(np.isnan(ends[0]), np.array(few, dtype=object), "")
+    return {**dict(zip(number.interval or (), ends, strict=True)), "note": note}
 
 
 def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
@@ -191,7 +220,14 @@ def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
         }
     )
     trials = trials.sort_values(["row", CLUSTER, WEIGHT, "share"])
-    shares = proportions(trials, values=["share"], by=["row"], cluster=CLUSTER, weight=WEIGHT)
+    shares = proportions(
+        trials,
+        values=["share"],
+        by=["row"],
+        cluster=CLUSTER,
+        weight=WEIGHT,
+        continuous=number.continuous,
+    )
     shares = shares.set_index("row").reindex(range(sample.rows))
     low, high = number.interval or ("", "")
     names = {number.name: "share", low: "low", high: "high"}

@@ -1,5 +1,7 @@
 """Cautions, headlines and notes of declared tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,6 +69,19 @@ def test_headlines_are_the_largest_rows_and_nothing_where_nothing_was_measured()
     assert made({0: 1.0}).headline()["number"].tolist() == ["largest effect 1"]
     assert made({0: np.nan}).headline().empty
     assert Estimated(TESTED, found.trials[:0]).headline() is None
+
+
+def test_headlines_of_each_row_are_named_after_it_sorted_by_size_and_led_from_its_pairs():
+    declared = Largest("x", "{segment} of {row}", within=["row", "segment"], by_size=True)
+    table = replace(table_of(*TESTED.numbers, headline=declared), by=["model", "row", "segment"])
+    trials = made({0: 1.0, 1: 3.0}).trials.assign(segment="premise1")
+    found = Estimated(table, trials)
+    names = ["premise 1 of 1", "premise 1 of 0"]
+    assert found.headline()["number"].tolist() == names
+    assert found.headline()["label"].tolist() == ["", ""]
+    assert [link.headline for link in found.links()] == names[::-1]
+    placed = replace(table, headline=replace(declared, places=2))
+    assert {link.headline for link in Estimated(placed, trials).links()} == {""}
 
 
 def test_two_models_headlines_are_compared_where_both_are_about_the_same_row():

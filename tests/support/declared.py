@@ -39,11 +39,13 @@ def quick(table: Table) -> Table:
 
 
 def columns_of(table: Table) -> dict[str, str]:
-    """The columns of the trials' values: `share` for those of 0 or 1, `over` for divisors."""
+    """The columns of the trials' values: `share` of 0 or 1, `over` of divisors, `size` above 0."""
     kinds = {}
     for number in table.numbers:
         share = isinstance(number, Share) or not number.interval
-        kinds[number.column] = "share" if share else "value"
+        kinds.setdefault(number.column, "share" if share else "value")
+        if getattr(number, "logs", False):
+            kinds[number.column] = "size"
         if over := getattr(number, "over", ""):
             kinds[over] = "over"
     return kinds
@@ -83,7 +85,8 @@ def trials_of(table: Table, kind: str, *, rows: int = 3, seed: int = 0) -> pd.Da
             by |= {table.by[-1]: row + 1.0 if row + 1 < rows else np.nan, "model": model}
             part = pd.DataFrame({**by, "cluster": cluster, table.key: names, "pair_id": names})
             for column, own in columns_of(table).items():
-                part[column] = values_of(rng, len(names), kind, own, row)
+                drawn = values_of(rng, len(names), kind, own, row)
+                part[column] = np.abs(drawn) if own == "size" else drawn
             parts.append(part)
     trials = pd.concat(parts, ignore_index=True)
     if kind == "weights":
@@ -116,16 +119,20 @@ def values_of(rng: np.random.Generator, count: int, kind: str, own: str, row: in
 def in_a_loop(number: object, trials: pd.DataFrame) -> float:
     """The number of trials of one row, added up one by one."""
     above = below = 0.0
-    over = getattr(number, "over", "")
+    over, logs, each = getattr(number, "over", ""), getattr(number, "logs", False), []
     for trial in trials.to_dict("records"):
         value, divisor = trial[number.column], trial[over] if over else 1.0
         if pd.isna(value) or pd.isna(divisor) or pd.isna(trial["cluster"]):
             continue
         weight = trial.get("weight", 1.0)
         weight = 1.0 if pd.isna(weight) else weight
-        above += weight * float(value)
+        each.append((float(value), weight))
+        above += weight * (np.log(value) if logs and value else -np.inf if logs else float(value))
         below += weight * float(divisor)
-    return above / below if below else float("nan")
+    if number.how is not None:
+        return number.how(*np.array(each).T) if each else float("nan")
+    mean = above / below if below else float("nan")
+    return np.exp(mean) if logs else mean
 
 
 def rows_of(trials: pd.DataFrame, row: pd.Series, by: list[str]) -> pd.DataFrame:

@@ -198,17 +198,11 @@ def _shares(
     """The share of each outcome and segment of the table among the pairs, with its interval."""
     if pairs.empty:
         return pd.DataFrame(columns=[*by, "segment", "outcome", *_SHARE])
-    cells = list(table[["segment", "outcome"]].drop_duplicates().itertuples(index=False, name=None))
-    # Columns are numbered, since a segment may have any name.
-    hits = {
-        f"cell {number}": (pairs["segment"] == segment) & (pairs["outcome"] == outcome)
-        for number, (segment, outcome) in enumerate(cells)
-    }
-    table = proportions(pairs.assign(**hits), values=list(hits), by=by, cluster=cluster)
-    number = table["measure"].str.removeprefix("cell ").astype(int)
-    table["segment"] = [cells[place][0] for place in number]
-    table["outcome"] = [cells[place][1] for place in number]
-    return table[[*by, "segment", "outcome", *_SHARE]]
+    names = ["segment", "outcome"]
+    cells = table[names].drop_duplicates().reset_index(drop=True)
+    hits = {place: (pairs[names] == cell).all(axis=1) for place, cell in cells.iterrows()}
+    shares = proportions(pairs.join(pd.DataFrame(hits)), values=list(hits), by=by, cluster=cluster)
+    return shares.join(cells, on="measure")[[*by, *names, *_SHARE]]
 
 
 _SHARE = ["share", "low", "high", "clusters", "note"]
@@ -217,18 +211,15 @@ _SHARE = ["share", "low", "high", "clusters", "note"]
 def shown(table: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
     """The table for terminals and pages: counts and shares as text."""
     names = table["segment"].map(segment_label).where(table["outcome"] == LARGEST, table["outcome"])
-    pairs = [
-        f"{count:,} of {of:,}" for count, of in zip(table["pairs"], table["of_pairs"], strict=True)
-    ]
-    shares = [
-        with_interval(*map(float, row))
-        for row in table[["share", "low", "high"]].itertuples(index=False, name=None)
-    ]
-    prompts = [
-        f"{count:,} of {of:,}"
-        for count, of in zip(table["prompts"], table["of_prompts"], strict=True)
-    ]
-    return table[list(by)].assign(largest=names, pairs=pairs, share=shares, prompts=prompts)
+    counts = {
+        unit: [f"{n:,} of {of:,}" for n, of in table[[unit, f"of_{unit}"]].itertuples(index=False)]
+        for unit in ("pairs", "prompts")
+    }
+    ends = table[["share", "low", "high"]].itertuples(index=False)
+    shares = [with_interval(*map(float, row)) for row in ends]
+    return table[list(by)].assign(
+        largest=names, pairs=counts["pairs"], share=shares, prompts=counts["prompts"]
+    )
 
 
 def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> str:

@@ -101,7 +101,7 @@ def segment_shares(table: pd.DataFrame) -> Axes:
     """The mean share that each method gives to each segment, with one panel per model.
 
     Args:
-        table: table from `interp.measurements.attribution.segments.segment_table`.
+        table: table from `interp.measurements.attribution.segments.SEGMENTS`.
     """
     named = table.assign(segment=table["segment"].map(segment_label))
     methods = distinct(named["method"])
