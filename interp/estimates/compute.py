@@ -62,7 +62,7 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame({**columns, **bare})
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
     frame = _ranked(table, _corrected(table, frame))
-    return frame[table.ordered(frame)] if table.order else frame
+    return frame[table.ordered(map(str, frame))] if table.order else frame
 
 
 def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -177,8 +177,8 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     if not isinstance(number, Mean):
         value, clusters = sample.ratios(number), sample.clusters(number)
         without = np.where(clusters == 0, NO_TRIALS, NO_DIVISOR)
-        found = {number.name: value, "note": np.where(np.isnan(value), without, "")}
-        return {**found, **_median_columns(number, sample)} if number.interval else found
+        bare = {number.name: value, "note": np.where(np.isnan(value), without, "")}
+        return {**bare, **_median_columns(number, sample)} if number.interval else bare
     tested = number.tested if number is table.tested else None
     resamples = table.resamples
     parts = [

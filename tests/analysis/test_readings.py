@@ -350,25 +350,21 @@ def test_exactly_chance_is_not_different_from_chance_with_three_options():
     assert table.loc[[CHANCE, CONSTANT], "paired_accuracy"].tolist() == pytest.approx([1 / 27, 0])
 
 
-def test_options_that_are_always_listed_with_the_correct_one_first_have_no_constant_answer():
-    names = [(f"x{n}", f"y{n}") for n in range(8)]
+def of_names(names):
+    """Prompts with these options each, of which the first is correct."""
     parts = [data([[0.3, 0.7]], [own[0]], names=own, sides=1) for own in names]
-    frames = [pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True)]
-    ids = [f"p{n}" for n in range(8)]
-    prompts = frames[0].assign(prompt_id=ids, pair_id=ids)
-    options = frames[2].assign(prompt_id=np.repeat(ids, 2))
-    assert list(Sample(prompts, options).baselines) == [CHANCE]
+    prompts, _, options = (pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True))
+    ids = [f"p{n}" for n in range(len(names))]
+    prompts = prompts.assign(prompt_id=ids, pair_id=ids)
+    return Sample(prompts, options.assign(prompt_id=np.repeat(ids, 2)))
+
+
+def test_options_that_are_always_listed_with_the_correct_one_first_have_no_constant_answer():
+    assert list(of_names([(f"x{n}", f"y{n}") for n in range(8)]).baselines) == [CHANCE]
 
 
 def test_options_in_another_order_are_the_same_options():
-    names = [("Yes", "No"), ("No", "Yes")] * 6  # the correct answer is always the first
-    parts = [data([[0.3, 0.7]], [own[0]], names=own, sides=1) for own in names]
-    frames = [pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True)]
-    ids = [f"p{n}" for n in range(12)]
-    sample = Sample(
-        frames[0].assign(prompt_id=ids, pair_id=ids),
-        frames[2].assign(prompt_id=np.repeat(ids, 2)),
-    )
+    sample = of_names([("Yes", "No"), ("No", "Yes")] * 6)
     assert sample.baselines[CONSTANT].mean() == 0.5
 
 

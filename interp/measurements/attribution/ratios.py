@@ -124,7 +124,7 @@ def ratio_trials(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -
     Raises:
         UserError: the ratios belong to several targets.
     """
-    targets = ratios["target"].unique()
+    targets = ratios.reindex(columns=["target"])["target"].unique()
     if len(targets) > 1:
         raise UserError(
             f"the ratios belong to the targets {', '.join(targets)}; expected a single target: "

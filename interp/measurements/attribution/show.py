@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from markupsafe import Markup
 
 from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
@@ -193,17 +194,25 @@ class Attributions(Answered):
                 shares = chosen(shares, name, value)
         prompts, answers = self.prompts, self.answers
         prompts = chosen(prompts, "pair_id", pair or prompts["pair_id"].iloc[0])
-        maps = [
-            token_heat_map(
-                rows,
-                prompts=prompts,
-                answers=answers,
-                method=str(group["method"]),
-                compared=self.ratio,
+        return Display(
+            notebook_html([], [html for _, html in self._maps(shares, prompts, answers)])
+        )
+
+    def _maps(
+        self, shares: pd.DataFrame, prompts: pd.DataFrame, answers: pd.DataFrame
+    ) -> Iterator[tuple[dict[str, object], Markup]]:
+        """A heat map of all prompts for each model and method."""
+        for of, rows in grouped(shares, ["model", "method"]):
+            yield (
+                of,
+                token_heat_map(
+                    rows,
+                    prompts=prompts,
+                    answers=answers,
+                    method=str(of["method"]),
+                    compared=self.ratio,
+                ),
             )
-            for group, rows in grouped(shares, ["model", "method"])
-        ]
-        return Display(notebook_html([], maps))
 
     def heat_maps(
         self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
@@ -221,18 +230,12 @@ class Attributions(Answered):
         )
         shares = token_shares(scores, tokens)
         shares = shares[shares["model"].isin(answers["model"])]
+        by_model = shares.groupby("model")["prompt_id"].agg(set)
         return [
-            HeatMapItem(
-                f"{model}, {method}: {pair_id}",
-                token_heat_map(
-                    own, prompts=rows, answers=answers, method=method, compared=self.ratio
-                ),
-                pair=str(pair_id),
-            )
+            HeatMapItem(f"{of['model']}, {of['method']}: {pair_id}", html, pair=str(pair_id))
             for pair_id, rows in first
-            for model, own in shares.groupby("model", sort=False)
-            if set(rows["prompt_id"]) <= set(own["prompt_id"])
-            for method in own["method"].unique()
+            for of, html in self._maps(shares, rows, answers)
+            if set(rows["prompt_id"]) <= by_model[str(of["model"])]
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
@@ -289,7 +292,9 @@ class Attributions(Answered):
         accuracy = accuracy[accuracy["number"] == "paired accuracy"]
         others = super(Answered, self).headline()
         kept = others["number"].isin(others["number"].unique()[: MOST_NUMBERS - 1])
-        return pd.concat([accuracy, others[kept]], ignore_index=True)
+        # A table without rows would turn the numbers into objects.
+        parts = [accuracy, others[kept]] if len(others) else [accuracy]
+        return pd.concat(parts, ignore_index=True)
 
     def differences(self, a: str, b: str) -> Mapping[str, Difference]:
         """The differences in accuracy and in segments' shares."""
