@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -121,19 +122,28 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
         readings: for each model and reading, credit, tied and, if known, outside, by prompt_id.
     """
     prompts = sample.prompts[["prompt_id", "unit", "weight"]]
-    over = {
-        name: [
-            mean_over(prompts.assign(over=prompts["prompt_id"].map(own["credit"] - baseline)))
+    # One family of tests, since a reader would notice a difference from either baseline.
+    tests = corrected(
+        [
+            {"baseline": name, **asdict(mean_over(prompts.assign(over=over)))}
+            for name in dict.fromkeys([sample.better, CHANCE])
             for own in readings.values()
+            for over in [prompts["prompt_id"].map(own["credit"] - sample.baselines[name])]
         ]
-        for name, baseline in sample.baselines.items()
-        if name in (sample.better, CHANCE)
-    }
+    )
+    tested = tests["p_holm"].mask(out_of_reach(tests))
+    tests["verdict"] = [*map(_verdict, tested, tests["mean"])]
+    of = {name: own.reset_index(drop=True) for name, own in tests.groupby("baseline")}
     rows = [
-        {"model": model, "reading": reading, **_reading_row(sample, reading, own, mean)}
-        for ((model, reading), own), mean in zip(readings.items(), over[sample.better], strict=True)
+        {"model": model, "reading": reading, **_reading_row(sample, reading, own, test)}
+        for ((model, reading), own), test in zip(
+            readings.items(), of[sample.better].to_dict("records"), strict=True
+        )
     ]
-    table = pd.DataFrame(rows).assign(compared=sample.better).join(_tests(over, sample.better))
+    table = pd.DataFrame(rows).assign(compared=sample.better)
+    table[HOLM_LEAST] = tests[HOLM_LEAST].max()
+    for name, ending in ((sample.better, ""), (CHANCE, "_chance")):
+        table = table.join(of[name][["p", "p_holm", "verdict"]].add_suffix(ending))
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
         {"model": NO_MODEL, "reading": name, **_row(sample, own.to_frame("credit"))}
@@ -210,19 +220,10 @@ def change_row(
         over=rows["credit_changed"] - rows["credit"],
         credit=(rows["chosen"] != rows["chosen_changed"]).astype(float),
     )
-    found = mean_over(rows)
-    share = share_of(rows, "unit")
+    found, share = mean_over(rows), share_of(rows, "unit", "changed", "changed_")
     return {
-        "difference": found.mean,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "changed": share["share"],
-        "changed_low": share["low"],
-        "changed_high": share["high"],
-        "prompts": found.trials,
-        "clusters": found.clusters,
-        "note": found.note,
+        **{"difference": found.mean, "low": found.low, "high": found.high, "p": found.p},
+        **{**share, "prompts": found.trials, "clusters": found.clusters, "note": found.note},
     }
 
 
@@ -238,36 +239,27 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     pairs = by_pair.agg(
         credit=("credit", "prod"), weight=("weight", "first"), unit=("unit", "first")
     )
-    over_prompts = share_of(judged, "unit")
     found: dict[str, object] = {
-        "accuracy": over_prompts["share"],
-        "low": over_prompts["low"],
-        "high": over_prompts["high"],
-        **{
-            name: np.average(known[name].to_numpy(dtype=float), weights=weights)
-            for name in ("outside", "tied")
-            if name in known
-        },
-        "prompts": len(judged),
-        "pairs": len(pairs),
-        "clusters": judged["unit"].nunique(),
-        "note": over_prompts["note"],
+        name: np.average(known[name].to_numpy(dtype=float), weights=weights)
+        for name in ("outside", "tied")
+        if name in known
     }
     of_groups = {"paired": pairs, **{side: judged[judged["side"] == side] for side in sample.sides}}
     for name, rows in of_groups.items():
         if len(rows):
-            share = share_of(rows, "unit" if sample.cluster else None)
-            found[f"{name}_accuracy"] = share["share"]
-            found |= {f"{name}_{end}": share[end] for end in ("low", "high")}
-    return found
+            cluster = "unit" if sample.cluster else None
+            found |= share_of(rows, cluster, f"{name}_accuracy", f"{name}_")
+    clusters = judged["unit"].nunique()
+    counts = {"prompts": len(judged), "pairs": len(pairs), "clusters": clusters}
+    return {**found, **share_of(judged, "unit", "accuracy"), **counts}
 
 
 def _reading_row(
-    sample: Sample, reading: str, own: pd.DataFrame, found: ClusterMean
+    sample: Sample, reading: str, own: pd.DataFrame, test: Mapping[Any, Any]
 ) -> dict[str, object]:
     """The numbers of one reading, with a note on prompts without credit and on a missing test."""
     row = _row(sample, own)
-    untested = found.note if row["prompts"] and np.isnan(found.p) else ""
+    untested = test["note"] if row["prompts"] and np.isnan(test["p"]) else ""
     return row | {"note": joined(_lacking(reading, own), row.get("note"), untested)}
 
 
@@ -288,31 +280,18 @@ def joined(*notes: object) -> str:
     return "; ".join(dict.fromkeys(str(note) for note in notes if note))
 
 
-def share_of(rows: pd.DataFrame, cluster: str | None) -> pd.Series:
-    """The weighted mean of the column credit, from 0 to 1: share, low and high (`proportions`)."""
-    by = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
-    return by.iloc[0]
-
-
-def _tests(over: Mapping[str, Sequence[ClusterMean]], better: str) -> pd.DataFrame:
-    """The columns of the tests, of the better baseline and, with the ending _chance, of chance.
+def share_of(rows: pd.DataFrame, cluster: str | None, name: str, ends: str = "") -> dict[str, Any]:
+    """The weighted mean of the column credit, from 0 to 1, with its interval (`proportions`).
 
     Args:
-        over: for both, the differences of all readings from it.
-        better: the better baseline.
+        rows: one row per trial.
+        cluster: the column of the clusters; None if trials are independent.
+        name: the name of the mean.
+        ends: what stands before low and high in the names of the interval's ends.
     """
-    # One family, since a reader would notice a difference from either.
-    table = corrected([{**asdict(one), "baseline": name} for name in over for one in over[name]])
-    tested = table["p_holm"].mask(out_of_reach(table))
-    table = table.assign(verdict=[*map(_verdict, tested, table["mean"])])
-    columns = pd.DataFrame(
-        {
-            f"{column}{ending}": table.loc[table["baseline"] == name, column].to_numpy()
-            for name, ending in ((better, ""), (CHANCE, "_chance"))
-            for column in ("p", "p_holm", "verdict")
-        }
-    )
-    return columns.assign(**{HOLM_LEAST: table[HOLM_LEAST].max()})
+    table = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
+    names = {"share": name, "low": f"{ends}low", "high": f"{ends}high", "note": "note"}
+    return {names[of]: value for of, value in table.iloc[0].items() if of in names}
 
 
 def mean_over(rows: pd.DataFrame) -> ClusterMean:

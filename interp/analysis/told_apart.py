@@ -48,19 +48,14 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
     scored = sample.scored(options)
     area, order = _area(scored), pair_order(scored)
     mean = mean_over(order.assign(over=order["order"] - 0.5))
-    credited = order.rename(columns={"order": "credit"})
-    share: Mapping[str, Any] = dict(share_of(credited, "unit")) if len(order) else {}
+    share = dict.fromkeys(("concordance", "low", "high"), np.nan) | {"note": ""}
+    if len(order):
+        share = share_of(order.rename(columns={"order": "credit"}), "unit", "concordance")
     return {
-        "auroc": area.area,
-        "auroc_low": area.low,
-        "auroc_high": area.high,
-        "concordance": share.get("share", np.nan),
-        "low": share.get("low", np.nan),
-        "high": share.get("high", np.nan),
+        **{"auroc": area.area, "auroc_low": area.low, "auroc_high": area.high, **share},
         "p": mean.p if np.isnan(mean.p) else _by_signs(order),
-        "pairs": mean.trials,
-        "clusters": mean.clusters,
-        "note": joined(area.note, share.get("note", ""), mean.note),
+        **{"pairs": mean.trials, "clusters": mean.clusters},
+        "note": joined(area.note, share["note"], mean.note),
     }
 
 
@@ -157,7 +152,7 @@ def _differences(changed: pd.DataFrame, whole: pd.DataFrame) -> dict[str, object
         return {**found, "p": np.nan}
     pairs["over"] = pairs["order"] - pairs["order_whole"]
     # A share of the range from -1 to 1, so equal orders of few clusters leave room for others.
-    share = share_of(pairs.assign(credit=(1 + pairs["over"]) / 2), "unit")
+    share = share_of(pairs.assign(credit=(1 + pairs["over"]) / 2), "unit", "share")
     ends = {f"difference_{end}": 2 * share[end] - 1 for end in ("low", "high")}
     mean = mean_over(pairs)
     return {**found, "difference": mean.mean, **ends, "p": mean.p}

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
-from interp.estimates.declared import Described, Mean, Number, Share, Table
+from interp.estimates.declared import Mean, Number, Share, Table
+from interp.statistics.clusters import median_interval, too_few
 from interp.statistics.decisions import LEAST, holm
-from interp.statistics.means import NO_DIVISOR, NO_TRIALS, Estimates, estimates, reasons
+from interp.statistics.means import NO_DIVISOR, NO_TRIALS, ZERO, Estimates, estimates, reasons
 from interp.statistics.proportions import difference_interval, proportions
 from interp.statistics.summaries import UPPER, grouped
 
@@ -61,7 +62,7 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame({**columns, **bare})
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)
     frame = _ranked(table, _corrected(table, frame))
-    return frame[list(dict.fromkeys([*by, *table.order, *frame]))]
+    return frame[table.ordered(map(str, frame))]
 
 
 def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -78,7 +79,7 @@ def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFr
     return first.assign(**{number.name: sample.ratios(number)})
 
 
-TOO_FEW = "undefined: too few trials"
+UNDEFINED = "undefined for such values"
 
 
 class _Sample:
@@ -113,6 +114,11 @@ class _Sample:
 
     def ratios(self, number: Number) -> Float[np.ndarray, " rows"]:
         """The number of each row; NaN without trials, or divided by 0."""
+        if number.how is not None:
+            found = np.full(self.rows, np.nan)
+            for row, values, weights, _ in self.by_row(number):
+                found[row] = number.how(values, weights)
+            return found
         above, below = self.above_and_below(number)
         order = np.lexsort((below, above, self.row))
         order = order[~np.isnan(above[order])]
@@ -125,11 +131,14 @@ class _Sample:
         logs = isinstance(number, Mean) and number.logs
         return np.asarray(np.exp(value)) if logs else value
 
-    def described(self, number: Described) -> Float[np.ndarray, " rows"]:
-        """The number of each row; NaN with too few trials."""
-        each = pd.DataFrame({"row": self.row, "value": self.values(number.column)})
-        by_row = each.sort_values([*each]).groupby("row")["value"]
-        return by_row.agg(number.how).reindex(range(self.rows)).to_numpy(dtype=float)
+    def by_row(self, number: Number) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Each row with trials: its place, their sorted values, their weights and clusters."""
+        values = self.values(number.column)
+        order = np.lexsort((self.weight, values, self.row))
+        order = order[~np.isnan(values[order])]
+        for own in np.split(order, np.flatnonzero(np.diff(self.row[order])) + 1):
+            if self.weight[own].sum() > 0:
+                yield int(self.row[own[0]]), values[own], self.weight[own], self.cluster[own]
 
     def clusters(self, number: Number) -> Int[np.ndarray, " rows"]:
         """The number of clusters with a value, by row."""
@@ -173,11 +182,10 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     if isinstance(number, Share):
         return _share_columns(number, sample)
     if not isinstance(number, Mean):
-        value, reason = sample.ratios(number), NO_DIVISOR
-        if isinstance(number, Described):
-            value, reason = sample.described(number), TOO_FEW
+        value, reason = sample.ratios(number), NO_DIVISOR if number.how is None else UNDEFINED
         without = np.where(sample.clusters(number) == 0, NO_TRIALS, reason)
-        return {number.name: value, "note": np.where(np.isnan(value), without, "")}
+        bare = {number.name: value, "note": np.where(np.isnan(value), without, "")}
+        return {**bare, **_median_columns(number, sample)} if number.interval else bare
     tested = number.tested if number is table.tested else None
     resamples = table.resamples
     parts = [
@@ -190,10 +198,22 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
     ends = (found.value, found.low, found.high)
     of_mean = dict(zip((number.name, *(number.interval or ())), ends, strict=True))
     if number.logs:
+        note = np.where(np.isneginf(found.value), ZERO, note)
         of_mean = {name: np.exp(logs) for name, logs in of_mean.items()}
     if tested is not None:
         of_mean |= {"p": found.p, LEAST: found.least}
     return {**of_mean, "note": note}
+
+
+def _median_columns(number: Number, sample: _Sample) -> dict[str, np.ndarray]:
+    """The ends of the interval of a median, and its notes."""
+    ends = np.full((2, sample.rows), np.nan)
+    for row, *trials in sample.by_row(number):
+        ends[:, row] = median_interval(*trials)
+    clusters = sample.clusters(number)
+    few = [too_few(int(count)) if count else NO_TRIALS for count in clusters]
+    note = np.where(np.isnan(ends[0]), np.array(few, dtype=object), "")
+    return {**dict(zip(number.interval or (), ends, strict=True)), "note": note}
 
 
 def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:

@@ -4,12 +4,13 @@ From a declaration follow the data frame (`interp.estimates.compute`), and all t
 it (`interp.estimates.shown`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from interp.statistics.summaries import Summary, weighted_median
 from interp.tables import INTEGER, NUMBER, PROMPTS, TEXT, column, table
 
 
@@ -32,6 +33,8 @@ class Number:
     """Whether only some rows have it, such as those of pairs, so that no note says why not."""
     aside: bool = field(default=False, kw_only=True)
     """Whether the terminal leaves it to the page and the file."""
+    how: Summary | None = field(default=None, kw_only=True)
+    """What is computed of the trials' values and weights, if not their weighted mean."""
 
     @property
     def column(self) -> str:
@@ -50,7 +53,7 @@ class Number:
     @property
     def additive(self) -> bool:
         """Whether it is the mean of numbers that each trial has alone."""
-        return True
+        return self.how is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +89,15 @@ class Share(Number):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Median(Number):
+    """The weighted median, with Woodruff's interval over clusters."""
+
+    how: Summary = weighted_median
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plain(Number):
-    """A mean that describes the trials and has no interval, for a reason."""
+    """A number, by default a mean, that describes the trials and has no interval, for a reason."""
 
     why: str = field(kw_only=True)
     """The number of the same trials that has one."""
@@ -97,14 +107,6 @@ class Plain(Number):
         """There is none."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Described(Plain):
-    """Another description of the trials, each of which counts once."""
-
-    how: str
-    """A function of pandas, such as std (that of a sample) or median."""
-
-
 @dataclass(frozen=True)
 class Largest:
     """The headline numbers: for each model, the rows whose number is largest in size."""
@@ -112,14 +114,16 @@ class Largest:
     number: str
     named: str
     """The headline's name; columns that all its rows share, and {place}, may stand in braces."""
-    at: Callable[[Mapping[Any, Any]], str]
-    """What a row is about, as text before the number."""
+    at: Callable[[Mapping[Any, Any]], str] | None = None
+    """What a row is about, as text before the number; None if the headline's name says it."""
     within: Sequence[str] = ()
     """Columns for each of whose values there is a headline."""
     where: Mapping[str, object] = field(default_factory=dict)
     """The values that these rows have in some columns, such as the group of all pairs."""
     first: str = ""
     """A column of whose values only the first has headlines, such as the method."""
+    by_size: bool = False
+    """Whether headlines are sorted by the number's mean over models."""
     places: int = 1
     """How many of the largest rows are named."""
     also: Mapping[str, str] = field(default_factory=dict)
@@ -157,6 +161,8 @@ class Table:
     """Columns of `by` that title the parts of the table on the terminal."""
     most: int | None = None
     """How many rows of each part the terminal shows, and of all parts the page; None for all."""
+    order: Sequence[str] = ()
+    """The columns that come first after those of `by`; others follow as in `estimate`."""
     ranked: str = ""
     """The number by whose size the rows of each `split` are sorted, with a column `rank`."""
     resamples: int | None = None
@@ -197,11 +203,15 @@ class Table:
         """
         *others, last = self.by
         rows = f"One row per {', '.join(others)} and {last}. {' '.join(self.text.split())}"
-        fields = [*self._fields(measured)]
-        places = {name: place for place, name in enumerate((*self.by, *self.order))}
-        fields.sort(key=lambda own: places.get(own.name, len(places)))
-        described = table(f"{rows} 95% intervals are over clusters.", *fields)
+        fields = {own.name: own for own in self._fields(measured)}
+        ordered = (fields[name] for name in self.ordered(fields))
+        described = table(f"{rows} 95% intervals are over clusters.", *ordered)
         return described.with_metadata({**described.metadata, "derived": self.measured})
+
+    def ordered(self, columns: Iterable[str]) -> list[str]:
+        """The names of columns, with those of `order` after those of `by`."""
+        first = [*self.by, *self.order]
+        return [*first, *(name for name in columns if name not in first)]
 
     def _fields(self, measured: pa.Schema) -> Iterator[pa.Field]:
         """The columns of its frame (`interp.estimates.compute.estimate`)."""

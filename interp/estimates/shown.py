@@ -10,6 +10,7 @@ from interp.analysis.cautions.caution import NOTHING, Caution
 from interp.analysis.cautions.sample import reach_cautions
 from interp.estimates.compute import CLUSTER, WHY, estimate, values
 from interp.estimates.declared import Largest, Mean, Table
+from interp.report.formatting import segment_label
 from interp.report.glance import Difference, headline, with_interval
 from interp.report.page import TableItem
 from interp.report.pairs import Number
@@ -91,20 +92,25 @@ class Estimated:
             frame = frame[frame[name] == value]
         if declared.first:
             frame = frame[frame[declared.first] == frame[declared.first].iloc[0]]
-        return grouped(frame, declared.within)
+        parts = list(grouped(frame, declared.within))
+        if declared.by_size:
+            parts.sort(key=lambda part: part[1][declared.number].mean(), reverse=True)
+        return iter(parts)
 
     def _headlines(
         self, declared: Largest, rows: pd.DataFrame, of: Mapping[str, object]
     ) -> Iterator[pd.DataFrame]:
-        places = [
-            f"{declared.at(row)}:" if row.get("alike", 1) == 1 else f"{row['alike']} equal rows:"
-            for row in map(dict, rows.to_dict("records"))
-        ]
-        labeled = rows.assign(label=pd.Series(places, rows.index, dtype=str))
+        labeled, at = rows, declared.at
+        if at is not None:
+            places = [
+                f"{at(row)}:" if row.get("alike", 1) == 1 else f"{row['alike']} equal rows:"
+                for row in map(dict, rows.to_dict("records"))
+            ]
+            labeled = rows.assign(label=pd.Series(places, rows.index, dtype=str))
         named = {number.name: number for number in self.table.numbers}
         n, unit = self.table.count, self.table.trials
         interval = named[declared.number].interval or ("low", "high")
-        title = declared.named.format(**of)
+        title = _named(declared, of)
         yield headline(labeled, title, value=declared.number, interval=interval, n=n, unit=unit)
         for name, title in declared.also.items():
             plain = rows.assign(label="", low=float("nan"), high=float("nan"), note=" ")
@@ -126,7 +132,21 @@ class Estimated:
             for of, own in grouped(each, by):
                 labels = {name: text(value) for name, value in of.items() if text(value) != ALL}
                 pairs = own["pair_id"].astype(str)
-                yield Number(number.name, labels, dict(zip(pairs, own[number.name], strict=True)))
+                each_pair = dict(zip(pairs, own[number.name], strict=True))
+                yield Number(number.name, labels, each_pair, self._headline_of(number.name, of))
+
+    def _headline_of(self, number: str, of: Mapping[str, object]) -> str:
+        """The name of the headline that a row's number is; empty if it is none."""
+        declared, frame = self.table.headline, self.frame
+        if declared is None or declared.number != number or declared.places > 1:
+            return ""
+        several = {name for name in self.table.by if frame[name].nunique() > 1}
+        first = declared.first
+        if several - {"model", first, *declared.within} or (
+            first and of[first] != frame[first].iloc[0]
+        ):
+            return ""
+        return _named(declared, of)
 
     def compared(self) -> "Estimated | None":
         """The differences of two models, trial by trial; None of other models, or without any.
@@ -185,7 +205,7 @@ class Estimated:
                 if len(first) == 1 and len(found) == 1:
                     ends = [declared.number, *(compared.table.main.interval or ())]
                     value, low, high = found[ends].iloc[0].astype(float)
-                    yield declared.named.format(**of, place=place + 1), (value, low, high)
+                    yield _named(declared, {**of, "place": place + 1}), (value, low, high)
 
     def cautions(self, rows: pd.DataFrame | None = None) -> Iterator[Caution]:
         """Cautions about models for which no test can be significant, or none is.
@@ -248,6 +268,12 @@ class Estimated:
             if number is table.tested and rows["p_holm"].notna().any():
                 shown["p_holm"] = rows["p_holm"]
         return shown.join(rows[[table.count]])
+
+
+def _named(declared: Largest, of: Mapping[str, object]) -> str:
+    """The name of a headline about rows that share some values."""
+    named = {name: segment_label(str(of[name])) for name in of.keys() & {"segment"}}
+    return declared.named.format(**{**of, **named})
 
 
 def largest(frame: pd.DataFrame, number: str, by: list[str], place: int = 0) -> pd.DataFrame:

@@ -256,6 +256,10 @@ class Attribute(ReadsAnswers, Spec):
         "token_scores",
     )
     optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
+    derives = (
+        "interp.measurements.attribution.segments:SEGMENTS",
+        "interp.measurements.attribution.segments:DECISIVE",
+    )
     result = "interp.measurements.attribution.show:Attributions"
 
     methods: Annotated[tuple[str, ...], FromVariants(ATTRIBUTION.some, WRITTEN, ATTRIBUTION)] = (

@@ -11,9 +11,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
+from scipy.special import stdtrit
 
 from interp.statistics.resampling import apart, bootstrap_counts
-from interp.statistics.summaries import LEVEL, table_by
+from interp.statistics.summaries import LEVEL, UPPER, table_by, weighted_quantile
 
 FEWEST = 10
 """Smallest number of clusters for a test. With fewer clusters, neither the bootstrap nor
@@ -184,6 +185,28 @@ def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> f
     """
     k = len(deviations)
     return float(np.sqrt(k / (k - 1) * (deviations**2).sum()) / mass)
+
+
+def median_interval(
+    values: Float[np.ndarray, " trials"],
+    weights: Float[np.ndarray, " trials"],
+    clusters: Int[np.ndarray, " trials"],
+) -> tuple[float, float]:
+    """The 95% interval of a weighted median; NaN for fewer than `FEWEST` clusters.
+
+    Its ends are the quantiles at the two ends of the interval for the share of values below the
+    median (Woodruff, 1952, JASA 47), with Student's t.
+    """
+    codes = np.unique(clusters, return_inverse=True)[1]
+    count = int(codes.max()) + 1
+    if count < FEWEST:
+        return NAN, NAN
+    median = weighted_quantile(values, weights, 0.5)
+    shares = (values < median) + (values == median) / 2
+    deviations = np.bincount(codes, weights * (shares - np.average(shares, weights=weights)))
+    half = float(stdtrit(count - 1, UPPER)) * standard_error(deviations, weights.sum())
+    low, high = (weighted_quantile(values, weights, 0.5 + end) for end in (-half, half))
+    return low, high
 
 
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:

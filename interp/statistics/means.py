@@ -66,6 +66,7 @@ class Estimates:
 NO_TRIALS = "undefined: no trials"
 NO_DIVISOR = "undefined: what it is divided by is 0"
 NO_SPREAD = "no interval: no cluster deviates from the others"
+ZERO = "no interval: a value is 0, and so is the geometric mean"
 UNBOUNDED = "no interval: a value is infinite, or what it is divided by may be 0"
 
 

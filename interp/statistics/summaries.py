@@ -64,6 +64,9 @@ def table_by(
 
 Values = Float[np.ndarray, " n"]
 
+Summary = Callable[[Values, Values], float]
+"""A function that reduces values and their weights to one number."""
+
 
 def weighted_mean(values: Values, weights: Values) -> float:
     """The weighted mean; NaN if there are no values."""
@@ -87,6 +90,11 @@ def weighted_quantile(values: Values, weights: Values, share: float) -> float:
     order = np.argsort(values)
     below = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     return float(np.interp(share, below, values[order]))
+
+
+def weighted_median(values: Values, weights: Values) -> float:
+    """The weighted median."""
+    return weighted_quantile(values, weights, 0.5)
 
 
 def largest_share(values: Values, weights: Values) -> float:

@@ -14,11 +14,12 @@ from interp.analysis.cautions.caution import LEADING, Caution, ordered
 from interp.console import counted, echo
 from interp.errors import UserError
 from interp.estimates.compute import CLUSTER
-from interp.estimates.declared import Described, Plain, Share, Table
+from interp.estimates.declared import Plain, Share, Table
 from interp.estimates.shown import ALL, Estimated
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.results.result import Result
+from interp.statistics.summaries import weighted_median
 from interp.tables import TEXT, column
 from interp_probes.facts.wordings import ASKED
 from interp_probes.linear.halves import ENTITIES
@@ -65,9 +66,19 @@ FAMILIAR = Table(
         Share("whole_name", "P(all its tokens)", "probability", continuous=True),
         Share("after_echo", "P(first token) behind the sentence", "probability", continuous=True),
         Share("echoes", "facts whose most probable reply begins to repeat it", "share"),
-        Described("median", "median familiarity", "probability", how="median", why="familiarity"),
-        Described(
-            "median_rank", "median place of this token", "place", how="median", why="familiarity"
+        Plain(
+            "median",
+            "median familiarity",
+            "probability",
+            how=weighted_median,
+            why="familiarity",
+        ),
+        Plain(
+            "median_rank",
+            "median place of this token",
+            "place",
+            how=weighted_median,
+            why="familiarity",
         ),
         Plain("shared_first_token", "facts with this token in common", "share", why="familiarity"),
     ],

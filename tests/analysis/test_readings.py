@@ -91,6 +91,12 @@ def random_data(seed, *, options, groups, shift=1.0, phrasings=1):
     )
 
 
+def read(sample, answers, options):
+    """The table of the readings of one model."""
+    readings = readings_of(sample, answers, options)
+    return reading_table(sample, {(MODEL, name): own for name, own in readings.items()})
+
+
 def test_a_forced_choice_ignores_what_the_model_would_write():
     prompts, answers, options = data([[0.9, 0.1], [0.4, 0.6]], ["A", "B"])
     answers = answers.assign(answer="", correct=False)  # another token is more probable
@@ -147,9 +153,7 @@ def test_medians_uncover_what_a_bias_hides():
     shares = np.column_stack([1 / (1 + np.exp(-odds)), 1 / (1 + np.exp(odds))])
     prompts, answers, options = data(shares, ["A", "B"] * 12)
     sample = Sample(prompts, options)
-    table = reading_table(
-        sample, {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
-    ).set_index("reading")
+    table = read(sample, answers, options).set_index("reading")
     assert table.loc[[FREE, FORCED, MEDIAN], "accuracy"].tolist() == [0.5, 0.5, 1.0]
     assert table.loc[[FREE, MEDIAN], "paired_accuracy"].tolist() == [0.0, 1.0]
     assert table.loc[[FREE, MEDIAN], "verdict"].tolist() == [EQUAL, ABOVE]
@@ -180,8 +184,7 @@ def test_a_prompt_without_others_of_its_phrasing_is_not_calibrated():
     scored = scored_options(options, prompts)
     assert median_choice(scored)["credit"].isna().all()
     sample = Sample(prompts, options)
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
-    row = reading_table(sample, readings).set_index("reading").loc[MEDIAN]
+    row = read(sample, answers, options).set_index("reading").loc[MEDIAN]
     assert row["prompts"] == 0
     assert row["note"]
 
@@ -250,8 +253,7 @@ def test_a_constant_answer_is_the_better_baseline_where_answers_are_unbalanced()
     prompts, answers, options = data([[0.2, 0.8]] * 60, ["A", "B", "B", "B"] * 15)
     sample = Sample(prompts, options)
     assert sample.better == CONSTANT
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
-    table = reading_table(sample, readings).set_index("reading")
+    table = read(sample, answers, options).set_index("reading")
     assert table.loc[[FREE, CONSTANT], "accuracy"].tolist() == [0.75, 0.75]
     assert table.at[FREE, "verdict"] == EQUAL  # although it is far above 0.5
     assert table.at[FREE, "verdict_chance"] == ABOVE
@@ -268,8 +270,7 @@ def test_tests_against_both_baselines_are_one_family():
     prompts, answers, rows = (t[~t["prompt_id"].isin(rare)] for t in (prompts, answers, rows))
     sample = Sample(prompts, rows)
     assert sample.better == CONSTANT
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, rows).items()}
-    table = reading_table(sample, readings)[: len(readings)]
+    table = read(sample, answers, rows)[:3]
     _, expected, *_ = multipletests([*table["p"], *table["p_chance"]], method="holm")
     found = [*table["p_holm"], *table["p_holm_chance"]]
     assert found == pytest.approx(expected.tolist())
@@ -280,8 +281,7 @@ def test_tests_against_both_baselines_are_one_family():
 def test_without_a_better_constant_answer_chance_is_tested_once():
     (prompts, answers, rows), _ = random_data(6, options=2, groups=30)
     sample = Sample(prompts, rows)
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, rows).items()}
-    table = reading_table(sample, readings)[: len(readings)]
+    table = read(sample, answers, rows)[:3]
     assert table["compared"].eq(CHANCE).all()
     for name in ("p", "p_holm", "verdict"):
         assert table[name].tolist() == table[f"{name}_chance"].tolist()
@@ -323,8 +323,7 @@ def test_shares_of_prompts_count_by_weights(drawn):
     prompts, answers = prompts.assign(weight=weights), answers.assign(answer=said)
     answers["correct"] = (answers["answer"] == "A").astype(object)
     sample = Sample(prompts, options)
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
-    row = reading_table(sample, readings).set_index("reading").loc[FREE]
+    row = read(sample, answers, options).set_index("reading").loc[FREE]
     outside = sum(w for name, w in drawn if not name) / sum(weights)
     assert row["outside"] == pytest.approx(outside)
     assert row[["accuracy", "outside", "tied"]].sum() == pytest.approx(1)
@@ -334,8 +333,7 @@ def test_a_note_counts_the_prompts_that_are_not_calibrated():
     phrasing = [*"aaaaaaaabb"]
     prompts, answers, options = data([[0.1, 0.9]] * 10, ["A", "B"] * 5, phrasing=phrasing)
     sample = Sample(prompts, options)
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
-    row = reading_table(sample, readings).set_index("reading").loc[MEDIAN]
+    row = read(sample, answers, options).set_index("reading").loc[MEDIAN]
     assert row["prompts"] == 8
     assert re.match(r"2 .*\b10 prompts", row["note"])
     assert row["note"].endswith(too_few(4))
@@ -344,8 +342,7 @@ def test_a_note_counts_the_prompts_that_are_not_calibrated():
 def test_exactly_chance_is_not_different_from_chance_with_three_options():
     prompts, answers, options = data([[0.6, 0.3, 0.1]] * 36, [*"ABC"] * 12, sides=3)
     sample = Sample(prompts, options)
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, options).items()}
-    table = reading_table(sample, readings).set_index("reading")
+    table = read(sample, answers, options).set_index("reading")
     for reading in (FREE, FORCED, MEDIAN):
         assert table.at[reading, "accuracy"] == pytest.approx(1 / 3)
         assert table.at[reading, "p"] == 1
@@ -353,25 +350,21 @@ def test_exactly_chance_is_not_different_from_chance_with_three_options():
     assert table.loc[[CHANCE, CONSTANT], "paired_accuracy"].tolist() == pytest.approx([1 / 27, 0])
 
 
-def test_options_that_are_always_listed_with_the_correct_one_first_have_no_constant_answer():
-    names = [(f"x{n}", f"y{n}") for n in range(8)]
+def of_names(names):
+    """Prompts with these options each, of which the first is correct."""
     parts = [data([[0.3, 0.7]], [own[0]], names=own, sides=1) for own in names]
-    frames = [pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True)]
-    ids = [f"p{n}" for n in range(8)]
-    prompts = frames[0].assign(prompt_id=ids, pair_id=ids)
-    options = frames[2].assign(prompt_id=np.repeat(ids, 2))
-    assert list(Sample(prompts, options).baselines) == [CHANCE]
+    prompts, _, options = (pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True))
+    ids = [f"p{n}" for n in range(len(names))]
+    prompts = prompts.assign(prompt_id=ids, pair_id=ids)
+    return Sample(prompts, options.assign(prompt_id=np.repeat(ids, 2)))
+
+
+def test_options_that_are_always_listed_with_the_correct_one_first_have_no_constant_answer():
+    assert list(of_names([(f"x{n}", f"y{n}") for n in range(8)]).baselines) == [CHANCE]
 
 
 def test_options_in_another_order_are_the_same_options():
-    names = [("Yes", "No"), ("No", "Yes")] * 6  # the correct answer is always the first
-    parts = [data([[0.3, 0.7]], [own[0]], names=own, sides=1) for own in names]
-    frames = [pd.concat(own, ignore_index=True) for own in zip(*parts, strict=True)]
-    ids = [f"p{n}" for n in range(12)]
-    sample = Sample(
-        frames[0].assign(prompt_id=ids, pair_id=ids),
-        frames[2].assign(prompt_id=np.repeat(ids, 2)),
-    )
+    sample = of_names([("Yes", "No"), ("No", "Yes")] * 6)
     assert sample.baselines[CONSTANT].mean() == 0.5
 
 
@@ -389,8 +382,7 @@ def test_chance_depends_on_the_number_of_options():
 def test_no_interval_stands_beside_a_baseline():
     (prompts, answers, rows), _ = random_data(4, options=2, groups=12)
     sample = Sample(prompts, rows)
-    readings = {(MODEL, k): v for k, v in readings_of(sample, answers, rows).items()}
-    table = reading_table(sample, readings)
+    table = read(sample, answers, rows)
     of_none = table["model"] == NO_MODEL
     assert table.loc[of_none, ["low", "high", "s0_low", "p"]].isna().all(axis=None)
     assert table.loc[~of_none, ["low", "high", "s0_low", "p"]].notna().all(axis=None)

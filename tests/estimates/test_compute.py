@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 
 from interp.estimates import compute
 from interp.estimates.compute import estimate
-from interp.estimates.declared import Described, Mean, Plain, Share, Table
+from interp.estimates.declared import Mean, Median, Plain, Share, Table
 from interp.measurements.circuits.tables import _HEIGHTS, _Curve
 from interp.statistics import means
 from interp.statistics.clusters import LEAST_ERROR
@@ -15,11 +16,13 @@ from interp.statistics.means import (
     NO_DIVISOR,
     NO_TRIALS,
     UNBOUNDED,
+    ZERO,
     clusters_for,
     estimates,
     least_p,
 )
 from interp.statistics.proportions import difference_interval, proportions
+from interp.statistics.summaries import weighted_median, weighted_sd
 
 
 def table_of(*numbers, resamples=199, family=("model",), **options):
@@ -92,9 +95,44 @@ def test_a_geometric_mean_is_that_of_the_logarithms():
     found = only(table_of(logs), trials_of([0.0, *values]))
     assert found["size"] == 0
     assert np.isnan([found["size_low"], found["p"]]).all()
-    assert found["note"] == UNBOUNDED
+    assert found["note"] == ZERO
     with pytest.raises(AssertionError, match="size: a geometric mean"):
         estimate(table_of(logs), trials_of([-1.0, *values]))
+
+
+def test_a_median_has_the_interval_of_the_share_below_it_written_out():
+    rng = np.random.default_rng(6)
+    city, x = np.repeat(np.arange(12), 5), rng.lognormal(size=60)
+    away = (x < np.median(x)) - 0.5
+    sums = [away[city == one].sum() for one in range(12)]
+    half = student.ppf(0.975, 11) * np.sqrt(12 / 11 * np.square(sums).sum()) / 60
+    table = table_of(Median("x", "x", "logits"))
+    found = only(table, trials_of(x, cluster=city))
+    ends = np.quantile(x, [0.5, 0.5 - half, 0.5 + half], method="hazen")
+    assert [found["x"], found["x_low"], found["x_high"]] == pytest.approx(ends.tolist())
+    few = only(table, trials_of(x, cluster=city // 2))
+    assert np.isnan(few["x_low"]) and few["note"].startswith("not tested: 6 clusters")
+
+
+def test_a_share_of_shares_reaches_no_farther_than_half_their_range():
+    x = np.linspace(0.4, 0.5, 12)
+    plain, continuous = (
+        only(table_of(Share("x", "x", "share", continuous=kind)), trials_of(x))
+        for kind in (False, True)
+    )
+    assert 0.4 < continuous["x_low"] < continuous["x"] < continuous["x_high"] < 0.5
+    assert plain["x_low"] < 0.4 and plain["x_high"] > 0.5
+
+
+def test_columns_that_are_named_come_first():
+    numbers = (
+        Mean("x", "x", "logits"),
+        Plain("sd", "sd", "logits", of="x", how=weighted_sd, why="x"),
+    )
+    table = table_of(*numbers, order=["pairs", "sd"])
+    frame = estimate(table, trials_of(np.arange(12.0)))
+    assert frame.columns.tolist()[:5] == ["model", "row", "pairs", "sd", "x"]
+    assert frame["sd"].tolist() == [pytest.approx(np.arange(12).std(ddof=1))]
 
 
 @pytest.mark.parametrize("clusters", [1, 5, 12])
@@ -280,8 +318,8 @@ def test_continuous_shares_are_those_of_proportions():
 def test_trials_are_described_and_counted_under_other_names_and_in_another_order():
     table = table_of(
         Mean("x", "x", "logits"),
-        Described("sd", "sd", "logits", of="x", how="std", why="x"),
-        Described("middle", "median", "logits", of="x", how="median", why="x"),
+        Plain("sd", "sd", "logits", of="x", how=weighted_sd, why="x"),
+        Plain("middle", "median", "logits", of="x", how=weighted_median, why="x"),
         Mean("y", "of some rows", "logits", some=True),
         counted="n",
         order=["n", "sd"],

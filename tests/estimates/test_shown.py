@@ -81,6 +81,19 @@ def test_a_headline_of_some_rows_names_none_of_several_equal_ones():
     assert numbers["label"].to_dict() == {"m": "2 equal rows:", "n": "row 0:"}
 
 
+def test_headlines_of_each_row_are_named_after_it_sorted_by_size_and_led_from_its_pairs():
+    declared = Largest("x", "{segment} of {row}", within=["row", "segment"], by_size=True)
+    table = replace(table_of(*TESTED.numbers, headline=declared), by=["model", "row", "segment"])
+    trials = made({0: 1.0, 1: 3.0}).trials.assign(segment="premise1")
+    found = Estimated(table, trials)
+    names = ["premise 1 of 1", "premise 1 of 0"]
+    assert found.headline()["number"].tolist() == names
+    assert found.headline()["label"].tolist() == ["", ""]
+    assert [link.headline for link in found.links()] == names[::-1]
+    placed = replace(table, headline=replace(declared, places=2))
+    assert {link.headline for link in Estimated(placed, trials).links()} == {""}
+
+
 def test_two_models_headlines_are_compared_where_both_are_about_the_same_row():
     one, other = made({0: 3.0, 1: 1.0, 2: 0.0}), made({0: 2.0, 1: 0.0, 2: 1.0}, model="n")
     key = "pair_id"

@@ -2,14 +2,14 @@
 
 import re
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from interp.estimates.declared import Described, Share, Table
+from interp.estimates.declared import Share, Table
 
 ROOT = Path(__file__).parents[2]
 IMPORTED = re.compile(r"estimates(\.| import )declared")
@@ -42,13 +42,15 @@ def quick(table: Table) -> Table:
 
 
 def columns_of(table: Table) -> dict[str, str]:
-    """The columns of the trials' values: `share` for those of 0 or 1, `over` for divisors."""
+    """The columns of the trials' values: `share` of 0 or 1, `over` of divisors, `size` above 0."""
     kinds = {}
     for number in table.numbers:
         share = isinstance(number, Share) or not number.interval
         kinds.setdefault(number.column, "share" if share else "value")
         if minus := getattr(number, "minus", ""):
             kinds.setdefault(minus, "share")
+        if getattr(number, "logs", False):
+            kinds[number.column] = "size"
         if over := getattr(number, "over", ""):
             kinds[over] = "over"
     return kinds
@@ -89,7 +91,8 @@ def trials_of(table: Table, kind: str, *, rows: int = 3, seed: int = 0) -> pd.Da
             by |= {last: row + 1.0 if row + 1 < rows else np.nan, "model": model}
             part = pd.DataFrame({**by, "cluster": cluster, table.key: names, "pair_id": names})
             for column, own in columns_of(table).items():
-                part[column] = values_of(rng, len(names), kind, own, row)
+                drawn = values_of(rng, len(names), kind, own, row)
+                part[column] = np.abs(drawn) if own == "size" else drawn
             parts.append(part)
     trials = pd.concat(parts, ignore_index=True)
     if kind == "weights":
@@ -121,12 +124,9 @@ def values_of(rng: np.random.Generator, count: int, kind: str, own: str, row: in
 
 def in_a_loop(number: object, trials: pd.DataFrame) -> float:
     """The number of trials of one row, added up one by one."""
-    if isinstance(number, Described):
-        values = trials.loc[trials["cluster"].notna(), number.column].astype(float).dropna()
-        by_hand = {"std": partial(np.std, ddof=1), "median": np.median}[number.how]
-        return float(by_hand(values)) if len(values) > (number.how == "std") else float("nan")
     above = below = 0.0
     over, minus = (getattr(number, name, "") for name in ("over", "minus"))
+    logs, each = getattr(number, "logs", False), []
     for trial in trials.to_dict("records"):
         value, divisor = trial[number.column], trial[over] if over else 1.0
         value = value - trial[minus] if minus else value
@@ -134,9 +134,13 @@ def in_a_loop(number: object, trials: pd.DataFrame) -> float:
             continue
         weight = trial.get("weight", 1.0)
         weight = 1.0 if pd.isna(weight) else weight
-        above += weight * float(value)
+        each.append((float(value), weight))
+        above += weight * (np.log(value) if logs and value else -np.inf if logs else float(value))
         below += weight * float(divisor)
-    return above / below if below else float("nan")
+    if number.how is not None:
+        return number.how(*np.array(each).T) if each else float("nan")
+    mean = above / below if below else float("nan")
+    return np.exp(mean) if logs else mean
 
 
 def rows_of(trials: pd.DataFrame, row: pd.Series, by: list[str]) -> pd.DataFrame:

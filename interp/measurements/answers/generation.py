@@ -168,10 +168,4 @@ def _row(model: Model, tokenized: TokenizedPrompt, text: Generated) -> Row:
 
 def _judged(prompt: Prompt, text: Generated) -> Row:
     judgement = prompt.answer.judge(text.text)
-    return {
-        "completion": text.text,
-        "outcome": judgement.outcome,
-        "answer": judgement.answer,
-        "correct": judgement.correct,
-        "error": "",
-    }
+    return {"completion": text.text, **judgement._asdict(), "error": ""}

@@ -165,13 +165,6 @@ def _row(own: ModelTexts, prompt: Prompt) -> Row:
     error = found[0].error if found else f"no text in {own.shown}"
     if not found or error:
         return {**key, "answer": "", "correct": None, "error": error}
-    judgement = prompt.answer.judge(found[0].answer)
-    return {
-        **key,
-        "completion": found[0].answer,
-        "finished": found[0].finished or "stop",
-        "outcome": judgement.outcome,
-        "answer": judgement.answer,
-        "correct": judgement.correct,
-        "error": "",
-    }
+    text, finished = found[0].answer, found[0].finished or "stop"
+    judged = prompt.answer.judge(text)._asdict()
+    return {**key, "completion": text, "finished": finished, **judged, "error": ""}

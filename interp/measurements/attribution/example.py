@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.analysis.accuracy import whole_pairs
 from interp.choices import TEMPLATE
 from interp.measurements.answers.show import Answered
 from interp.measurements.attribution.segments import token_shares
@@ -38,14 +39,13 @@ def typical_pair(result: Answered, ratios: pd.DataFrame | None) -> PictureItem |
     own = values[(values["model"] == model) & (values["method"] == method)]
     prompts, answers = result.prompts, result.answers
     answers = answers[(answers["model"] == model) & (answers["error"] == "")]
-    # A pair is shown only if each of its sides has scores.
-    lacking = prompts.loc[~prompts["prompt_id"].isin(answers["prompt_id"]), "pair_id"]
-    pairs = prompts.set_index("prompt_id")["pair_id"]
-    own = own[~own["prompt_id"].map(pairs).isin(lacking)].dropna(subset="value")
+    whole = whole_pairs(prompts, answers)
+    own = own[own["prompt_id"].isin(whole["prompt_id"])].dropna(subset="value")
     if own.empty:
         return None
     own = own.sort_values("value", kind="stable")
     middle = own.iloc[(len(own) - 1) // 2]
+    pairs = prompts.set_index("prompt_id")["pair_id"]
     pair = prompts[prompts["pair_id"] == pairs[middle["prompt_id"]]]
     shares, unit = _shares(result, pair, str(model), str(method))
     if set(pair["prompt_id"]) - set(shares["prompt_id"]):

@@ -13,7 +13,7 @@ def segment_shares(table: pd.DataFrame) -> Axes:
     """The mean share that each method gives to each segment, with one panel per model.
 
     Args:
-        table: from `segments.segment_table`.
+        table: the frame of `segments.SEGMENTS`.
     """
     named = table.assign(segment=table["segment"].map(segment_label))
     methods = distinct(named["method"])

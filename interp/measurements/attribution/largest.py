@@ -8,6 +8,7 @@ the segment is the largest on every side; it does not count at all if one of its
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -148,25 +149,29 @@ def largest_table(
             intervals.
     """
     rows = found.merge(prompts[[*{"prompt_id", "pair_id", cluster}]], on="prompt_id")
+    by, names = list(by), ["segment", "outcome"]
     pairs = _by_pair(rows, prompts.groupby("pair_id").size(), by, cluster)
-    keys = [*by, "segment", "outcome"]
-    each = rows.groupby(keys, sort=False)
+    each = rows.groupby([*by, *names], sort=False)
     counts = each.agg(prompts=("prompt_id", "size"), alone=("alone", "sum"))
-    own = pairs.groupby(keys, sort=False).size().rename("pairs")
-    table = counts.join(own, how="outer").fillna(0).astype(int).reset_index()
-    groups = rows.groupby(list(by), sort=False).size().rename("of_prompts").reset_index()
-    sizes = pairs.groupby(list(by), sort=False).size().rename("of_pairs").reset_index()
-    groups = groups.merge(sizes, on=list(by), how="left").fillna({"of_pairs": 0})
-    groups = groups.astype({"of_pairs": int}).reset_index(names="group")
-    table = table.merge(groups, on=list(by)).merge(
-        _shares(pairs, table, by, cluster), on=keys, how="left"
-    )
-    place = table["outcome"].map((LARGEST, SIDES, NOISE, TIE).index)
-    table = table.fillna({"note": ""}).assign(place=place)
+    of_pairs = pairs.groupby([*by, *names], sort=False).size().rename("pairs")
+    counts = counts.join(of_pairs, how="outer").fillna(0).astype(int)
+    groups = rows.groupby(by, sort=False).size().to_frame("of_prompts")
+    groups = groups.assign(of_pairs=pairs.groupby(by).size()).fillna(0).astype(int)
+    groups["group"] = range(len(groups))
+    cells = counts.index.to_frame(index=False)[names].drop_duplicates(ignore_index=True)
+    hits: dict[Any, pd.Series] = {
+        place: (pairs[names] == cell).all(axis=1) for place, cell in cells.iterrows()
+    }
+    shares = proportions(pairs.join(pd.DataFrame(hits)), values=list(hits), by=by, cluster=cluster)
+    shares = shares.join(cells, on="measure").set_index([*by, *names])
+    shares = shares[["share", "low", "high", "clusters", "note"]]
+    table = counts.join(groups, on=by).join(shares).fillna({"note": ""}).reset_index()
+    table["place"] = table["outcome"].map((LARGEST, SIDES, NOISE, TIE).index)
     order = ["group", "place", "pairs", "prompts"]
     table = table.sort_values(order, ascending=[True, True, False, False], kind="stable")
     columns = ["pairs", "share", "low", "high", "of_pairs", "prompts", "of_prompts"]
-    return table[[*keys, *columns, "alone", "clusters", "note"]].reset_index(drop=True)
+    columns = [*by, *names, *columns, "alone", "clusters", "note"]
+    return table[columns].reset_index(drop=True)
 
 
 def _by_pair(rows: pd.DataFrame, sides: pd.Series, by: Sequence[str], cluster: str) -> pd.DataFrame:
@@ -192,43 +197,15 @@ def _worst(outcomes: pd.Series) -> str:
     return next(outcome for outcome in (TIE, NOISE, LARGEST) if outcome in given)
 
 
-def _shares(
-    pairs: pd.DataFrame, table: pd.DataFrame, by: Sequence[str], cluster: str
-) -> pd.DataFrame:
-    """The share of each outcome and segment of the table among the pairs, with its interval."""
-    if pairs.empty:
-        return pd.DataFrame(columns=[*by, "segment", "outcome", *_SHARE])
-    cells = list(table[["segment", "outcome"]].drop_duplicates().itertuples(index=False, name=None))
-    # Columns are numbered, since a segment may have any name.
-    hits = {
-        f"cell {number}": (pairs["segment"] == segment) & (pairs["outcome"] == outcome)
-        for number, (segment, outcome) in enumerate(cells)
-    }
-    table = proportions(pairs.assign(**hits), values=list(hits), by=by, cluster=cluster)
-    number = table["measure"].str.removeprefix("cell ").astype(int)
-    table["segment"] = [cells[place][0] for place in number]
-    table["outcome"] = [cells[place][1] for place in number]
-    return table[[*by, "segment", "outcome", *_SHARE]]
-
-
-_SHARE = ["share", "low", "high", "clusters", "note"]
-
-
 def shown(table: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
     """The table for terminals and pages: counts and shares as text."""
     names = table["segment"].map(segment_label).where(table["outcome"] == LARGEST, table["outcome"])
-    pairs = [
-        f"{count:,} of {of:,}" for count, of in zip(table["pairs"], table["of_pairs"], strict=True)
-    ]
-    shares = [
-        with_interval(*map(float, row))
-        for row in table[["share", "low", "high"]].itertuples(index=False, name=None)
-    ]
-    prompts = [
-        f"{count:,} of {of:,}"
-        for count, of in zip(table["prompts"], table["of_prompts"], strict=True)
-    ]
-    return table[list(by)].assign(largest=names, pairs=pairs, share=shares, prompts=prompts)
+    ends = table[["share", "low", "high"]].itertuples(index=False)
+    text = table[list(by)].assign(largest=names, pairs="", share="", prompts="")
+    for unit in ("pairs", "prompts"):
+        both = table[[unit, f"of_{unit}"]].itertuples(index=False)
+        text[unit] = [f"{count:,} of {of:,}" for count, of in both]
+    return text.assign(share=[with_interval(*map(float, row)) for row in ends])
 
 
 def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from interp.choices import TEMPLATE
 from interp.measurements.attribution.ratios import column_name
 from interp.measurements.attribution.segments import token_shares
 from interp.reading.pieces import readable
-from interp.report.formatting import ratio_title, segment_label
+from interp.report.formatting import segment_label
 from interp.report.pairs import (
     Bars,
     Number,
@@ -61,28 +61,18 @@ def _text(side: str, rows: pd.DataFrame) -> Text:
     return Text(side, readable(rows["token"].tolist()), rows["share"].tolist(), labels)
 
 
-def attribution_numbers(measured: ResultTables, ratios: pd.DataFrame | None) -> Iterator[Number]:
-    """Each pair's mean share of each segment and, if two are compared, its geometric mean ratio.
+def ratio_numbers(ratios: pd.DataFrame, prompts: pd.DataFrame, title: str) -> Iterator[Number]:
+    """Each pair's geometric mean ratio, by model and method.
 
     Args:
-        measured: the measured attributions.
-        ratios: the ratios of compared segments; None if the prompts' system compares none.
+        ratios: the ratios of compared segments.
+        prompts: the prompts table.
+        title: what is compared.
     """
-    prompts = measured.table("prompts", ["prompt_id", "pair_id"])
-    compared = measured.about.ratio
-    if ratios is not None and compared is not None:
-        title = ratio_title(compared)
-        for of, own in grouped(ratios, ["model", "method"]):
-            positive = own[own["ratio"] > 0]
-            logs = positive.assign(log=np.log(positive["ratio"].astype(float)))
-            means = mean_by_pair(logs, prompts, "log")
-            values = {pair: float(np.exp(mean)) for pair, mean in means.items()}
-            labels = {name: str(value) for name, value in of.items()}
-            headline = f"{title} ({column_name(labels['method'])}, geometric mean)"
-            yield Number(title, labels, values, headline=headline)
-    for of, own in grouped(
-        measured.table("segment_scores", _SCORES), ["model", "method", "segment"]
-    ):
+    positive = ratios[ratios["ratio"] > 0]
+    logs = positive.assign(log=np.log(positive["ratio"].astype(float)))
+    for of, rows in grouped(logs, ["model", "method"]):
+        values = {pair: float(np.exp(m)) for pair, m in mean_by_pair(rows, prompts, "log").items()}
         labels = {name: str(value) for name, value in of.items()}
-        headline = f"share of {segment_label(labels['segment'])} by {labels['method']}"
-        yield Number("share", labels, mean_by_pair(own, prompts, "share"), headline=headline)
+        headline = f"{title} ({column_name(labels['method'])}, geometric mean)"
+        yield Number(title, labels, values, headline=headline)

@@ -4,42 +4,63 @@ A ratio has no upper bound. One prompt whose denominator is close to zero can do
 thousands, so the mean may exceed one although nearly all ratios are below one.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
-from scipy.special import stdtrit
 
 from interp.analysis.accuracy import accuracy_table
 from interp.attribution.registry import DEFAULT_METHODS
 from interp.errors import UserError
-from interp.statistics.clusters import FEWEST, NAN, standard_error, too_few
-from interp.statistics.means import estimates
-from interp.statistics.summaries import (
-    UPPER,
-    grouped,
-    largest_share,
-    weighted_mean,
-    weighted_quantile,
-    weighted_sd,
+from interp.estimates.compute import estimate
+from interp.estimates.declared import Mean, Median, Plain, Table
+from interp.statistics.summaries import largest_share, weighted_sd
+from interp.tables import TEXT, column
+
+LARGE_SHARE = 0.05
+"""A prompt with a larger share of the sum of all ratios dominates their mean."""
+
+_KINDS = ("ratio", "ratio_unnormalized")
+"""Columns of the ratios: of means over tokens (Table 2), and of sums (Table 3)."""
+
+_SIGN = "above 1: the segment in the numerator has the larger score"
+
+RATIOS = Table(
+    name="ratio_table",
+    title="Score ratios",
+    text="Ratios of two segments' scores, over prompts weighted to represent the data set; "
+    "`gradient` is the input gradient. Undefined ratios are left out.",
+    by=["model", "method", "ratio"],
+    measured="segment_scores",
+    numbers=[
+        Mean("geometric", "geometric mean, 0 if any is 0", "ratio", _SIGN, of="value", logs=True),
+        Median("median", "median", "ratio", _SIGN, of="value"),
+        Mean("mean", "mean, which one prompt may dominate", "ratio", _SIGN, of="value"),
+        Plain(
+            "largest_share",
+            f"the largest one's share in their sum; above {LARGE_SHARE}, the mean depends on it",
+            "share",
+            of="value",
+            how=largest_share,
+            why="geometric",
+        ),
+        Plain("sd", "sample standard deviation", "ratio", of="value", how=weighted_sd, why="mean"),
+    ],
+    order=["largest_share"],
+    trials="prompts",
+    alone="a geometric mean or median is no mean of what each prompt contributes",
+    more=[column("ratio", TEXT, "`ratio` of means over tokens, or `ratio_unnormalized` of sums")],
 )
+"""Its numbers over `ratio` are columns of `attribution_table`, named after their methods."""
 
-Summary = Callable[[Float[np.ndarray, " n"], Float[np.ndarray, " n"]], float]
-"""Function that reduces values and their weights to one number."""
-
-_RATIOS: Mapping[str, Mapping[str, Summary]] = {
-    "ratio": {"{method}_mean_ratio": weighted_mean, "{method}_sd": weighted_sd},
+_PUBLISHED: Mapping[str, Mapping[str, str]] = {
+    "ratio": {"mean": "{}_mean_ratio", "sd": "{}_sd"},
     "ratio_unnormalized": {
-        "{method}_mean_ratio_unnormalized": weighted_mean,
-        "{method}_unnormalized_sd": weighted_sd,
+        "mean": "{}_mean_ratio_unnormalized",
+        "sd": "{}_unnormalized_sd",
     },
 }
-"""Columns of the ratios, with the columns of their mean and standard deviation."""
-
-_ROBUST = ("geometric", "geometric_low", "geometric_high", "median", "largest_share")
-"""Summaries of `ratio_table` that no single prompt can dominate, and its share in the mean."""
+"""Names of numbers in the published tables, by the kind of ratio."""
 
 
 def column_name(method: str) -> str:
@@ -48,163 +69,74 @@ def column_name(method: str) -> str:
 
 
 def attribution_table(
-    ratios: pd.DataFrame,
-    answers: pd.DataFrame,
-    prompts: pd.DataFrame,
-    summaries: pd.DataFrame | None = None,
+    ratios: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame
 ) -> pd.DataFrame:
     """One row per model, in the column order of the published tables.
 
     Columns are model; gradient_mean_ratio, gradient_sd, attention_mean_ratio, attention_sd: mean
     and sample standard deviation, over all prompts, of the ratio of two segments' mean scores
     (premise 2 over premise 1 if there are premises); four such columns for the ratio of the
-    segments' sums; paired_accuracy, the accuracy of each side, and prompts. In each group of four,
-    the columns of other methods follow those of the gradient and attention. The columns of a method
-    that was not run are empty. Means exclude undefined ratios.
-
-    Each prompt counts by its weight, as in `interp.analysis.accuracy.accuracies`. The last columns
-    of each method are {method}_geometric (with _low and _high) and {method}_median of the ratios of
-    means, and {method}_largest_share: the share of the largest ratio in their sum. If it exceeds
-    0.05, the mean depends on one prompt, but the geometric mean and the median do not.
+    segments' sums; paired_accuracy, the accuracy of each side, and prompts; and, of each method,
+    the other numbers of `RATIOS`, of which the main one has its interval. In each group, columns of
+    other methods follow; those of a method that was not run are empty.
 
     Args:
-        ratios: the table of `interp.measurements.attribution.segments.segment_ratios`.
+        ratios: the table of `ratio_table`.
         answers: rows of the answers table.
         prompts: the prompts table.
-        summaries: the table of `ratio_table`; by default with each pair as a cluster.
-
-    Raises:
-        UserError: the ratios belong to several targets.
     """
-    targets = ratios["target"].unique()
-    if len(targets) > 1:
-        raise UserError(
-            f"the ratios belong to the targets {', '.join(targets)}; expected a single target: "
-            "select the rows of one"
-        )
-    methods = list(dict.fromkeys([*DEFAULT_METHODS, *ratios["method"]]))
-    weighed = ratios.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
-    statistics = pd.concat(
+    accuracy = accuracy_table(answers, prompts)
+    methods = dict.fromkeys([*map(column_name, DEFAULT_METHODS), *ratios["method"]])
+    cells = ratios.set_index(["ratio", "method", "model"])
+
+    def by_model(kind: str, method: str, number: str) -> np.ndarray:
+        index = pd.MultiIndex.from_product([[kind], [method], accuracy["model"]])
+        return cells[number].reindex(index).to_numpy(dtype=float)
+
+    first = {
+        name.format(method): by_model(kind, method, number)
+        for kind, names in _PUBLISHED.items()
+        for method in methods
+        for number, name in names.items()
+    }
+    names = [number.name for number in RATIOS.numbers if number.name not in _PUBLISHED["ratio"]]
+    names[1:1] = RATIOS.main.interval or ()
+    robust = {f"{method}_{n}": by_model("ratio", method, n) for method in methods for n in names}
+    return pd.concat(
         [
-            _by_model(weighed[weighed["method"] == method], column, summaries, method)
-            for column, summaries in _RATIOS.items()
-            for method in methods
+            accuracy[["model"]],
+            pd.DataFrame(first),
+            accuracy.drop(columns="model"),
+            pd.DataFrame(robust),
         ],
         axis="columns",
     )
-    accuracy = accuracy_table(answers, prompts)
-    table = accuracy[["model"]].join(statistics, on="model").join(accuracy.drop(columns="model"))
-    if summaries is None:
-        summaries = ratio_table(ratios, prompts, cluster="pair_id")
-    summaries = summaries[summaries["ratio"] == "ratio"].set_index(["method", "model"])
-    for method in map(column_name, methods):
-        index = pd.MultiIndex.from_product([[method], table["model"]])
-        for name in _ROBUST:
-            table[f"{method}_{name}"] = summaries[name].reindex(index).to_numpy(dtype=float)
-    return table
 
 
-def _by_model(
-    ratios: pd.DataFrame, column: str, summaries: Mapping[str, Summary], method: str
-) -> pd.DataFrame:
-    """One row per model, with the summaries of its defined ratios."""
-    rows = {}
-    for model, members in ratios.dropna(subset=[column]).groupby("model"):
-        values, weights = (members[name].to_numpy(dtype=float) for name in (column, "weight"))
-        rows[model] = [summary(values, weights) for summary in summaries.values()]
-    names = [name.format(method=column_name(method)) for name in summaries]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=names, dtype=float)
-
-
-LARGE_SHARE = 0.05
-"""A prompt with a larger share of the sum of all ratios dominates their mean."""
-
-KINDS = ("ratio", "ratio_unnormalized")
-"""Columns of the ratios: of means over tokens (Table 2), and of sums (Table 3)."""
-
-_NUMBERS = (
-    "largest_share",
-    *("geometric", "geometric_low", "geometric_high"),
-    *("median", "median_low", "median_high"),
-    *("mean", "mean_low", "mean_high"),
-    "sd",
-)
-
-
-def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
-    """One row per model, method and kind of ratio, with prompts weighted to represent the data set.
-
-    Columns are model, method ("gradient" is the input gradient), ratio ("ratio" or
-    "ratio_unnormalized"); largest_share: the largest share of one prompt in the sum of all ratios;
-    geometric mean, median and mean, each with a 95% interval; sd, the sample standard deviation;
-    prompts, clusters and note. The intervals of the means are those of `interp.statistics.means`
-    (the geometric mean's on the log scale). The interval of the median is Woodruff's (1952, JASA
-    47) with Student's t: its ends are the quantiles at the two ends of the interval for the share
-    of ratios below the median. The geometric mean is 0 if any ratio is 0. Undefined ratios are
-    omitted, and intervals are undefined for fewer than ten clusters.
+def ratio_trials(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
+    """The trials of `RATIOS`: one row per kind of ratio, and ratio that is defined.
 
     Args:
         ratios: the table of `interp.measurements.attribution.segments.segment_ratios`.
         prompts: the prompts table, with prompt_id, weight and the cluster.
         cluster: the column of the clusters of prompts, such as their entity.
+
+    Raises:
+        UserError: the ratios belong to several targets.
     """
-    rows = ratios.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
-    found = [
-        {
-            **cell,
-            "method": column_name(str(cell["method"])),
-            "ratio": kind,
-            **_summary(members[kind], members["weight"], members[cluster]),
-        }
-        for kind in KINDS
-        for cell, members in grouped(rows.dropna(subset=[kind]), ["model", "method"])
-    ]
-    columns = ["model", "method", "ratio", *_NUMBERS, "prompts", "clusters", "note"]
-    return pd.DataFrame(found, columns=columns)
+    targets = ratios.reindex(columns=["target"])["target"].unique()
+    if len(targets) > 1:
+        raise UserError(
+            f"the ratios belong to the targets {', '.join(targets)}; expected a single target: "
+            "select the rows of one"
+        )
+    named = ratios.assign(method=ratios["method"].map(column_name))
+    rows = named.merge(prompts[["prompt_id", "weight", cluster]], on="prompt_id")
+    rows["cluster"] = pd.factorize(rows[cluster])[0]
+    kinds = [rows.assign(value=rows[kind], ratio=kind) for kind in _KINDS]
+    return pd.concat(kinds, ignore_index=True).dropna(subset="value")
 
 
-def _summary(ratios: pd.Series, weight: pd.Series, cluster: pd.Series) -> dict[str, object]:
-    values, weights = (column.to_numpy(dtype=float) for column in (ratios, weight))
-    clusters = pd.factorize(cluster)[0]
-    with np.errstate(divide="ignore"):
-        geometric = np.exp(_mean(np.log(values), weights, clusters))
-    median, mean = (of(values, weights, clusters) for of in (_median, _mean))
-    largest, sd = largest_share(values, weights), weighted_sd(values, weights)
-    numbers = map(float, (largest, *geometric, *median, *mean, sd))
-    count = int(clusters.max()) + 1
-    zeros = int((values == 0).sum())
-    notes = [too_few(count)] if count < FEWEST else []
-    if zeros:
-        notes.append(f"{zeros:,} of {len(values):,} ratios are 0, so their geometric mean is 0")
-    counts = {"prompts": len(values), "clusters": count, "note": "; ".join(notes)}
-    return {**dict(zip(_NUMBERS, numbers, strict=True)), **counts}
-
-
-def _mean(
-    values: Float[np.ndarray, " prompts"],
-    weights: Float[np.ndarray, " prompts"],
-    clusters: Int[np.ndarray, " prompts"],
-) -> tuple[float, float, float]:
-    """The weighted mean and its interval."""
-    sums = np.stack([np.bincount(clusters, part) for part in (weights * values, weights)])
-    if not np.isfinite(sums).all():
-        return float(sums[0].sum() / sums[1].sum()), NAN, NAN
-    mean = estimates(sums[:1], sums[1:], np.ones_like(sums[:1], dtype=bool), against=None)
-    return float(mean.value[0]), float(mean.low[0]), float(mean.high[0])
-
-
-def _median(
-    values: Float[np.ndarray, " prompts"],
-    weights: Float[np.ndarray, " prompts"],
-    clusters: Int[np.ndarray, " prompts"],
-) -> tuple[float, float, float]:
-    """The weighted median and its interval."""
-    quantile = partial(weighted_quantile, values, weights)
-    median = quantile(0.5)
-    count = int(clusters.max() + 1)
-    if count < FEWEST:
-        return median, NAN, NAN
-    shares = (values < median) + (values == median) / 2
-    deviations = np.bincount(clusters, weights * (shares - np.average(shares, weights=weights)))
-    half = float(stdtrit(count - 1, UPPER)) * standard_error(deviations, weights.sum())
-    return median, quantile(0.5 - half), quantile(0.5 + half)
+def ratio_table(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
+    """The table `RATIOS`; arguments as `ratio_trials`."""
+    return estimate(RATIOS, ratio_trials(ratios, prompts, cluster=cluster))

@@ -6,12 +6,16 @@ segments above the others.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
+from interp.estimates.compute import estimate
+from interp.estimates.declared import Largest, Plain, Share, Table
 from interp.prompts.prompt_set import Decisive
 from interp.prompts.thought import PART, is_part
-from interp.statistics.proportions import proportions
+from interp.statistics.summaries import weighted_sd
+from interp.tables import TEXT, column
 
 KEY = ["model", "prompt_id", "method", "target"]
 """Columns that identify the scores of one prompt by one method."""
@@ -19,8 +23,8 @@ KEY = ["model", "prompt_id", "method", "target"]
 RATIO_COLUMNS = [*KEY, "segment", "tokens", "share", "error"]
 """Columns of the segment_scores table that `segment_ratios` uses."""
 
-TABLE_COLUMNS = ["model", "method", "target", "segment", "tokens", "score", "share"]
-"""Columns of the segment_scores table that `segment_table` uses."""
+TABLE_COLUMNS = [*KEY, "segment", "tokens", "score", "share"]
+"""Columns of the segment_scores table that `segment_trials` uses."""
 
 
 def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.DataFrame:
@@ -55,41 +59,55 @@ def _errors(table: pd.DataFrame, ratio: tuple[str, str]) -> pd.Series:
     return errors.mask(table["error_above"].isna(), f"the prompt has no segment {above}")
 
 
-def segment_table(segment_scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores of each segment, one row per model, method, target and segment.
+SEGMENTS = Table(
+    name="segment_table",
+    title="Scores by segment: means over prompts",
+    text="Each prompt with a score counts once, regardless of its weight.",
+    by=["model", "method", "target", "segment"],
+    measured="segment_scores",
+    numbers=[
+        Share("share", "mean share in the prompt's absolute scores", "share", continuous=True),
+        Plain("tokens", "mean number of tokens", "tokens", why="share"),
+        Plain("score", "mean of summed scores", "method's unit", "that of the method", why="share"),
+        Plain(
+            "score_sd", "sd over prompts", "method's unit", of="score", how=weighted_sd, why="share"
+        ),
+        Plain("share_sd", "sd over prompts", "share", of="share", how=weighted_sd, why="share"),
+    ],
+    order=["prompts", "tokens", "score", "score_sd", "share", "share_sd"],
+    trials="prompts",
+    headline=Largest(
+        "share",
+        "share of {segment} by {method}",
+        None,
+        ["segment", "method"],
+        "method",
+        by_size=True,
+    ),
+)
 
-    Columns are model, method, target, segment; prompts, the number of prompts with a score for the
-    segment; tokens, its mean number of tokens; score and score_sd, mean and sample standard
-    deviation of the summed scores, in the method's units; share and share_sd, mean and standard
-    deviation of the segment's share in the prompt's absolute scores. Each prompt counts once,
-    regardless of its weight. Segments are in order of appearance.
+
+def segment_trials(
+    segment_scores: pd.DataFrame, prompts: pd.DataFrame, cluster: str
+) -> pd.DataFrame:
+    """The trials of `SEGMENTS`; a failed prompt, which has no score, is no trial.
 
     Args:
         segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
+        prompts: the prompts table, with prompt_id, pair_id and the cluster.
+        cluster: the column of the clusters of prompts.
     """
-    # A failed prompt has a row without a score; its tokens do not count.
-    tokens = segment_scores["tokens"].where(segment_scores["score"].notna())
-    by = ["model", "method", "target", "segment"]
-    table = (
-        segment_scores.assign(tokens=tokens)
-        .groupby(by, sort=False)
-        .agg(
-            prompts=("score", "count"),
-            tokens=("tokens", "mean"),
-            score=("score", "mean"),
-            score_sd=("score", "std"),
-            share=("share", "mean"),
-            share_sd=("share", "std"),
-        )
-    )
-    return table.reset_index()
+    about = prompts.assign(cluster=pd.factorize(prompts[cluster])[0])
+    about = about[["prompt_id", "pair_id", "cluster"]]
+    rows = segment_scores.merge(about, on="prompt_id")
+    return rows.assign(cluster=rows["cluster"].where(rows["score"].notna()))
 
 
 def with_whole_thoughts(segment_scores: pd.DataFrame) -> pd.DataFrame:
     """The rows with one segment, `thought`, in place of the sentences of each prompt's thought.
 
     Args:
-        segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS` and prompt_id.
+        segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
     """
     parts = segment_scores["segment"].map(is_part)
     numbers = ["tokens", "score", "share"]
@@ -152,29 +170,35 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     return pd.concat(parts, ignore_index=True)
 
 
-def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """One row per model, target, method, reading and combination of `by`: means over prompts.
+DECISIVE = Table(
+    name="decisive_table",
+    title="Do attributions find the deciding segments?",
+    text="Whether the segments that decide the answer have the largest scores of their prompt, by "
+    "method and for controls that do not depend on the model.",
+    by=["model", "target", "method", "reading"],
+    measured="segment_scores",
+    numbers=[
+        Share("hit", "prompts in which a deciding segment has the largest one", "share"),
+        Share("auc", "mean area under the ROC curve over the prompt's segments", "share"),
+        Plain("share", "mean share of the deciding segments in all sizes", "share", why="hit"),
+        Plain("chance", "hits of a random order", "share", why="hit"),
+    ],
+    trials="prompts",
+    more=[column("reading", TEXT, f"how scores become one of a segment: `{SUM}` or `{MEAN}`")],
+)
 
-    Columns are those of the key, hit and auc with their 95% intervals (low and high; undefined for
-    one cluster), share, chance, prompts and clusters.
+
+def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    """The table `DECISIVE`, with one row for each combination of `by` as well.
 
     Args:
         found: the table of `finds`, with the columns `cluster` and `by` added.
         cluster: the column whose values group dependent prompts; each group is one unit of the
             intervals.
-        by: additional columns; each combination of their values has its own row.
+        by: additional columns.
     """
-    keys = ["model", "target", "method", "reading", *by]
-    shares = proportions(found, values=["hit", "auc"], by=keys, cluster=cluster)
-    grouped = found.groupby(keys, sort=False)
-    table = grouped[["share", "chance"]].mean()
-    for measure in ("hit", "auc"):
-        own = shares[shares["measure"] == measure].set_index(keys)
-        named = {"share": measure, "low": f"{measure}_low", "high": f"{measure}_high"}
-        table = table.join(own[list(named)].rename(columns=named))
-    table["prompts"], table["clusters"] = grouped.size(), grouped[cluster].nunique()
-    order = ["hit", "hit_low", "hit_high", "auc", "auc_low", "auc_high"]
-    return table[[*order, "share", "chance", "prompts", "clusters"]].reset_index()
+    trials = found.assign(cluster=found[cluster]).drop(columns="weight", errors="ignore")
+    return estimate(replace(DECISIVE, by=[*DECISIVE.by, *by]), trials)
 
 
 def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
@@ -187,12 +211,12 @@ def _places(prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
 
 def _readings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """How each method, with each reading, and each control ranks the segments of each prompt."""
-    size = rows["score"].abs()
-    yield _ranked(rows.assign(size=size)).assign(reading=SUM)
-    yield _ranked(rows.assign(size=size / rows["tokens"])).assign(reading=MEAN)
+    sizes = rows["score"].abs()
+    yield _ranked(rows.assign(size=sizes)).assign(reading=SUM)
+    yield _ranked(rows.assign(size=sizes / rows["tokens"])).assign(reading=MEAN)
     once = rows.drop_duplicates(["model", "prompt_id", "target", "segment"])
-    for name, column in ((LENGTH, "tokens"), (POSITION, "place")):
-        controlled = once.assign(method=name, size=once[column].astype(float))
+    for name, size in ((LENGTH, "tokens"), (POSITION, "place")):
+        controlled = once.assign(method=name, size=once[size].astype(float))
         yield _ranked(controlled).assign(reading="")
 
 

@@ -7,43 +7,37 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from markupsafe import Markup
 
 from interp.analysis.completeness import GAP_COLUMNS, completeness_table
 from interp.errors import UserError
+from interp.estimates.declared import Largest, Table
+from interp.estimates.shown import Estimated
 from interp.measurements.answers.panels import option_panels
 from interp.measurements.answers.show import Answered
 from interp.measurements.attribution import largest
 from interp.measurements.attribution.example import typical_pair
-from interp.measurements.attribution.panels import attribution_numbers, attribution_panels
-from interp.measurements.attribution.ratios import attribution_table, ratio_table
+from interp.measurements.attribution.panels import attribution_panels, ratio_numbers
+from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_trials
 from interp.measurements.attribution.segments import (
     DECISIVE_COLUMNS,
     RATIO_COLUMNS,
+    SEGMENTS,
     TABLE_COLUMNS,
     decisive_table,
     finds,
     segment_ratios,
-    segment_table,
+    segment_trials,
     token_shares,
     with_whole_thoughts,
 )
 from interp.prompts.thought import is_part
 from interp.report.formatting import accuracy_columns, mean_with_sd, ratio_title, segment_label
-from interp.report.glance import (
-    MOST_NUMBERS,
-    Difference,
-    Opening,
-    dots,
-    dots_with,
-    headline,
-    with_interval,
-)
+from interp.report.glance import MOST_NUMBERS, Opening, dots, dots_with, with_interval
 from interp.report.html import Display, notebook_html, token_heat_map
 from interp.report.page import FigureItem, HeatMapItem, OnPage, TableItem, Titled, apart
-from interp.report.pairs import Browser, Panel
+from interp.report.pairs import Browser, Number, Panel
 from interp.results.result import chosen, figure_of, summarize
-from interp.statistics.means import cluster_mean
-from interp.statistics.proportions import proportions
 from interp.statistics.summaries import grouped
 
 if TYPE_CHECKING:
@@ -144,9 +138,28 @@ class Attributions(Answered):
         """
         return self.segments() if self.ratio is None else self._by_model().frame
 
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """The ratios of compared segments, if there are any, and the scores by segment."""
+        segments = self._scores_by_segment(SEGMENTS, self.table("segment_scores", TABLE_COLUMNS))
+        if self.ratio is None:
+            return (segments,)
+        named = f"{ratio_title(self.ratio)} ({{method}}, geometric mean)"
+        compared = replace(
+            RATIOS, headline=Largest("geometric", named, within=["method"], first="ratio")
+        )
+        trials = ratio_trials(self._ratios, self.prompts, cluster=self.cluster or "pair_id")
+        return Estimated(compared, trials), Estimated(
+            replace(segments.table, headline=None), segments.trials
+        )
+
+    def _scores_by_segment(self, table: Table, rows: pd.DataFrame) -> Estimated:
+        prompts, cluster = self.prompts, self.cluster or "pair_id"
+        return Estimated(table, segment_trials(rows, prompts, cluster))
+
     def segments(self) -> pd.DataFrame:
         """One row per model, method and segment: the means over prompts of its score and share."""
-        return segment_table(self.table("segment_scores", TABLE_COLUMNS))
+        return self.estimated[-1].frame
 
     def plot(self) -> "Figure":
         """The mean share of each segment by each method, as bars, with a panel for each model."""
@@ -173,17 +186,25 @@ class Attributions(Answered):
                 shares = chosen(shares, name, value)
         prompts, answers = self.prompts, self.answers
         prompts = chosen(prompts, "pair_id", pair or prompts["pair_id"].iloc[0])
-        maps = [
-            token_heat_map(
-                rows,
-                prompts=prompts,
-                answers=answers,
-                method=str(group["method"]),
-                compared=self.ratio,
+        return Display(
+            notebook_html([], [html for _, html in self._maps(shares, prompts, answers)])
+        )
+
+    def _maps(
+        self, shares: pd.DataFrame, prompts: pd.DataFrame, answers: pd.DataFrame
+    ) -> Iterator[tuple[dict[str, object], Markup]]:
+        """A heat map of all prompts for each model and method."""
+        for of, rows in grouped(shares, ["model", "method"]):
+            yield (
+                of,
+                token_heat_map(
+                    rows,
+                    prompts=prompts,
+                    answers=answers,
+                    method=str(of["method"]),
+                    compared=self.ratio,
+                ),
             )
-            for group, rows in grouped(shares, ["model", "method"])
-        ]
-        return Display(notebook_html([], maps))
 
     def heat_maps(
         self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
@@ -192,9 +213,8 @@ class Attributions(Answered):
 
         Pairs that failed on a model are omitted.
         """
-        measured = prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
-        lacking = prompts.loc[~measured, "pair_id"]
-        whole = prompts[~prompts["pair_id"].isin(lacking)]
+        failed = ~prompts["prompt_id"].isin(answers.loc[answers["error"] == "", "prompt_id"])
+        whole = prompts[~failed.groupby(prompts["pair_id"]).transform("any")]
         first = list(islice(whole.groupby("pair_id", sort=False), pairs))
         ids = [id_ for _, rows in first for id_ in rows["prompt_id"]]
         scores, tokens = (
@@ -202,18 +222,12 @@ class Attributions(Answered):
         )
         shares = token_shares(scores, tokens)
         shares = shares[shares["model"].isin(answers["model"])]
+        by_model = shares.groupby("model")["prompt_id"].agg(set)
         return [
-            HeatMapItem(
-                f"{model}, {method}: {pair_id}",
-                token_heat_map(
-                    own, prompts=rows, answers=answers, method=method, compared=self.ratio
-                ),
-                pair=str(pair_id),
-            )
+            HeatMapItem(f"{of['model']}, {of['method']}: {pair_id}", html, pair=str(pair_id))
             for pair_id, rows in first
-            for model, own in shares.groupby("model", sort=False)
-            if set(rows["prompt_id"]) <= set(own["prompt_id"])
-            for method in own["method"].unique()
+            for of, html in self._maps(shares, rows, answers)
+            if set(rows["prompt_id"]) <= by_model[str(of["model"])]
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
@@ -222,13 +236,12 @@ class Attributions(Answered):
         table = self.segments()
         thinks = table["segment"].map(is_part).any()
         narrow = [] if self.ratio or thinks else list(_mean_shares(table))
-        title = "Scores by segment: means over prompts"
-        yield TableItem("segment_table", title, table, narrow=narrow)
+        yield replace(self.estimated[-1].item, narrow=narrow)
         if thinks:
-            rows = self.table("segment_scores", [*TABLE_COLUMNS, "prompt_id"])
-            table = segment_table(with_whole_thoughts(rows))
+            rows = with_whole_thoughts(self.table("segment_scores", TABLE_COLUMNS))
             title = "Scores of the thought as a whole, and of the other segments"
-            yield TableItem("thought_scores", title, table, narrow=list(_mean_shares(table)))
+            item = self._scores_by_segment(replace(SEGMENTS, title=title), rows).item
+            yield replace(item, name="thought_scores", narrow=list(_mean_shares(item.frame)))
         yield from self._completeness()
         if len(self._largest):
             yield largest.item(
@@ -270,68 +283,20 @@ class Attributions(Answered):
 
     def opening(self) -> Opening:
         """Paired accuracy, ratios or shares of segments, and a typical pair, shaded."""
-        plain = super().opening()
-        numbers = self._headlines(plain.numbers)
+        answered, declared = super().opening(), super(Answered, self).opening()
+        accuracy = answered.numbers[answered.numbers["number"] == "paired accuracy"]
+        names = declared.numbers["number"].unique()[: MOST_NUMBERS - 1]
+        others = declared.numbers[declared.numbers["number"].isin(names)]
+        # A table without rows would turn the numbers into objects.
+        numbers = pd.concat([accuracy, others] if len(others) else [accuracy], ignore_index=True)
         return replace(
-            plain,
+            answered,
             numbers=numbers,
+            differences={**answered.differences, **declared.differences},
             sentences=list(self._findings()),
             picture=typical_pair(self, None if self.ratio is None else self.ratios()),
             figure=self._dots(numbers),
         )
-
-    def _headlines(self, accuracy: pd.DataFrame) -> pd.DataFrame:
-        """Paired accuracy, and ratios of compared segments or, without these, segments' shares."""
-        accuracy = accuracy[accuracy["number"] == "paired accuracy"]
-        if self.ratio is not None:
-            table = self._ratio_table[self._ratio_table["ratio"] == "ratio"]
-            parts = [
-                headline(
-                    rows,
-                    f"{ratio_title(self.ratio)} ({method}, geometric mean)",
-                    value="geometric",
-                    interval=("geometric_low", "geometric_high"),
-                    n="prompts",
-                    unit="prompts",
-                )
-                for method, rows in table.groupby("method", sort=False)
-            ]
-        else:
-            rows, method = self._shares
-            # As in `segment_table`, each prompt counts once.
-            table = proportions(
-                rows,
-                values=["share"],
-                by=["model", "segment"],
-                cluster=self.cluster or "pair_id",
-                continuous=True,
-            )
-            largest = table.groupby("segment")["share"].mean().sort_values(ascending=False).index
-            parts = [
-                headline(
-                    table[table["segment"] == name],
-                    _share_name(str(name), method),
-                    value="share",
-                    n="n",
-                    unit="prompts",
-                )
-                for name in largest
-            ]
-        return pd.concat([accuracy, *parts[: MOST_NUMBERS - 1]], ignore_index=True)
-
-    def _differences(self, a: str, b: str) -> Mapping[str, Difference]:
-        """The differences in accuracy and in segments' shares."""
-        found = dict(super()._differences(a, b))
-        if self.ratio is not None:
-            return found
-        (rows, method), cluster = self._shares, self.cluster or "pair_id"
-        wide = rows.pivot(index=["segment", "prompt_id", cluster], columns="model", values="share")
-        one, other = (wide.reindex(columns=[name])[name].to_numpy() for name in (a, b))
-        both = wide.index.to_frame(index=False).assign(difference=one - other, weight=1.0)
-        for segment, own in both.groupby("segment", sort=False):
-            mean = cluster_mean(own, value="difference", cluster=cluster, weight="weight")
-            found[_share_name(str(segment), method)] = (mean.mean, mean.low, mean.high)
-        return found
 
     def _dots(self, numbers: pd.DataFrame) -> FigureItem | None:
         """The numbers except the accuracy, as dots with intervals, if they compare models."""
@@ -345,12 +310,19 @@ class Attributions(Answered):
 
     def browser(self) -> Browser:
         """With shaded tokens, shares of segments, and probabilities of options."""
-        ratios = None if self.ratio is None else self._ratios
-        return self.browsed(self._panels, attribution_numbers(self.measured, ratios))
+        return self.browsed(self._panels)
 
     def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         yield from attribution_panels(self.measured, prompts)
         yield from option_panels(self.measured, prompts)
+
+    def links(self) -> Iterator[Number]:
+        """Ratios and shares of segments."""
+        if self.ratio is not None:
+            yield from ratio_numbers(self._ratios, self.prompts, ratio_title(self.ratio))
+        for link in self.estimated[-1].links():
+            # Other tables of segments do not name the target, which is that of the whole run.
+            yield replace(link, of={name: of for name, of in link.of.items() if name != "target"})
 
     def noted(self) -> Mapping[str, object]:
         """Each model's share of prompts without an answer, and errors in its answers and scores."""
@@ -383,31 +355,16 @@ class Attributions(Answered):
     def _ratios(self) -> pd.DataFrame:
         return self.ratios()
 
-    @cached_property
-    def _shares(self) -> tuple[pd.DataFrame, str]:
-        """Segments' shares by the first method, with the prompts' clusters; and the method."""
-        scores = self.table("segment_scores", ["model", "method", "segment", "prompt_id", "share"])
-        method, columns = scores["method"].iloc[:1].max(), ["prompt_id", self.cluster or "pair_id"]
-        first = scores[scores["method"] == method].dropna(subset="share")
-        return first.merge(self.prompts[columns], on="prompt_id"), str(method)
-
-    @cached_property
-    def _ratio_table(self) -> pd.DataFrame:
-        cluster = self.cluster or "pair_id"
-        return ratio_table(
-            self._ratios, self.prompts[["prompt_id", "weight", cluster]], cluster=cluster
-        )
-
     def _by_model(self) -> TableItem:
         """One row per model: accuracies and, if two segments are compared, their ratios."""
         if self.ratio is None:
             item = self._accuracy_item()
             name, title, table, scores = item.name, item.title, item.frame, []
         else:
-            own = self._ratios, self._own_answers, self._own_prompts
-            table = attribution_table(*own, self._ratio_table)
+            ratios = self.estimated[0].frame
+            table = attribution_table(ratios, self._own_answers, self._own_prompts)
             name, title = "attribution_table", ratio_title(self.ratio)
-            scores = list(_geometric_means(self._ratio_table, self.ratio))
+            scores = list(_geometric_means(ratios, self.ratio))
         accuracy = table.loc[:, ["model", *accuracy_columns(table.columns)]]
         return TableItem(name, title, table, self._note(), [("Accuracy", accuracy), *scores])
 
@@ -419,11 +376,6 @@ class Attributions(Answered):
             tables = [("Scores by segment: mean and standard deviation", self.summary())]
         table = notebook_html(tables, cautions=self.cautions)
         return table + self.heat_map().html if self._keeps_tokens else table
-
-
-def _share_name(segment: str, method: str) -> str:
-    """The name of a headline number."""
-    return f"share of {segment_label(segment)} by {method}"
 
 
 def _geometric_means(table: pd.DataFrame, ratio: tuple[str, str]) -> Iterator[Titled]:

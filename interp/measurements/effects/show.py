@@ -10,7 +10,7 @@ import pandas as pd
 from interp.analysis.constant import MOSTLY
 from interp.choices import COUNTERPART
 from interp.console import counted, echo
-from interp.estimates.declared import Described, Mean, Plain, Table
+from interp.estimates.declared import Mean, Plain, Table
 from interp.estimates.shown import Estimated
 from interp.measurements.attribution import largest
 from interp.measurements.effects.derive import (
@@ -26,7 +26,7 @@ from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Number, Panel
 from interp.results.result import Result, errors_by_model
-from interp.statistics.summaries import grouped
+from interp.statistics.summaries import grouped, weighted_sd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,12 +47,12 @@ SEGMENTS = Table(
         Mean("interaction", "Shapley interaction", "logits", "as in segment_effects", some=True),
         Plain("shapley_size", "absolute Shapley value", "logits", why="shapley", some=True),
         *(
-            Described(
+            Plain(
                 f"{name}_sd",
                 "standard deviation",
                 "logits",
                 of=name,
-                how="std",
+                how=weighted_sd,
                 why=name,
                 some=True,
                 aside=True,

@@ -10,7 +10,6 @@ from interp.attribution.counterfactual import counterfactual_tokens
 from interp.attribution.explained import SegmentGame
 from interp.attribution.methods.perturbation import drawn_coalitions
 from interp.attribution.registry import find_method, method_names
-from interp.measurements.attribution.segments import segment_table
 from interp.models.backward_rules import GIM, backward_rules
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
@@ -246,13 +245,14 @@ SURROGATES = ("context_cite", "captum:kernel_shap", "captum:lime", "shapley")
 def test_a_prompt_whose_values_are_not_finite_fails_alone():
     first, second = list(with_donors(some_prompts(1), count=2))[:2]
     model, broken = broken_by(first, second)
-    table = interp.attribute(model, [broken, second], methods=SURROGATES).segment_scores
+    result = interp.attribute(model, [broken, second], methods=SURROGATES)
+    table = result.segment_scores
     failed = table["prompt_id"] == "broken"
     assert (table.loc[failed, "error"] == "non-finite").all()
     assert (table.loc[~failed, "error"] == "").all()
     assert set(table.loc[failed, "method"]) == set(SURROGATES)
     # Means are over the prompt that has scores.
-    means = segment_table(table)
+    means = result.segments()
     assert (means["prompts"] == 1).all()
     own = table[~failed].set_index(["method", "segment"])["score"]
     np.testing.assert_allclose(means.set_index(["method", "segment"])["score"], own)

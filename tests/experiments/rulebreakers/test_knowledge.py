@@ -77,7 +77,8 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
 
 def test_so_is_the_table_of_a_single_run(measured):
     prompts, answers, ratios = measured
-    (row,) = attribution_table(ratios, answers, prompts).to_dict("records")
+    summed = ratio_table(ratios, prompts, cluster="entity_b")
+    (row,) = attribution_table(summed, answers, prompts).to_dict("records")
     assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
     assert row["attention_mean_ratio"] == pytest.approx(2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL))
 

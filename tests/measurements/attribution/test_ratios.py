@@ -1,11 +1,13 @@
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from interp.errors import UserError
-from interp.measurements.attribution.ratios import attribution_table, ratio_table
+from interp.estimates.declared import Plain
+from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_table
 
 COLUMNS = [
     "model",
@@ -61,8 +63,12 @@ def tables():
     return ratios, answers, prompts
 
 
+def wide(ratios, answers, prompts):
+    return attribution_table(ratio_table(ratios, prompts, cluster="pair_id"), answers, prompts)
+
+
 def test_the_table_by_hand(tables):
-    table = attribution_table(*tables)
+    table = wide(*tables)
     assert list(table.columns) == COLUMNS
     (row,) = table.to_dict("records")
     assert row["gradient_mean_ratio"] == 2.0  # the undefined ratio is left out
@@ -77,22 +83,10 @@ def test_the_table_by_hand(tables):
     assert row["attention_largest_share"] == 0.25
 
 
-def test_prompts_count_by_their_weight(tables):
-    ratios, answers, prompts = tables
-    weighed = attribution_table(ratios, answers, prompts.assign(weight=[3.0, 3.0, 1.0, 1.0]))
-    (row,) = weighed.to_dict("records")
-    assert row["gradient_mean_ratio"] == pytest.approx((3 * 1 + 3 * 2 + 3) / 7)
-    assert row["paired_accuracy"] == row["rulebreaker_accuracy"] == 0.75
-    assert row["gradient_largest_share"] == pytest.approx(6 / 12)
-    # As if each prompt of the first pair were there three times.
-    thrice = np.array([1.0, 1, 1, 2, 2, 2, 3])
-    assert row["gradient_geometric"] == pytest.approx(np.exp(np.log(thrice).mean()))
-
-
 def test_a_method_that_was_not_run_is_empty(tables):
     ratios, answers, prompts = tables
     only = ratios[ratios["method"] == "attention"]
-    table = attribution_table(only, answers, prompts)
+    table = wide(only, answers, prompts)
     assert list(table.columns) == COLUMNS
     assert (
         table[["gradient_mean_ratio", "gradient_geometric", "gradient_median"]]
@@ -102,30 +96,28 @@ def test_a_method_that_was_not_run_is_empty(tables):
     assert table["attention_mean_ratio"].tolist() == [4.0]
 
 
-def test_one_prompt_moves_the_mean_and_is_told(tables):
-    ratios, answers, prompts = tables
-    usual = attribution_table(ratios, answers, prompts).iloc[0]
-    ratios.loc[7, "ratio"] = 4000.0
-    moved = attribution_table(ratios, answers, prompts).iloc[0]
-    assert moved["attention_mean_ratio"] > 200 * usual["attention_mean_ratio"]
-    assert moved["attention_largest_share"] > 0.99
-    assert moved["attention_median"] == usual["attention_median"]
-
-
 def test_other_methods_follow_under_their_names(tables):
     ratios, answers, prompts = tables
     ratios["method"] = ratios["method"].replace("input_gradient", "captum:occlusion")
-    table = attribution_table(ratios, answers, prompts)
+    table = wide(ratios, answers, prompts)
     assert table["captum:occlusion_mean_ratio"].tolist() == [2.0]
     assert table["captum:occlusion_unnormalized_sd"].tolist() == [0.5]
     assert table["gradient_mean_ratio"].isna().all()
+
+
+def test_a_number_that_is_declared_is_a_column_of_each_method(tables, monkeypatch):
+    highest = Plain("highest", "largest", "ratio", of="value", how=lambda v, _: max(v), why="mean")
+    declared = replace(RATIOS, numbers=[*RATIOS.numbers, highest])
+    monkeypatch.setattr("interp.measurements.attribution.ratios.RATIOS", declared)
+    table = wide(*tables)
+    assert table[["gradient_highest", "attention_highest"]].to_numpy().tolist() == [[3.0, 4.0]]
 
 
 def test_several_targets_are_refused(tables):
     ratios, answers, prompts = tables
     both = pd.concat([ratios, ratios.assign(target="gold")])
     with pytest.raises(UserError, match="targets predicted, gold"):
-        attribution_table(both, answers, prompts)
+        wide(both, answers, prompts)
 
 
 def robust_tables(ratios, *, cities, weights=1.0):
@@ -164,22 +156,6 @@ def test_a_summary_by_hand_with_weights():
     assert (row["prompts"], row["clusters"]) == (3, 2)
     assert np.isnan(row["geometric_low"])
     assert re.match(r"not tested: 2 clusters; .*\b10\b", row["note"])
-
-
-def test_without_weights_it_has_the_mean_and_deviation_of_the_published_tables():
-    ratios = np.random.default_rng(1).gamma(2, 1, 50)
-    rows, prompts = robust_tables(ratios, cities=np.arange(50))
-    table = ratio_table(rows, prompts, cluster="city").set_index("ratio")
-    assert table.loc["ratio", "mean"] == pytest.approx(ratios.mean())
-    assert table.loc["ratio", "sd"] == pytest.approx(ratios.std(ddof=1))
-    assert table.loc["ratio_unnormalized", "sd"] == pytest.approx(ratios.std(ddof=1) / 2)
-
-
-def test_a_ratio_of_zero_makes_the_geometric_mean_zero_without_a_warning():
-    row = first(*robust_tables([0.0, 1.0, 2.0] * 5, cities=np.arange(15)))
-    assert row["geometric"] == 0.0
-    assert np.isnan(row["geometric_low"])
-    assert row["median"] == pytest.approx(1.0)
 
 
 @pytest.mark.slow

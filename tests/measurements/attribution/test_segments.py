@@ -7,15 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from interp.estimates.compute import estimate
 from interp.measurements.attribution.segments import (
     LENGTH,
     MEAN,
     POSITION,
+    SEGMENTS,
     SUM,
     decisive_table,
     finds,
     segment_ratios,
-    segment_table,
+    segment_trials,
     token_shares,
 )
 from interp.prompts.prompt_set import Decisive
@@ -103,7 +105,9 @@ def test_means_by_segment_by_hand():
         *scores_of("1", {"a": (2, 0.25), "b": (4, 0.75)}),
         *scores_of("2", {"a": (4, 0.75), "c": (1, 0.25)}),
     ]
-    table = segment_table(pd.DataFrame(rows)).set_index("segment")
+    prompts = pd.DataFrame({"prompt_id": ["1", "2"], "pair_id": "p"})
+    trials = segment_trials(pd.DataFrame(rows), prompts, "pair_id")
+    table = estimate(SEGMENTS, trials).set_index("segment")
     assert table.index.tolist() == ["a", "b", "c"]
     assert table["prompts"].tolist() == [2, 1, 1]
     assert table["tokens"].tolist() == [3.0, 4.0, 1.0]
@@ -213,21 +217,6 @@ def test_what_has_no_ranking_is_left_out():
     assert empty.empty and "hit" in empty.columns
 
 
-def test_the_mean_over_prompts_is_the_area_under_the_curve_of_each():
-    rng = np.random.default_rng(0)
-    parts, starts, areas = [], {}, []
-    for number in range(30):
-        names = ["golden", *(f"noise{n}" for n in range(1, rng.integers(2, 8)))]
-        sizes = rng.integers(0, 5, len(names)).astype(float)
-        signs = rng.choice([-1, 1], len(names))
-        by_segment = {n: (s, 1) for n, s in zip(names, sizes * signs, strict=True)}
-        parts.append(scores(f"p{number}", **by_segment))
-        starts[f"p{number}"] = {name: place for place, name in enumerate(names)}
-        areas.append(roc_auc_score([1] + [0] * (len(names) - 1), sizes))
-    table = found(*parts, **starts).xs(SUM, level="reading")
-    assert table["auc"].tolist() == pytest.approx(areas)
-
-
 def proofs(*parts, **proof_sets):
     """Rankings of segments of which several decide; their order is that of the scores."""
     rows = [
@@ -267,40 +256,22 @@ def test_the_area_over_several_segments_is_that_of_the_curve():
     for number in range(20):
         names = [f"fact{n}" for n in range(8)]
         deciding = rng.permutation(names)[: rng.integers(1, 7)]
-        sizes = rng.integers(0, 6, 8).astype(float)
-        parts.append(scores(f"p{number}", **{n: (s, 1) for n, s in zip(names, sizes, strict=True)}))
+        sizes, signs = rng.integers(0, 6, 8).astype(float), rng.choice([-1, 1], 8)
+        by_segment = {n: (s, 1) for n, s in zip(names, sizes * signs, strict=True)}
+        parts.append(scores(f"p{number}", **by_segment))
         proof_sets[f"p{number}"] = " ".join(deciding)
         areas.append(roc_auc_score(np.isin(names, deciding), sizes))
     assert proofs(*parts, **proof_sets)["auc"].tolist() == pytest.approx(areas)
 
 
-def test_the_table_counts_prompts_of_each_kind_separately():
+def test_the_table_has_a_row_of_each_kind_over_the_clusters_that_are_named():
     rows = found(
         *[scores(f"p{n}", golden=(float(n), 1), noise1=(1.5, 1)) for n in range(4)],
         **{f"p{n}": {"golden": 0, "noise1": 1} for n in range(4)},
     ).reset_index()
-    outcome = rows["prompt_id"].map({"p0": "wrong", "p1": "wrong", "p2": "right", "p3": "right"})
-    table = decisive_table(rows.assign(outcome=outcome), "prompt_id", ["outcome"])
-    own = table[(table["method"] == "m") & (table["reading"] == SUM)].set_index("outcome")
-    assert own["hit"].to_dict() == {"wrong": 0.0, "right": 1.0}
-    assert own["prompts"].to_dict() == {"wrong": 2, "right": 2}
-    assert (own["hit_low"] <= own["hit"]).all() and (own["hit"] <= own["hit_high"]).all()
-    assert own.loc["right", "share"] == pytest.approx((2 / 3.5 + 3 / 4.5) / 2)
-
-
-def test_prompts_about_one_theory_are_one_cluster_of_the_table():
-    """Twelve theories of four prompts, all of a theory alike: twelve trials, not 48."""
-    names = [f"p{n}" for n in range(48)]
-    rows = found(
-        *[
-            scores(p, golden=(2.0 if n % 12 < 6 else 1.0, 1), noise1=(1.5, 1))
-            for n, p in enumerate(names)
-        ],
-        **{name: {"golden": 0, "noise1": 1} for name in names},
-    ).reset_index()
-    rows["theory"] = rows["prompt_id"].map({name: n % 12 for n, name in enumerate(names)})
-    alike, apart = (decisive_table(rows, unit).iloc[0] for unit in ("theory", "prompt_id"))
-    assert (alike["prompts"], alike["clusters"], apart["clusters"]) == (48, 12, 48)
-    assert alike["hit"] == apart["hit"] == 0.5
-    assert (alike["hit_low"], alike["hit_high"]) == pytest.approx((0.24, 0.76), abs=0.03)
-    assert alike["hit_high"] - alike["hit_low"] > 1.5 * (apart["hit_high"] - apart["hit_low"])
+    rows["outcome"] = rows["prompt_id"].isin(["p2", "p3"]).map({True: "right", False: "wrong"})
+    table = decisive_table(rows.assign(theory="one"), "theory", ["outcome"])
+    table = table[(table["method"] == "m") & (table["reading"] == SUM)].set_index("outcome")
+    assert table["hit"].to_dict() == {"wrong": 0.0, "right": 1.0}
+    assert table[["prompts", "clusters"]].to_numpy().tolist() == [[2, 1], [2, 1]]
+    assert table.loc["right", "share"] == pytest.approx((2 / 3.5 + 3 / 4.5) / 2)
