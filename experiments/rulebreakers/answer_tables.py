@@ -135,7 +135,6 @@ def contrasts(results: Results) -> pd.DataFrame:
     """Weighted differences in paired accuracy, as computed by `contrast_table`."""
     factors = ["rule", "entity_group", "phrasing", "question_verb", CLUSTER, WEIGHT]
     pairs = pairs_of(results.answers, results.prompts, keep=factors, sides=SIDES)
-    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
     return contrast_table(
         pairs, named=NAMED, exploratory=EXPLORATORY, cluster=CLUSTER, weight=WEIGHT
     )

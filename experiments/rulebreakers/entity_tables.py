@@ -39,7 +39,6 @@ def entities(results: Results) -> pd.DataFrame:
     keys = ["model", CLUSTER]
     keep = [CLUSTER, "entity_group"]
     pairs = pairs_of(results.answers, results.prompts, keep=keep, sides=SIDES)
-    pairs["paired"] = pairs[list(SIDES)].all(axis=1)
     by_entity = pairs.groupby(keys, sort=False)
     shares = by_entity[[*SIDES, "paired"]].mean().add_suffix("_accuracy").astype(float)
     scores = results.ratios[["model", "prompt_id", "method", "ratio"]].merge(

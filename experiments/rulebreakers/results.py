@@ -87,8 +87,7 @@ class Results:
         """
         keep = ["entity_pair", "weight"]
         pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
-        both = pairs[list(SIDES)].all(axis=1)
-        pairs["group"] = both.map({True: "recognized", False: "failed"})
+        pairs["group"] = pairs["paired"].map({True: "recognized", False: "failed"})
         columns = ["model", "entity_pair", "familiarity", "whole_name", "after_echo", "echoes"]
         cities = self.cities().reindex(columns=[*columns, "shared_with"])
         return pairs.merge(cities, on=["model", "entity_pair"])

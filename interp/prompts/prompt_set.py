@@ -136,6 +136,23 @@ class PromptSet(Sequence[Prompt]):
         sides = tuple(dict.fromkeys(prompt.side for prompt in held))
         return cls("own prompts", sides, (), held.__getitem__, range(len(held)))
 
+    def filter(self, keep: Callable[[Prompt], bool]) -> "PromptSet":
+        """The prompts for which a function holds, as `lambda prompt: prompt.side == "follows"`.
+
+        Donors and demonstrations are those of the whole set, and weights those of the sample.
+        """
+        found = {number: own for number, own in zip(self.numbers, self, strict=True) if keep(own)}
+        left = {own.side for own in found.values()}
+        drawn = {name: value for name, value in self.description.items() if name != "spread_seed"}
+        return replace(
+            self,
+            numbers=list(found),
+            sides=tuple(side for side in self.sides if side in left),
+            description={**drawn, "filtered": f"{len(found):,} of {counted(len(self), 'prompt')}"},
+            whole_groups=False,
+            drawn_from=self.drawn_from or self.numbers,
+        )
+
     def content_hash(self) -> str:
         """A hash of everything in the prompts, in order."""
         return self._content[0]
@@ -387,8 +404,8 @@ def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt
     return [prompts[place] for place in kept]
 
 
-def repeats(prompts: Iterable[Prompt], unit: str | None) -> str:
-    """A note, available before measuring, on texts that count several times; otherwise empty.
+def counting_notes(prompts: Sequence[Prompt], unit: str | None) -> str:
+    """What to know before measuring: texts that count several times, and pairs of one prompt.
 
     Args:
         prompts: the prompts.
@@ -411,7 +428,19 @@ def repeats(prompts: Iterable[Prompt], unit: str | None) -> str:
             f"{counted(together, 'text')} of prompts occur in several pairs, which count as one "
             "pair in tests and intervals"
         )
-    return "; ".join(notes)
+    return "; ".join(filter(None, [*notes, note_alone(prompt.pair_id for prompt in prompts)]))
+
+
+def note_alone(pair_ids: Iterable[str]) -> str:
+    """How many pairs have one prompt, given the pair of each prompt; empty if none has."""
+    members = Counter(pair_ids)
+    alone = [pair for pair, count in members.items() if count == 1]
+    if not alone:
+        return ""
+    return (
+        f"{len(alone):,} of {counted(len(members), 'pair')} have one prompt, such as "
+        f"{shortened(alone[0], 60)}, and do not count in paired accuracy"
+    )
 
 
 def prompt_record(prompt: Prompt) -> str:

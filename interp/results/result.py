@@ -200,7 +200,7 @@ class Result:
         there = set(map(id, first.items))
         kept = tuple(item for item in sections[0].items if id(item) not in there)
         return Report(
-            title=f"{about.measurement} {about.system}",
+            title=about.title,
             text=self.in_words(),
             sections=(replace(sections[0], items=kept), *sections[1:]),
             record=self.measured.record(),
@@ -313,8 +313,7 @@ class Result:
             for name in set(ids) - set(known):
                 raise UserError(unknown("pair", str(name), list(map(str, known))))
         shown = browser.prompts[browser.prompts["pair_id"].isin(ids)]
-        about = self.measured.about
-        page = standalone(replace(browser, prompts=shown), f"{about.measurement} {about.system}")
+        page = standalone(replace(browser, prompts=shown), self.measured.about.title)
         return Display(in_frame(page, height=720))
 
     def sections(self) -> Iterator[Section]:

@@ -18,6 +18,7 @@ from interp.measuring.attempt import Attempt
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
+from interp.prompts.systems import tell_counting
 from interp.runs.identity import code_version, texts_record
 from interp.runs.records import Call, ModelRecord, column_types, now, versions
 from interp.runs.run import Run, in_use
@@ -63,6 +64,7 @@ def judge_files(
     """
     echo(f"reading the prompts of {source.system} ...")
     prompts = source.load()
+    tell_counting(prompts)
     models = texts_by_model(files, prompts)
     for own in models:
         _check_enough(own, fail_on_error)
