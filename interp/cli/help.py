@@ -80,7 +80,9 @@ def found(question: str) -> list[Question]:
     """
     # Names of values, such as DIR, are words of no question.
     calls = [re.sub(r"\b[A-Z]+\b", "", row.call) for row in QUESTIONS]
-    stems = [_stems(f"{row.asks} {call} {row.words}") for row, call in zip(QUESTIONS, calls)]
+    stems = [
+        _stems(f"{row.asks} {call} {row.words}") for row, call in zip(QUESTIONS, calls, strict=True)
+    ]
     often = Counter(stem for own in stems for stem in own)
     asked = _stems(question) - _stems(_COMMON)
     scores = [sum(1 / often[stem] for stem in own & asked) for own in stems]

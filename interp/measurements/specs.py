@@ -246,7 +246,9 @@ class Attribute(ReadsAnswers, Spec):
         "attribute --model organism/llama-shallow organism/gemma2",
         "attribute --model org/model --methods input_gradient --limit all --out runs/model",
     )
-    written = "written to {folder}: {tables}"
+    written = (
+        "written to {folder}: {tables}; on which segments answers depend, {program} effects shows"
+    )
     measures = "interp.measurements.attribution.measure:attribution"
     fills = (
         "answers",

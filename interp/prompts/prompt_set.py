@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from interp.console import counted
 from interp.errors import UserError, described, shortened
-from interp.prompts.answers import FreeText
+from interp.prompts.answers import Completion, FreeText
 from interp.prompts.prompt import ALONE, Combination, DonorSource, Prompt
 
 if TYPE_CHECKING:
@@ -428,7 +428,9 @@ def counting_notes(prompts: Sequence[Prompt], unit: str | None) -> str:
             f"{counted(together, 'text')} of prompts occur in several pairs, which count as one "
             "pair in tests and intervals"
         )
-    return "; ".join(filter(None, [*notes, note_alone(prompt.pair_id for prompt in prompts)]))
+    # Facts form no pairs.
+    paired = (own.pair_id for own in prompts if not isinstance(own.answer, Completion))
+    return "; ".join(filter(None, [*notes, note_alone(paired)]))
 
 
 def note_alone(pair_ids: Iterable[str]) -> str:

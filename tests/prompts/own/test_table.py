@@ -249,6 +249,10 @@ def test_pairs_that_share_one_of_two_texts_stay_apart_and_are_named():
     assert counting_notes(prompts[:2], "pair") == counting_notes(read_pairs(EXAMPLE), "pair") == ""
 
 
+def test_facts_are_in_no_pairs():
+    assert counting_notes(read_facts(FACTS), "fact") == ""
+
+
 def test_prompts_of_one_s_own_with_equal_texts_are_named(capsys):
     one = list(read_pairs(EXAMPLE))
     tell_counting([*one, *(dataclasses.replace(p, id=f"{p.id}b", pair_id="b") for p in one[:2])])
