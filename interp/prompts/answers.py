@@ -329,7 +329,8 @@ _POSSESSIVE = re.compile(r"['’ʼ]s\b", re.IGNORECASE)
 _INITIAL = re.compile(r"\b(\w)\.")
 _DENIED = re.compile(
     r"\b(not|never|nor|neither|no longer|cannot|(is|was|are|were|do|does|did|has|have|ca|wo|would"
-    r"|could|should)nt|(rather|other) than|instead of|as opposed to|unlike|except|excluding)"
+    r"|could|should)nt|(rather|other) than|instead of|as opposed to|unlike|except|excluding"
+    r"|(any|every)(thing|where|one) but|all but|(apart|aside) from)"
     r"( (in|at|of|from|to|for|by|as|a|an|it|its|called|named|located|situated|found|part|city"
     r"|capital|country|be|been|being|mean|actually|really|in fact|either|any)){0,4} $",
     re.IGNORECASE,
