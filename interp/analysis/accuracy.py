@@ -128,7 +128,7 @@ def pairs_of(
     table = pairs.iloc[pair].reset_index(drop=True)
     table.insert(0, "model", models[model])
     right = pd.DataFrame(correct[model, pair], columns=[*sides])
-    right["paired"] = (correct | ~has).all(axis=2)[model, pair]
+    right["paired"] = (correct | ~has)[model, pair].all(axis=1)
     if not has.all() or len(sides) < 2:
         lacking = np.column_stack([~has, has.sum(axis=1) < 2])[pair]
         right = right.astype("boolean").mask(lacking)

@@ -41,9 +41,6 @@ _MOST_EXPERTS = 1024
 _ROPE = ("rope_freqs.", "rope_factors_")
 """Beginnings of the names of tensors that scale rotary frequencies, which transformers ignores."""
 
-_OWN = ("general.architecture", "general.alignment")
-"""Settings that a written file has of its own."""
-
 _WIDEST = {bool: "BOOL", int: "INT64", float: "FLOAT64", str: "STRING"}
 """Types of the format that hold any setting, by those of Python."""
 
@@ -211,7 +208,10 @@ def _settings(header: Header) -> dict[str, Any]:
         writer.add_array("tokenizer.ggml.tokens", [""])
         for key, value in header.settings.items():
             listed = key.startswith("tokenizer.") and isinstance(value, list)
-            if not listed and key not in _OWN and not key.endswith(".vocab_size"):
+            own = key in ("general.architecture", "general.alignment") or key.endswith(
+                ".vocab_size"
+            )
+            if not listed and not own:
                 kind = _WIDEST.get(type(value), "ARRAY")
                 writer.add_key_value(key, value, GGUFValueType[kind])
         for key in header.tensors:

@@ -55,19 +55,15 @@ def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         while first and not first.strip("\ufeff\r\n "):
             above, start, first = above + 1, stream.tell(), stream.readline()
         told = _SEPARATOR_LINE.match(first)
-        mark = told[1] if told else usual if columns.unnamed else _separator(first, usual)
+        plain = "" if columns.unnamed else re.sub('"[^"]*"', "", first[:_LONGEST_HEADER])
+        # The character that separates most names; the usual one if no other separates more.
+        mark = told[1] if told else max((usual, *_SEPARATORS), key=plain.count)
         if told:
             above += 1
         else:
             stream.seek(start)
         hint = f'; put a cell with {_SEPARATORS.get(mark, repr(mark))} in "quotes"'
         yield from _under_header(_lines(stream, mark, above), columns, hint)
-
-
-def _separator(header: str, usual: str) -> str:
-    """The character that separates most names; `usual` if no other one separates more."""
-    plain = re.sub('"[^"]*"', "", header[:_LONGEST_HEADER])
-    return max((usual, *_SEPARATORS), key=plain.count)
 
 
 def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:

@@ -68,7 +68,9 @@ def judge_files(
     models = texts_by_model(files, prompts)
     for own in models:
         _check_enough(own, fail_on_error)
-    folder = out or _default_folder(source, models)
+    identity = [source.as_json(), [[own.model, dict(own.files)] for own in models]]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
+    folder = out or Path("runs") / f"stored-{source.system}-{digest}"
     echo(f"{counted(len(prompts), 'prompt')} of {prompts.system}, results in {folder}")
     names = [own.model for own in models]
     run = Run.open(folder, prompts, Stored(), models=names, fail_on_error=fail_on_error)
@@ -93,12 +95,6 @@ def _check_enough(own: ModelTexts, most: float) -> None:
             f"to {most:g}. Use the same --limit and --seed as for the texts, or allow a larger "
             "share"
         )
-
-
-def _default_folder(source: PromptSource, models: Sequence[ModelTexts]) -> Path:
-    identity = [source.as_json(), [[own.model, dict(own.files)] for own in models]]
-    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
-    return Path("runs") / f"stored-{source.system}-{digest}"
 
 
 _SHARD_PROMPTS = 2000

@@ -183,7 +183,7 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
             made += [(row.where, prompt) for prompt in layout.prompts(table.texts(row))]
         except UserError as error:
             found.append((row.where, str(error)))
-    found += [*_unmarked(made), *_alike_names(made), *_group_faults(made, read=not found)]
+    found += [*_unmarked(made), *_alike_names(made), *_group_faults(made, complete=not found)]
     return [prompt for _, prompt in made], list(_listed(found)), len(layout.templates)
 
 
@@ -231,10 +231,10 @@ def _alike_names(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
                 )
 
 
-def _group_faults(made: Sequence[tuple[str, Prompt]], *, read: bool) -> Iterator[Fault]:
+def _group_faults(made: Sequence[tuple[str, Prompt]], *, complete: bool) -> Iterator[Fault]:
     """Missing, rare or repeated sides, and equal texts; a prompt may be alone.
 
-    Sides may be missing because not all rows were `read`.
+    In a table that is not `complete`, because rows have faults, sides may be missing.
     """
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
@@ -273,7 +273,7 @@ def _group_faults(made: Sequence[tuple[str, Prompt]], *, read: bool) -> Iterator
             listed = shortened(", ".join(clusters), 80)
             yield members[0][0], f"pair {name} has several clusters ({listed}); expected one"
         missing = [side for side in sides if side not in own]
-        if missing and read and len(own) > 1 and set(own) <= set(sides):
+        if missing and complete and len(own) > 1 and set(own) <= set(sides):
             listed = ", ".join(missing)
             yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
 
