@@ -127,8 +127,8 @@ def pairs_of(
     model, pair = np.nonzero((answered | ~has).all(axis=2))
     table = pairs.iloc[pair].reset_index(drop=True)
     table.insert(0, "model", models[model])
-    right = pd.DataFrame(correct[model, pair], columns=[*sides])
-    right["paired"] = (correct | ~has)[model, pair].all(axis=1)
+    every = np.concatenate([correct, (correct | ~has).all(axis=2, keepdims=True)], axis=2)
+    right = pd.DataFrame(every[model, pair], columns=[*sides, "paired"])
     if not has.all() or len(sides) < 2:
         lacking = np.column_stack([~has, has.sum(axis=1) < 2])[pair]
         right = right.astype("boolean").mask(lacking)

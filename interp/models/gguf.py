@@ -6,6 +6,7 @@ of the weights are read here, each once.
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
@@ -202,15 +203,14 @@ def _settings(header: Header) -> dict[str, Any]:
     """
     from gguf import GGUFValueType, GGUFWriter
 
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "settings.gguf")
-        writer = GGUFWriter(file, header.architecture)
+    with (
+        TemporaryDirectory() as folder,
+        closing(GGUFWriter(Path(folder, "settings.gguf"), header.architecture)) as writer,
+    ):
         writer.add_array("tokenizer.ggml.tokens", [""])
         for key, value in header.settings.items():
             listed = key.startswith("tokenizer.") and isinstance(value, list)
-            own = key in ("general.architecture", "general.alignment") or key.endswith(
-                ".vocab_size"
-            )
+            own = key.endswith(("general.architecture", "general.alignment", ".vocab_size"))
             if not listed and not own:
                 kind = _WIDEST.get(type(value), "ARRAY")
                 writer.add_key_value(key, value, GGUFValueType[kind])
@@ -219,8 +219,8 @@ def _settings(header: Header) -> dict[str, Any]:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
-        writer.close()
-        found: dict[str, Any] = load_gguf_checkpoint(str(file))["config"]
+        writer.flush()
+        found: dict[str, Any] = load_gguf_checkpoint(str(writer.path))["config"]
     embedded = header.tensors.get("token_embd.weight")
     tokens = header.settings.get("tokenizer.ggml.tokens", [])
     return {**found, "vocab_size": embedded.shape[0] if embedded else len(tokens)}

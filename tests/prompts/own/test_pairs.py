@@ -348,8 +348,12 @@ def test_prompts_may_be_alone_in_their_pair_and_are_counted(capsys):
         interp.Patch().arranged(read_pairs(rows.drop(index=1)))
     three = pd.concat([rows, rows[::2].assign(side="c", premise1="Fog.", question=rows["pair"])])
     assert counting_notes(read_pairs(three), "pair") == ""
+    three = three.reset_index(drop=True)
     with pytest.raises(UserError, match=r"pair 0 lacks the side b, which other pairs have"):
-        read_pairs(three.reset_index(drop=True).drop(index=1))
+        read_pairs(three.drop(index=1))
+    three.loc[1, "gold"] = "Maybe"
+    (fault,) = faults(three)
+    assert "gold is 'Maybe'" in fault
 
 
 def test_a_row_without_a_pair_is_the_one_fault():
