@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, overload
 
 from interp.console import counted
 from interp.errors import UserError, described, shortened
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from interp.prompts.design import Design
+
+Prompts = TypeVar("Prompts", bound=Sequence[Prompt])
 
 TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight", "messages"})
 """Columns of the prompts table that are no factors."""
@@ -376,15 +378,7 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     return row
 
 
-@overload
-def on_sides(prompts: PromptSet, sides: Sequence[str]) -> PromptSet: ...
-
-
-@overload
-def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt]: ...
-
-
-def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt]:
+def on_sides(prompts: Prompts, sides: Sequence[str]) -> Prompts:
     """The prompts on some sides, which groups of more sides then consist of alone.
 
     Raises:
@@ -398,10 +392,15 @@ def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt
                 f"{', '.join(dict.fromkeys(known))}"
             )
     kept = [place for place, side in enumerate(known) if side in sides]
+    return at_places(prompts, kept, sides=tuple(sides))
+
+
+def at_places(prompts: Prompts, places: Sequence[int], **changes: Any) -> Prompts:
+    """The prompts at some places, in their order; of a set, with changed fields."""
     if isinstance(prompts, PromptSet):
-        numbers = [prompts.numbers[place] for place in kept]
-        return replace(prompts, sides=tuple(sides), numbers=numbers)
-    return [prompts[place] for place in kept]
+        changes["numbers"] = [prompts.numbers[place] for place in places]
+        return cast("Prompts", replace(prompts, **changes))
+    return cast("Prompts", [prompts[place] for place in places])
 
 
 def counting_notes(prompts: Sequence[Prompt], unit: str | None) -> str:
