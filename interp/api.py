@@ -9,7 +9,7 @@ import pandas as pd
 
 from interp.console import echo
 from interp.errors import UserError, described, shortened, unknown
-from interp.jobs import Job, finish_study, tell_repeats
+from interp.jobs import Job, finish_study
 from interp.measurements.activations.show import ActivationVectors
 from interp.measurements.answers.show import Completions, Scores
 from interp.measurements.attribution.show import Attributions
@@ -45,6 +45,7 @@ from interp.options import Options, with_options_of
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, check_kinds
 from interp.prompts.source import Around, PromptSource
+from interp.prompts.systems import tell_counting
 from interp.results.files import finish
 from interp.results.measured import InMemory
 from interp.results.result import Result, result_class
@@ -349,7 +350,7 @@ def measured_in_memory(
     """
     _check_model(model)
     _check_prompts(prompts)
-    tell_repeats(prompts)
+    tell_counting(prompts)
     arranged = spec.arranged(prompts)
     spec = spec.fitted(arranged)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)
@@ -362,7 +363,7 @@ def _in_memory(
     spec: Spec, job: Job, models: Sequence[Model | ModelChoice], prompts: Sequence[Prompt]
 ) -> Result:
     """The result over all models of a job, with one model in memory at a time."""
-    tell_repeats(prompts)
+    tell_counting(prompts)
     parts, facts = [], {}
     for found in job.found_models(models).values():
         model = (

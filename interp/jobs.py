@@ -39,10 +39,9 @@ from interp.models.names import ModelChoice, is_local, model_choice, names_of, s
 from interp.models.organisms import default_organism, organism_names
 from interp.models.weights import check_device
 from interp.options import FromText, Options
-from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet, repeats
+from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
-from interp.prompts.systems import FACT_SIDE, dependence_factor, installed_system
+from interp.prompts.systems import FACT_SIDE, dependence_factor, tell_counting
 from interp.runs.execute import execute
 from interp.runs.folder import RECORD as RUN
 from interp.runs.folder import RunFolder, progress
@@ -123,7 +122,7 @@ class Job(Options):
         first = next(iter(plan.stages.values())).prompts
         for note in filter(None, (_small_sample(first), _no_more_clusters(first))):
             echo(note)
-        tell_repeats(first)
+        tell_counting(first)
         # Workers must use the same names, whatever a folder contains when they start.
         found = [model for model in plan.models.values() if not isinstance(model, Model)]
         named = tuple(ModelChoice(place=model.place, name=model.name) for model in found)
@@ -304,14 +303,6 @@ def drawn_pairs(prompts: PromptSet) -> str:
     pairs = list(dict.fromkeys(prompt.pair_id for prompt in prompts))
     listed = ", ".join(shortened(pair, 30) for pair in pairs[:_NAMED])
     return f" (pairs drawn at random by seed {seed}: {listed}{', ...' * (len(pairs) > _NAMED)})"
-
-
-def tell_repeats(prompts: Sequence[Prompt]) -> None:
-    """Say which texts occur several times among the user's own prompts."""
-    found = PromptSet.of(prompts)
-    own = found.system == OWN_PAIRS or installed_system(found.system) is None
-    if own and (note := repeats(found, dependence_factor(found.system))):
-        echo(note)
 
 
 def _choice_of(model: Model | ModelChoice) -> ModelChoice:

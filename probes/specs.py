@@ -111,7 +111,7 @@ class Residuals(ReadsAnswers, OfPairs, Spec):
         Raises:
             UserError: the number of sides is not two, or a position is not in the first prompt.
         """
-        prompts = prompts if self.sides is None else cast("Prompts", on_sides(prompts, self.sides))
+        prompts = prompts if self.sides is None else on_sides(prompts, self.sides)
         sides = list(dict.fromkeys(prompt.side for prompt in prompts))
         if len(sides) != 2:
             raise UserError(

@@ -1,6 +1,6 @@
-"""The logical forms: 24 in the main set, 3 introduction rules, and 7 on distributing modalities."""
+"""The logical forms: 24 main, 48 crossed, 3 introductions, and 7 on distributing modalities."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from interp_experiments.logical_forms.logic import (
@@ -96,6 +96,22 @@ def main_forms() -> tuple[Form, ...]:
     )
 
 
+def crossed_forms() -> tuple[Form, ...]:
+    """The main forms, and each again about denied events, with "crossed" in its schema.
+
+    Theorems then conclude a denial, and fallacies a plain statement: over both, the wording of a
+    conclusion does not tell whether it follows.
+    """
+    return main_forms() + tuple(
+        replace(
+            form,
+            schema=f"{form.schema}_crossed",
+            argument=_syllogism(form.modality, form.schema, form.side, crossed=True),
+        )
+        for form in main_forms()
+    )
+
+
 def introduction_forms() -> tuple[Form, ...]:
     """p, therefore p, □p or ◇p: rules of inference, with one premise (Appendix C.1)."""
     return tuple(
@@ -137,13 +153,14 @@ def modal(modality: str, formula: Formula) -> Formula:
             return formula
 
 
-def _syllogism(modality: str, schema: str, side: str) -> Argument:
-    left, right = modal(modality, P), modal(modality, Q)
-    first = Binary("∨", left, right) if schema.startswith("v") else Binary("→", Not(left), right)
-    denied, other = (left, right) if schema.endswith("L") else (right, left)
+def _syllogism(modality: str, schema: str, side: str, *, crossed: bool = False) -> Argument:
+    p, q = modal(modality, P), modal(modality, Q)
+    left, right, not_left, not_right = (Not(p), Not(q), p, q) if crossed else (p, q, Not(p), Not(q))
+    first = Binary("∨", left, right) if schema.startswith("v") else Binary("→", not_left, right)
+    denial, other = (not_left, right) if schema.endswith("L") else (not_right, left)
     if side == "theorem":
-        return Argument((first, Not(denied)), other)
-    return Argument((first, other), Not(denied))
+        return Argument((first, denial), other)
+    return Argument((first, other), denial)
 
 
 def _distribution(modality: str, name: str) -> Form:

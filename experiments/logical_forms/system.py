@@ -15,6 +15,7 @@ from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import (
     Form,
     Reading,
+    crossed_forms,
     distribution_forms,
     introduction_forms,
     main_forms,
@@ -97,6 +98,7 @@ class LogicalForms(System):
 system = LogicalForms("logical-forms")
 strict = LogicalForms("logical-forms-strict", reading="strict")
 nonsense = LogicalForms("logical-forms-nonsense", vocabulary="nonsense")
+crossed = LogicalForms("logical-forms-crossed", crossed_forms)
 introduction = LogicalForms("logical-forms-introduction", introduction_forms)
 distribution = LogicalForms("logical-forms-distribution", distribution_forms)
 

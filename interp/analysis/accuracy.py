@@ -20,19 +20,21 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
         prompts: the prompts table, with prompt_id, pair_id, side and weight.
 
     Returns:
-        paired_accuracy (1): share of pairs, or groups, whose members are all answered correctly;
-        {side}_accuracy for each side (2, 3), in the order of the prompts: share of the side's
-        prompts that are answered correctly; prompts: number of judged prompts, or of all prompts if
-        none is judged. Prompts are weighted, so the shares describe the whole data set even if one
-        stratum was sampled more heavily than another. A prompt whose most probable token is not an
-        answer counts as wrong. Prompts that failed, prompts answered by generated text, and the
-        pairs of such prompts are not judged here. If no prompt is judged, the accuracy is NaN.
+        paired_accuracy (1): share of pairs, or groups, of several prompts, all of which are
+        answered correctly; {side}_accuracy for each side (2, 3), in the order of the prompts: share
+        of the side's prompts that are answered correctly; prompts: number of judged prompts, or of
+        all prompts if none is judged. Prompts are weighted, so the shares describe the whole data
+        set even if one stratum was sampled more heavily than another. A prompt whose most probable
+        token is not an answer counts as wrong. Prompts that failed, prompts answered by generated
+        text, and the pairs of such prompts are not judged here. If no prompt is judged, the
+        accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
     )
     judged = joined[joined["correct"].notna()].assign(correct=is_correct)
-    whole = judged[~judged["pair_id"].isin(joined.loc[joined["correct"].isna(), "pair_id"])]
+    split = joined["correct"].isna() | joined["pair_id"].isin(alone(prompts))
+    whole = judged[~judged["pair_id"].isin(joined.loc[split, "pair_id"])]
     pairs = whole.groupby("pair_id").agg(correct=("correct", "all"), weight=("weight", "first"))
     values = {"paired_accuracy": _share(pairs)}
     for side in prompts["side"].unique():
@@ -65,9 +67,9 @@ def accuracy_by(
     """One row per model, combination of factors and measure, with a 95% interval.
 
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters and note.
-    `measure` is "paired" for formula 1 (all members of a group), or the name of a side for formulas
-    2 and 3. Only pairs in which every side was answered are counted. The intervals are those of
-    `interp.statistics.proportions`.
+    `measure` is "paired" for formula 1 (all members of a group of several), or the name of a side
+    for formulas 2 and 3. Only pairs in which every side was answered are counted. The intervals are
+    those of `interp.statistics.proportions`.
 
     Args:
         answers: rows of the answers table, for any number of models.
@@ -86,7 +88,6 @@ def accuracy_by(
     """
     kept = list(dict.fromkeys(filter(None, [*factors, cluster, weight])))
     pairs = pairs_of(answers, prompts, keep=kept, sides=sides)
-    pairs["paired"] = pairs[list(sides)].all(axis=1)
     values, by = ["paired", *sides], ["model", *factors]
     table = proportions(pairs, values=values, by=by, cluster=cluster, weight=weight)
     return table.rename(columns={"share": "accuracy", "n": "pairs"})
@@ -97,8 +98,8 @@ def pairs_of(
 ) -> pd.DataFrame:
     """One row per model and pair (or group) whose members were all judged.
 
-    Columns are model, pair_id, those in `keep`, and for each side whether it was answered correctly
-    (NA for a side that the group lacks).
+    Columns are model, pair_id, those in `keep`, for each side whether it was answered correctly (NA
+    for a side that the group lacks), and paired: whether all were (NA for a prompt that is alone).
 
     Raises:
         UserError: a column in `keep` is missing or differs between the sides of a pair, or a model
@@ -126,11 +127,21 @@ def pairs_of(
     model, pair = np.nonzero((answered | ~has).all(axis=2))
     table = pairs.iloc[pair].reset_index(drop=True)
     table.insert(0, "model", models[model])
-    table = table.assign(**dict(zip(sides, correct[model, pair].T, strict=True)))
-    if has.all():
-        return table
-    lacking = pd.DataFrame(~has[pair], columns=list(sides))
-    return table.assign(**table[list(sides)].astype("boolean").mask(lacking))
+    every = np.concatenate([correct, (correct | ~has).all(axis=2, keepdims=True)], axis=2)
+    right = pd.DataFrame(every[model, pair], columns=[*sides, "paired"])
+    if not has.all() or len(sides) < 2:
+        lacking = np.column_stack([~has, has.sum(axis=1) < 2])[pair]
+        right = right.astype("boolean").mask(lacking)
+    return table.join(right)
+
+
+def alone(prompts: pd.DataFrame) -> Sequence[str]:
+    """The pairs, or groups, that have one prompt.
+
+    Args:
+        prompts: the prompts table.
+    """
+    return prompts.loc[~prompts["pair_id"].duplicated(keep=False), "pair_id"].tolist()
 
 
 def whole_pairs(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:

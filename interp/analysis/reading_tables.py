@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from interp.analysis.accuracy import alone
 from interp.analysis.constant import ALIKE, best_constant
 from interp.analysis.readings import (
     CONTENT_FREE,
@@ -234,7 +235,8 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     if judged.empty:
         return {"prompts": 0, "pairs": 0, "clusters": 0}
     known, weights = own.loc[judged["prompt_id"]], judged["weight"].to_numpy(dtype=float)
-    whole = judged[~judged["pair_id"].isin(of_sample.loc[of_sample["credit"].isna(), "pair_id"])]
+    split = of_sample["credit"].isna() | of_sample["pair_id"].isin(alone(sample.prompts))
+    whole = judged[~judged["pair_id"].isin(of_sample.loc[split, "pair_id"])]
     by_pair = whole.groupby("pair_id", sort=False)
     pairs = by_pair.agg(
         credit=("credit", "prod"), weight=("weight", "first"), unit=("unit", "first")

@@ -62,6 +62,7 @@ class CompareCommand(OptionsCommand):
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
+    from interp.prompts.prompt_set import note_alone
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
     from interp.statistics.decisions import SIGNIFICANT, left_open
@@ -95,7 +96,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
         f"the unit of intervals and p is {cluster}, and that of p_mcnemar is the pair; "
         "detectable: the difference detected with 80% power"
     )
-    for note in filter(None, table["note"].unique()):
+    for note in filter(None, [*table["note"].unique(), note_alone(prompts[0]["pair_id"])]):
         echo(note)
     unshown = table.loc[table["p"] >= SIGNIFICANT, ["measure", "excluded_below", "excluded_above"]]
     if not unshown.empty:

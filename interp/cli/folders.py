@@ -105,7 +105,7 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
     from interp.prompts.own.facts import read_facts
     from interp.prompts.own.layout import FACTS, PAIR
     from interp.prompts.own.pairs import faults, read_pairs
-    from interp.prompts.prompt_set import repeats
+    from interp.prompts.prompt_set import counting_notes
     from interp.statistics.clusters import small_sample
 
     if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
@@ -142,7 +142,7 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
     echo(f"-> factors: {', '.join(name for name in first.factors if name != PAIR) or 'none'}")
     for note in (
         small_sample((prompt.factors[PAIR] for prompt in prompts), PAIR),
-        repeats(prompts, PAIR),
+        counting_notes(prompts, PAIR),
     ):
         if note:
             echo(f"-> {note}")

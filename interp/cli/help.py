@@ -69,9 +69,8 @@ def overview(names: Iterable[str]) -> str:
 
 
 def _stems(text: str) -> set[str]:
-    """The beginnings of the words of a text that tell questions apart."""
-    words = re.findall(r"[a-z0-9]+", text.lower())
-    return {word.rstrip("sy")[:5] for word in words if word not in _COMMON.split()}
+    """The beginnings of the words of a text."""
+    return {word.rstrip("sy")[:5] for word in re.findall(r"[a-z0-9]+", text.lower())}
 
 
 def found(question: str) -> list[Question]:
@@ -79,9 +78,13 @@ def found(question: str) -> list[Question]:
 
     A word counts the more, the fewer questions of the table have it.
     """
-    stems = [_stems(f"{row.asks} {row.call} {row.words}") for row in QUESTIONS]
+    # Names of values, such as DIR, are words of no question.
+    calls = [re.sub(r"\b[A-Z]+\b", "", row.call) for row in QUESTIONS]
+    stems = [
+        _stems(f"{row.asks} {call} {row.words}") for row, call in zip(QUESTIONS, calls, strict=True)
+    ]
     often = Counter(stem for own in stems for stem in own)
-    asked = _stems(question)
+    asked = _stems(question) - _stems(_COMMON)
     scores = [sum(1 / often[stem] for stem in own & asked) for own in stems]
     order = sorted(range(len(QUESTIONS)), key=lambda place: -scores[place])
     return [QUESTIONS[place] for place in order[:3] if scores[place] > max(scores) / 2]

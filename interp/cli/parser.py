@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any, NoReturn
@@ -100,13 +100,9 @@ class Parser(argparse.ArgumentParser):
         name = argument.partition("=")[0]
         if not name.startswith("-"):
             return f"unexpected argument {shortened(argument)!r}"
-        near = nearest(name, self._options())
+        near = nearest(name, [own for action in self._actions for own in action.option_strings])
         hint = f"; did you mean {near}?" if near else ""
         return f"unknown option {shortened(name)!r}{hint}"
-
-    def _options(self) -> Iterator[str]:
-        for action in self._actions:
-            yield from action.option_strings
 
 
 def _briefly(action: argparse.Action) -> argparse.Action:

@@ -177,7 +177,7 @@ def _answered(
     factors = [contrast.factor for contrast in contrasts if contrast.factor != MODEL]
     sides = tuple(prompts["side"].unique())
     keep = list(dict.fromkeys([*factors, cluster, "weight"]))
-    pairs = pairs_of(run.table(answers), prompts, keep=keep, sides=sides)
+    pairs = pairs_of(run.table(answers), prompts, keep=keep, sides=sides).dropna(subset="paired")
     if pairs.empty:
         raise UserError(f"{folder} has no completely answered pair yet; continue the run")
-    return pairs.assign(paired=pairs[list(sides)].all(axis=1))
+    return pairs

@@ -14,9 +14,6 @@ from interp.plugins import TRAINING
 from interp.training.spec import SETTLED, CheckpointOptions, find_training
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from interp.training.folder import TrainRecord
     from interp.training.lessons import Estimate
 
 TASK = Choice("task", "training task", TRAINING)
@@ -62,6 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
     spec, loading, kept, options = made
     # Importing torch takes seconds, so mistakes in the options are reported before it.
     echo("loading libraries ...")
+    import pandas as pd
+
     from interp.report.console import print_table
     from interp.training.run import Training
 
@@ -70,7 +69,8 @@ def run(arguments: argparse.Namespace) -> None:
         print_table(_estimate_table(training.estimate()), title="Before training")
         return
     record = training.run(kept, command=arguments.command_line)
-    print_table(_metrics_table(record), title="Held-out splits")
+    rows = [{"split": split, **scores} for split, scores in record.metrics.items()]
+    print_table(pd.DataFrame(rows).astype({"prompts": int}), title="Held-out splits")
 
 
 def _estimate_table(estimate: "Estimate") -> dict[str, list[str]]:
@@ -93,10 +93,3 @@ def _estimate_table(estimate: "Estimate") -> dict[str, list[str]]:
     rows = {name: f"{count:,}" for name, count in counts.items()}
     rows |= {name: f"{size / 2**20:,.1f} MiB" for name, size in sizes.items()}
     return {"quantity": list(rows), "value": list(rows.values())}
-
-
-def _metrics_table(record: "TrainRecord") -> "pd.DataFrame":
-    import pandas as pd
-
-    rows = [{"split": split, **scores} for split, scores in record.metrics.items()]
-    return pd.DataFrame(rows).astype({"prompts": int})

@@ -246,7 +246,9 @@ class Attribute(ReadsAnswers, Spec):
         "attribute --model organism/llama-shallow organism/gemma2",
         "attribute --model org/model --methods input_gradient --limit all --out runs/model",
     )
-    written = "written to {folder}: {tables}"
+    written = (
+        "written to {folder}: {tables}; on which segments answers depend, {program} effects shows"
+    )
     measures = "interp.measurements.attribution.measure:attribution"
     fills = (
         "answers",
@@ -400,7 +402,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
         from interp.prompts.mixing import with_donors
         from interp.prompts.prompt_set import on_sides
 
-        prompts = prompts if self.sides is None else cast("Prompts", on_sides(prompts, self.sides))
+        prompts = prompts if self.sides is None else on_sides(prompts, self.sides)
         # Donors for the sentences of a thought are other thoughts of the model.
         own = self.segments and tuple(name for name in self.segments if not is_part(name))
         arranged = with_donors(prompts, count=self.donors, segments=own)
@@ -681,7 +683,7 @@ class Edges(ReadsAnswers, OfPairs, Spec):
         """
         from interp.patching.pairs import in_pairs
 
-        return cast("Prompts", in_pairs(prompts, clean=self.clean, sides=self.sides))
+        return in_pairs(prompts, clean=self.clean, sides=self.sides)
 
 
 class Steer(ReadsAnswers, OfPairs, Spec):
@@ -783,7 +785,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
             raise UserError(unknown("segment or role", self.words, ["options", *known]))
         needed = "difference" in self.directions
         if not needed and isinstance(pairs, PromptSet) and pairs.donors is None:
-            return cast("Prompts", pairs)
+            return pairs
         count = self.donors if needed else 1
         return cast("Prompts", with_donors(pairs, count=count))
 
@@ -850,7 +852,7 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
                 f"the factor {self.split} has the name of a column of the effects of edges; rename "
                 "it, so that effects can be split by it"
             )
-        return cast("Prompts", in_pairs(prompts, clean=self.clean, sides=self.sides))
+        return in_pairs(prompts, clean=self.clean, sides=self.sides)
 
     def first(self) -> Edges:
         """The measurement of edges to run first if no finished run is given."""

@@ -166,11 +166,12 @@ class _GatheredLayer(DynamicLayer):
     def _with(
         self, new: Float[Tensor, "row head read size"], states: Float[Tensor, "token head size"]
     ) -> Float[Tensor, "row head column size"]:
-        """The chosen tokens and then the new ones, copied once."""
-        read = new.shape[2]
+        """The chosen tokens and then the new ones, copied once, laid out as in other caches."""
+        read, heads = new.shape[2], states.shape[1]
         source = functional.pad(self.source.to(states.device), (0, read))
-        chosen = states.index_select(0, source.flatten())
-        columns = chosen.view(*source.shape, *states.shape[1:]).transpose(1, 2)
+        places = source[:, None] * heads + torch.arange(heads, device=states.device)[:, None]
+        chosen = states.flatten(0, 1).index_select(0, places.flatten())
+        columns = chosen.view(*places.shape, -1)
         columns[:, :, -read:] = new
         return columns
 

@@ -6,13 +6,13 @@ of the weights are read here, each once.
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
+from contextlib import closing
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -41,6 +41,9 @@ _MOST_EXPERTS = 1024
 
 _ROPE = ("rope_freqs.", "rope_factors_")
 """Beginnings of the names of tensors that scale rotary frequencies, which transformers ignores."""
+
+_WIDEST = {bool: "BOOL", int: "INT64", float: "FLOAT64", str: "STRING"}
+"""Types of the format that hold any setting, by those of Python."""
 
 _CHUNK = 2**18
 """Number of values that are dequantized at once: few enough to stay in a processor's cache."""
@@ -134,8 +137,7 @@ class GGUF(Format):
         header = _header(Path(place))
         _check_settings(header.settings, header.tensors)
         try:
-            with patch("gguf.GGUFReader", lambda path: _as_read(header)):
-                return AutoConfig.for_model(**load_gguf_checkpoint(str(place))["config"])
+            return AutoConfig.for_model(**_settings(header))
         # Its readers raise any error of Python about settings of other types.
         except Exception as error:
             raise ValueError(
@@ -151,17 +153,12 @@ class GGUF(Format):
         self, auto: Any, place: Path | str, config: PreTrainedConfig, **options: Any
     ) -> tuple[PreTrainedModel, dict[str, Any]]:
         """The model with its dequantized weights."""
-        import gguf
-
         header = header_of(Path(place))
         with torch.device("meta"):
             empty = auto.from_config(config)
         made: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
         processor = made(config.to_dict())
-        # transformers would make its table of tensor names anew for every module.
-        with patch("gguf.get_tensor_name_map", cache(gguf.get_tensor_name_map)):
-            names = get_gguf_hf_weights_map(empty, processor)
-        weights = _weights(Path(place), header, names, processor)
+        weights = _weights(Path(place), header, _names(empty, processor), processor)
         hf, info = type(empty).from_pretrained(
             None, config=config, state_dict=weights, output_loading_info=True, **options
         )
@@ -190,25 +187,51 @@ class GGUF(Format):
             )
 
 
-def _as_read(header: Header) -> Any:
-    """A header as transformers gets it from the package gguf, with as many tokens as embeddings.
+def _settings(header: Header) -> dict[str, Any]:
+    """The configuration that transformers makes of a header, with one token for each embedding.
 
-    The last embeddings may belong to no token. Other lists of the tokenizer are left out, because
-    transformers would go through each element.
+    It reads files alone: here a small one, without the weights and the lists of the tokenizer,
+    through which it would go element by element. The last embeddings may belong to no token.
     """
+    from gguf import GGUFValueType, GGUFWriter
+
+    with (
+        TemporaryDirectory() as folder,
+        closing(GGUFWriter(Path(folder, "settings.gguf"), header.architecture)) as writer,
+    ):
+        writer.add_array("tokenizer.ggml.tokens", [""])
+        for key, value in header.settings.items():
+            listed = key.startswith("tokenizer.") and isinstance(value, list)
+            own = key.endswith(("general.architecture", "general.alignment", ".vocab_size"))
+            if not listed and not own:
+                kind = _WIDEST.get(type(value), "ARRAY")
+                writer.add_key_value(key, value, GGUFValueType[kind])
+        for key in header.tensors:
+            writer.add_tensor(key, np.zeros(1, np.float32))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.flush()
+        found: dict[str, Any] = load_gguf_checkpoint(str(writer.path))["config"]
     embedded = header.tensors.get("token_embd.weight")
     tokens = header.settings.get("tokenizer.ggml.tokens", [])
-    counted = {"tokenizer.ggml.tokens": [0] * (embedded.shape[0] if embedded else len(tokens))}
-    fields = {}
-    for key, value in {**header.settings, **counted}.items():
-        parts = value if isinstance(value, list) else [value]
-        of_tokenizer = key.startswith("tokenizer.") and parts is value
-        if key in counted or not (of_tokenizer or key.endswith(".vocab_size")):
-            # Without a type, transformers takes parts as they are.
-            fields[key] = SimpleNamespace(parts=parts, data=range(len(parts)), types=[None])
-    return SimpleNamespace(
-        fields=fields, tensors=[SimpleNamespace(name=key) for key in header.tensors]
-    )
+    return {**found, "vocab_size": embedded.shape[0] if embedded else len(tokens)}
+
+
+def _names(empty: PreTrainedModel, processor: TensorProcessor) -> dict[str, str]:
+    """The names of the weights by their names in the file.
+
+    transformers also looks in every module, each time with a new table of all names. Only the
+    model without its head is needed, which some files hold.
+    """
+    names: dict[str, str] = {}
+    base = empty.base_model_prefix
+    for part, prefix in ((empty.base_model, f"{base}."), (empty, "")):
+        alone: Any = SimpleNamespace(
+            config=part.config, state_dict=part.state_dict, named_children=dict
+        )
+        names |= get_gguf_hf_weights_map(alone, processor, qual_name=prefix)
+    return names
 
 
 def _weights(

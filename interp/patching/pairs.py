@@ -3,29 +3,15 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import overload
 
 from interp.errors import UserError
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet, on_sides
-
-
-@overload
-def in_pairs(
-    prompts: PromptSet, *, clean: str | None = None, sides: Sequence[str] | None = None
-) -> PromptSet: ...
-
-
-@overload
-def in_pairs(
-    prompts: Sequence[Prompt], *, clean: str | None = None, sides: Sequence[str] | None = None
-) -> Sequence[Prompt]: ...
+from interp.prompts.prompt_set import Prompts, PromptSet, at_places, on_sides
 
 
 def in_pairs(
-    prompts: Sequence[Prompt], *, clean: str | None = None, sides: Sequence[str] | None = None
-) -> Sequence[Prompt]:
+    prompts: Prompts, *, clean: str | None = None, sides: Sequence[str] | None = None
+) -> Prompts:
     """The prompts, pair by pair, with each clean prompt before its corrupt counterpart.
 
     Args:
@@ -53,13 +39,8 @@ def in_pairs(
         indices.sort(key=lambda index: prompts[index].side != clean)
         _check_pair(pair_id, [prompts[index] for index in indices], clean)
         order += indices
-    if isinstance(prompts, PromptSet):
-        return replace(
-            prompts,
-            numbers=[prompts.numbers[index] for index in order],
-            description={**prompts.description, "clean": clean},
-        )
-    return [prompts[index] for index in order]
+    about = prompts.description if isinstance(prompts, PromptSet) else {}
+    return at_places(prompts, order, description={**about, "clean": clean})
 
 
 def _check_pair(pair_id: str, prompts: Sequence[Prompt], clean: str) -> None:

@@ -135,14 +135,11 @@ class Choice:
         names = {form: option.name for option in self.options for form in option.forms}
         read = dict.fromkeys((text, marked_answer(text)))
         found = {option_at_start(own, names) for own in read} - {None}
-        if not found and self._begin_alike():
+        firsts = [{word for form in o.forms for word in form.split()[:1]} for o in self.options]
+        if not found and len(frozenset().union(*firsts)) < sum(map(len, firsts)):
+            # Forms of two options begin with the same word.
             found = {only_option_named(own, names) for own in read} - {None}
         return _judged((len(found) == 1 and found.pop()) or Unanswered.UNPARSED, (self.gold,))
-
-    def _begin_alike(self) -> bool:
-        """Whether forms of two options begin with the same word."""
-        firsts = [{word for form in o.forms for word in form.split()[:1]} for o in self.options]
-        return len(frozenset().union(*firsts)) < sum(map(len, firsts))
 
     def record(self) -> list[object]:
         """The full content, for hashing."""
@@ -329,7 +326,8 @@ _POSSESSIVE = re.compile(r"['’ʼ]s\b", re.IGNORECASE)
 _INITIAL = re.compile(r"\b(\w)\.")
 _DENIED = re.compile(
     r"\b(not|never|nor|neither|no longer|cannot|(is|was|are|were|do|does|did|has|have|ca|wo|would"
-    r"|could|should)nt|(rather|other) than|instead of|as opposed to|unlike|except|excluding)"
+    r"|could|should)nt|(rather|other) than|instead of|as opposed to|unlike|except|excluding"
+    r"|(any|every)(thing|where|one) but|all but|(apart|aside) from)"
     r"( (in|at|of|from|to|for|by|as|a|an|it|its|called|named|located|situated|found|part|city"
     r"|capital|country|be|been|being|mean|actually|really|in fact|either|any)){0,4} $",
     re.IGNORECASE,
@@ -380,14 +378,11 @@ def _search(
 ) -> tuple[re.Pattern[str], list[str]]:
     """A pattern with one group per term, longest terms first, and the terms in the same order."""
     terms = sorted((*names, *lookalikes), key=lambda term: len(_normalized(term)), reverse=True)
-    groups = "|".join(f"({_term_pattern(term)})" for term in terms)
+    plain = map(_normalized, terms)
+    groups = "|".join(
+        f"({re.escape(own) if own.isupper() else f'(?i:{re.escape(own)})'})" for own in plain
+    )
     return re.compile(rf"\b(?:{groups})s?\b"), terms
-
-
-def _term_pattern(term: str) -> str:
-    normalized = _normalized(term)
-    pattern = re.escape(normalized)
-    return pattern if normalized.isupper() else f"(?i:{pattern})"
 
 
 def _normalized(text: str) -> str:

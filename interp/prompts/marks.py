@@ -117,15 +117,14 @@ def marked_answer(text: str) -> str:
     It is the text itself if this marks no answer, or several that differ.
     """
     for marks in (_TAGGED, _TAGGED, _BOXED):  # such as a box within an answer
-        found = {_plain(mark["answer"]) for mark in marks.finditer(text)}
+        # Without typeface, twice, and white space around it.
+        found = {
+            _TYPEFACE.sub(r"\1", _TYPEFACE.sub(r"\1", mark["answer"])).strip()
+            for mark in marks.finditer(text)
+        }
         if len(found) == 1:
             text = found.pop()
     return text
-
-
-def _plain(answer: str) -> str:
-    """An answer without white space and typeface around it."""
-    return _TYPEFACE.sub(r"\1", _TYPEFACE.sub(r"\1", answer)).strip()
 
 
 def unknown_marks(texts: Sequence[str]) -> dict[str, int]:

@@ -9,17 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, overload
 
 from interp.console import counted
 from interp.errors import UserError, described, shortened
-from interp.prompts.answers import FreeText
+from interp.prompts.answers import Completion, FreeText
 from interp.prompts.prompt import ALONE, Combination, DonorSource, Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from interp.prompts.design import Design
+
+Prompts = TypeVar("Prompts", bound=Sequence[Prompt])
 
 TAKEN = frozenset({"prompt_id", "pair_id", "side", "text", "gold", "weight", "messages"})
 """Columns of the prompts table that are no factors."""
@@ -135,6 +137,23 @@ class PromptSet(Sequence[Prompt]):
         held = list(check_kinds(prompts))
         sides = tuple(dict.fromkeys(prompt.side for prompt in held))
         return cls("own prompts", sides, (), held.__getitem__, range(len(held)))
+
+    def filter(self, keep: Callable[[Prompt], bool]) -> "PromptSet":
+        """The prompts for which a function holds, as `lambda prompt: prompt.side == "follows"`.
+
+        Donors and demonstrations are those of the whole set, and weights those of the sample.
+        """
+        found = {number: own for number, own in zip(self.numbers, self, strict=True) if keep(own)}
+        left = {own.side for own in found.values()}
+        drawn = {name: value for name, value in self.description.items() if name != "spread_seed"}
+        return replace(
+            self,
+            numbers=list(found),
+            sides=tuple(side for side in self.sides if side in left),
+            description={**drawn, "filtered": f"{len(found):,} of {counted(len(self), 'prompt')}"},
+            whole_groups=False,
+            drawn_from=self.drawn_from or self.numbers,
+        )
 
     def content_hash(self) -> str:
         """A hash of everything in the prompts, in order."""
@@ -359,15 +378,7 @@ def _row(prompt: Prompt, weight: float) -> dict[str, object]:
     return row
 
 
-@overload
-def on_sides(prompts: PromptSet, sides: Sequence[str]) -> PromptSet: ...
-
-
-@overload
-def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt]: ...
-
-
-def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt]:
+def on_sides(prompts: Prompts, sides: Sequence[str]) -> Prompts:
     """The prompts on some sides, which groups of more sides then consist of alone.
 
     Raises:
@@ -381,14 +392,19 @@ def on_sides(prompts: Sequence[Prompt], sides: Sequence[str]) -> Sequence[Prompt
                 f"{', '.join(dict.fromkeys(known))}"
             )
     kept = [place for place, side in enumerate(known) if side in sides]
+    return at_places(prompts, kept, sides=tuple(sides))
+
+
+def at_places(prompts: Prompts, places: Sequence[int], **changes: Any) -> Prompts:
+    """The prompts at some places, in their order; of a set, with changed fields."""
     if isinstance(prompts, PromptSet):
-        numbers = [prompts.numbers[place] for place in kept]
-        return replace(prompts, sides=tuple(sides), numbers=numbers)
-    return [prompts[place] for place in kept]
+        changes["numbers"] = [prompts.numbers[place] for place in places]
+        return cast("Prompts", replace(prompts, **changes))
+    return cast("Prompts", [prompts[place] for place in places])
 
 
-def repeats(prompts: Iterable[Prompt], unit: str | None) -> str:
-    """A note, available before measuring, on texts that count several times; otherwise empty.
+def counting_notes(prompts: Sequence[Prompt], unit: str | None) -> str:
+    """What to know before measuring: texts that count several times, and pairs of one prompt.
 
     Args:
         prompts: the prompts.
@@ -411,7 +427,21 @@ def repeats(prompts: Iterable[Prompt], unit: str | None) -> str:
             f"{counted(together, 'text')} of prompts occur in several pairs, which count as one "
             "pair in tests and intervals"
         )
-    return "; ".join(notes)
+    # Facts form no pairs.
+    paired = (own.pair_id for own in prompts if not isinstance(own.answer, Completion))
+    return "; ".join(filter(None, [*notes, note_alone(paired)]))
+
+
+def note_alone(pair_ids: Iterable[str]) -> str:
+    """How many pairs have one prompt, given the pair of each prompt; empty if none has."""
+    members = Counter(pair_ids)
+    alone = [pair for pair, count in members.items() if count == 1]
+    if not alone:
+        return ""
+    return (
+        f"{len(alone):,} of {counted(len(members), 'pair')} have one prompt, such as "
+        f"{shortened(alone[0], 60)}, and do not count in paired accuracy"
+    )
 
 
 def prompt_record(prompt: Prompt) -> str:

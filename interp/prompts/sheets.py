@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,19 +55,15 @@ def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         while first and not first.strip("\ufeff\r\n "):
             above, start, first = above + 1, stream.tell(), stream.readline()
         told = _SEPARATOR_LINE.match(first)
-        mark = told[1] if told else usual if columns.unnamed else _separator(first, usual)
+        plain = "" if columns.unnamed else re.sub('"[^"]*"', "", first[:_LONGEST_HEADER])
+        # The character that separates most names; the usual one if no other separates more.
+        mark = told[1] if told else max((usual, *_SEPARATORS), key=plain.count)
         if told:
             above += 1
         else:
             stream.seek(start)
         hint = f'; put a cell with {_SEPARATORS.get(mark, repr(mark))} in "quotes"'
         yield from _under_header(_lines(stream, mark, above), columns, hint)
-
-
-def _separator(header: str, usual: str) -> str:
-    """The character that separates most names; `usual` if no other one separates more."""
-    plain = re.sub('"[^"]*"', "", header[:_LONGEST_HEADER])
-    return max((usual, *_SEPARATORS), key=plain.count)
 
 
 def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
@@ -121,10 +118,11 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
                 )
             ((title, (above, header)),) = found.items()
             part = parts[book[title]._worksheet_path]
-            hidden = [one.title for one in book.worksheets if one not in visible]
-            _tell(file.name, "hidden sheet", "not read", hidden)
-            rows_hidden = [str(row) for row in part.hidden if row > above]
-            _tell(file.name, "row", "hidden in Excel, but read like the others", rows_hidden)
+            state = file, file.stat().st_mtime_ns
+            hidden = tuple(one.title for one in book.worksheets if one not in visible)
+            _tell(state, "hidden sheet", "not read", hidden)
+            rows_hidden = tuple(str(row) for row in part.hidden if row > above)
+            _tell(state, "row", "hidden in Excel, but read like the others", rows_hidden)
             rows = _sheet_rows(book[title], above, header, part)
             yield from _under_header(rows, columns)
         finally:
@@ -141,11 +139,12 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     )
 
 
-def _tell(name: str, what: str, done: str, hidden: Sequence[str]) -> None:
-    """Say what Excel does not show."""
+@lru_cache(maxsize=64)
+def _tell(state: tuple[Path, int], what: str, done: str, hidden: tuple[str, ...]) -> None:
+    """Say what Excel does not show, once for a file in the same state."""
     if hidden:
         shown = one_line(", ".join(hidden), 100)
-        echo(f"{name}: {counted(len(hidden), what)} {done}: {shown}")
+        echo(f"{state[0].name}: {counted(len(hidden), what)} {done}: {shown}")
 
 
 _WITHOUT_VALUE = object()

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from interp.console import counted
 from interp.errors import UserError, shortened
 from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import Outline, PromptSet
+from interp.prompts.prompt_set import PromptSet
 
 PHRASING = "phrasing"
 """The factor whose value demonstrations share with their prompt, if the data have it."""
@@ -115,14 +115,11 @@ class Draw:
         found: dict[str, dict[object, dict[str, list[int]]]] = {}
         for number, outline in zip(self._pool.numbers, self._pool.outlines(), strict=True):
             clusters = found.setdefault(outline.factors.get(PHRASING, ""), {})
-            pairs = clusters.setdefault(self._cluster_of(outline), {})
+            unit = tuple(outline.factors[name] for name in self._pool.unit)
+            own = outline.factors.get(self._cluster or "") or unit or outline.pair_id
+            pairs = clusters.setdefault(own, {})
             pairs.setdefault(outline.pair_id, []).append(number)
         return found
-
-    def _cluster_of(self, outline: Outline) -> object:
-        factors = outline.factors
-        unit = tuple(factors[name] for name in self._pool.unit)
-        return factors.get(self._cluster or "") or unit or outline.pair_id
 
 
 def balanced(bags: Sequence[Sequence[Cell]], number: int) -> list[tuple[int, int]]:

@@ -1,15 +1,17 @@
 """Systems, the sources of prompts, are found through entry points, so anyone can add one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from interp.choices import DEFAULT_SYSTEM
+from interp.choices import DEFAULT_SYSTEM, OWN_PAIRS
+from interp.console import echo
 from interp.errors import UserError, described, shortened
 from interp.plugins import SYSTEMS, load_plugin, misfit, plugins
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt import Prompt
+from interp.prompts.prompt_set import PromptSet, counting_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,6 +154,14 @@ def dependence_factor(system: str) -> str | None:
     """The factor that is the unit of tests: the system's `cluster` or, without one, its `unit`."""
     found = installed_system(system)
     return None if found is None else found.cluster or found.unit
+
+
+def tell_counting(prompts: Sequence[Prompt]) -> None:
+    """Say how the user's own prompts count: texts that occur several times, and lone prompts."""
+    found = PromptSet.of(prompts)
+    own = found.system == OWN_PAIRS or installed_system(found.system) is None
+    if own and (note := counting_notes(found, dependence_factor(found.system))):
+        echo(note)
 
 
 def load_prompts(

@@ -111,13 +111,9 @@ def split_sentences(text: str) -> tuple[str, ...]:
     for edge in _EDGE.finditer(text):
         before = text[max(start, edge.start() - _NEAR) : edge.start()]
         following = text[edge.end() : edge.end() + 1]
-        if not before.strip() or (edge["mark"] == "." and _goes_on(before, edge, following)):
+        attached = edge["mark"] == "." and "\n" not in edge[0] and before[-1:].strip()
+        if not before.strip() or (attached and (following.islower() or _SHORT.search(before))):
             continue
         found.append(text[start : edge.end()])
         start = edge.end()
     return (*found, text[start:]) if text[start:] else tuple(found)
-
-
-def _goes_on(before: str, edge: re.Match[str], following: str) -> bool:
-    attached = "\n" not in edge[0] and not before[-1].isspace()
-    return attached and (following.islower() or _SHORT.search(before) is not None)

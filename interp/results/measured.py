@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from interp.analysis.accuracy import whole_pairs
+from interp.choices import OWN_PAIRS
 from interp.errors import UserError, unknown
 from interp.measuring.facts import ModelFacts
 from interp.measuring.spec import Spec
@@ -41,6 +42,14 @@ class About:
     """The two segments that the system compares: numerator, then denominator."""
     decisive: Decisive | None = None
     """The factor that names the deciding segments, if any."""
+    data: str = ""
+    """What the prompts were read or generated from (`PromptSet.description`)."""
+
+    @property
+    def title(self) -> str:
+        """The title of pages, such as "Attribute: mine.csv"."""
+        source = Path(self.data).name if self.system == OWN_PAIRS else self.system
+        return f"{self.measurement.capitalize()}: {source or self.system}"
 
     @cached_property
     def cluster(self) -> str | None:
@@ -151,7 +160,8 @@ class InFolder(ResultTables):
         run = self.run.record.run
         known = run.decisive
         decisive = Decisive(known.factor, tuple(known.among)) if known else None
-        return About(run.measurement, run.parameters, run.system, run.seed, run.compared, decisive)
+        named = (run.measurement, run.parameters, run.system, run.seed, run.compared)
+        return About(*named, decisive, run.data.get("data", ""))
 
     def names(self) -> list[str]:
         """The tables in the shards."""
@@ -236,7 +246,8 @@ class InMemory(ResultTables):
     def about(self) -> About:
         """The description of the measurement, from the spec and the prompts."""
         spec, own = self._spec, self._prompts
-        return About(spec.name, spec.as_json(), own.system, own.seed, own.ratio, own.decisive)
+        named = (spec.name, spec.as_json(), own.system, own.seed, own.ratio, own.decisive)
+        return About(*named, own.description.get("data", ""))
 
     def names(self) -> list[str]:
         """All tables except the prompts table."""

@@ -193,7 +193,7 @@ class Result:
         prompts = tuple(item for item in every if isinstance(item, PromptsItem))
         results = tuple(item for item in every if not isinstance(item, PromptsItem))
         return Report(
-            title=f"{about.measurement} {about.system}",
+            title=about.title,
             text=opening.text,
             sections=(
                 Section("Results", items=results),
@@ -288,8 +288,7 @@ class Result:
             for name in set(ids) - set(known):
                 raise UserError(unknown("pair", str(name), list(map(str, known))))
         shown = browser.prompts[browser.prompts["pair_id"].isin(ids)]
-        about = self.measured.about
-        page = standalone(replace(browser, prompts=shown), f"{about.measurement} {about.system}")
+        page = standalone(replace(browser, prompts=shown), self.measured.about.title)
         return Display(in_frame(page, height=720))
 
     @cached_property

@@ -9,7 +9,7 @@ Batches) and of Gemini and Vertex AI; vLLM's RequestOutput; lm-eval's samples_TA
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import AliasChoices, Field, JsonValue
 
@@ -32,9 +32,7 @@ class _Completion(Stored):
     model: str | None = Field(
         default=None, validation_alias=AliasChoices("model", "modelVersion", "model_version")
     )
-    choices: Annotated[list[Choice], Field(min_length=1)] = Field(
-        validation_alias=AliasChoices("choices", "candidates", "outputs")
-    )
+    choices: list[Choice] = Field(validation_alias=AliasChoices("choices", "candidates", "outputs"))
 
 
 class _Said(Choice):
@@ -75,6 +73,8 @@ _BODIES: Mapping[str, type[_Body]] = {
 
 
 def _texts(where: str, body: _Body) -> Iterator[Output]:
+    if not body.choices:
+        yield _failed(where, "the response has no choice")
     for place, own in enumerate(body.choices):
         draw = place if own.index is None else own.index
         yield own.output(where, model=body.model, draw=draw)

@@ -44,6 +44,23 @@ def test_accuracies_by_hand():
     assert values["prompts"] == 8
 
 
+def test_prompts_that_are_alone_count_on_their_side_alone():
+    answers, prompts = tables([(True, True), (False, True), (True, False), (False, True)])
+    some = prompts.drop(index=[3, 4])  # the pairs 1 and 2 have one prompt each, both wrong
+    values = accuracies(answers, some)
+    assert values["paired_accuracy"] == 0.5
+    assert values["rulebreaker_accuracy"] == pytest.approx(1 / 3)
+    assert values["non_rulebreaker_accuracy"] == pytest.approx(2 / 3)
+    table = accuracy_by(answers, some, factors=(), sides=SIDES).set_index("measure")
+    assert table["pairs"].to_dict() == {"paired": 2, SIDES[0]: 3, SIDES[1]: 3}
+    assert table["accuracy"].to_dict() == {
+        "paired": 0.5,
+        **{side: pytest.approx(values[f"{side}_accuracy"]) for side in SIDES},
+    }
+    one_sided = accuracies(answers, prompts[::2])
+    assert np.isnan(one_sided["paired_accuracy"]) and one_sided["rulebreaker_accuracy"] == 0.5
+
+
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
 def test_paired_accuracy_lies_between_its_bounds(correct):
     values = accuracies(*tables(correct))

@@ -15,6 +15,7 @@ def test_keys_and_values_are_expanded_for_one_layer_at_a_time():
         torch.testing.assert_close(all_keys[row, :, :2], keys[columns].transpose(0, 1))
         torch.testing.assert_close(all_values[row, :, :2], values[columns].transpose(0, 1))
     torch.testing.assert_close(all_keys[:, :, 2:], new_keys)
+    assert all_keys.is_contiguous() and all_values.is_contiguous()  # some models view them
     assert layer.get_mask_sizes(1) == (3, 0)
 
 

@@ -8,6 +8,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transformers.modeling_gguf_pytorch_utils import (
+    TensorProcessor,
+    get_gguf_hf_weights_map,
+    load_gguf_checkpoint,
+)
 
 import interp
 from interp.cli import main
@@ -16,7 +21,8 @@ from interp.models import gguf_header
 from interp.models.adapters import Base, low_rank, save_adapter
 from interp.models.find import find_named
 from interp.models.formats import format_of
-from interp.models.gguf import FORMAT
+from interp.models.gguf import FORMAT, _names, _settings
+from interp.models.gguf_header import header_of
 from interp.models.loading import Loading
 from interp.models.names import short_name
 from tests.support.tiny import make_tiny
@@ -473,6 +479,28 @@ def test_a_template_is_bounded(tmp_path):
     model.tokenizer.chat_template += " " * 300_000
     with pytest.raises(UserError, match=r"template of 300,\d{3} characters"):
         load(write(tmp_path / "m.gguf", model))
+
+
+def test_the_configuration_and_names_are_those_that_transformers_reads(written):
+    """Its own reader is given the whole file, and its names are looked for in every module."""
+    model, file = written
+    header = header_of(file)
+    assert _settings(header) == load_gguf_checkpoint(str(file))["config"]
+    processor = TensorProcessor(config=model.hf.config.to_dict())
+    for part in (model.hf, model.hf.model):  # some files hold a model without its head
+        own, theirs = (
+            {key: name for key, name in names.items() if key in header.tensors}
+            for names in (_names(part, processor), get_gguf_hf_weights_map(part, processor))
+        )
+        assert own == theirs and len(own) >= len(header.tensors) - 1
+
+
+@pytest.mark.parametrize("value", [[], [1, 2.5], 2**63])
+def test_settings_that_no_file_holds_are_not_left_out(written, value):
+    header = header_of(written[1])
+    settings = {**header.settings, "llama.feed_forward_length": value}
+    with pytest.raises((ValueError, struct.error)):
+        _settings(replace(header, settings=settings))
 
 
 def test_embeddings_may_outnumber_tokens(tmp_path):

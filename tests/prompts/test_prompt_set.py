@@ -372,3 +372,23 @@ def test_the_columns_are_those_of_all_prompts():
     columns = prompts.columns()
     assert (columns["rule_end"], columns["hops"]) == (1, "2")
     assert list(columns) == list(prompts.to_frame().columns)
+
+
+def test_a_filter_keeps_prompts_with_what_the_set_knows(full):
+    drawn = full.spread(24)
+    rule = drawn[0].factors["rule"]
+    found = drawn.filter(lambda prompt: prompt.factors["rule"] == rule)
+    assert list(found) == [prompt for prompt in drawn if prompt.factors["rule"] == rule]
+    assert 0 < len(found) < len(drawn) and found.sides == drawn.sides
+    assert [found.weight(prompt) for prompt in found] == [drawn.weight(prompt) for prompt in found]
+    assert list(islice(found.donors(found.numbers[0]), 3)) == list(
+        islice(drawn.donors(found.numbers[0]), 3)
+    )
+    assert found.description["filtered"] == f"{len(found)} of 48 prompts"
+    assert "spread_seed" not in found.description and len(found.drawn_from) == len(full)
+    one = found.filter(lambda prompt: prompt.side == drawn.sides[1])
+    assert one.sides == drawn.sides[1:] and len(one) == len(found) // 2
+    one.check()
+    shown = interp.with_messages(one, shots=2)
+    assert len(shown[0].messages.demonstrations) == 2
+    assert len(found.filter(lambda prompt: False)) == 0

@@ -113,6 +113,8 @@ FAILED = {
             "body": {"object": "response", "status": "failed", "output": []},
         }
     },
+    "no choice": {"response": {"status_code": 200, "body": {"choices": []}}},
+    "no candidate": {"response": {"candidates": [], "modelVersion": "org/model"}},
     "blocked": {"response": {"promptFeedback": {"blockReason": "busy"}}},
 }
 
@@ -126,6 +128,7 @@ def test_a_request_that_failed_does_not_stop_the_others(kind, tmp_path):
         assert found["1/b"].text == "No" and not found["1/b"].error
         assert found["1/a"].error.startswith("the request failed: ") and not found["1/a"].text
         known = {"no error": "no response", "no body": "no response", "expired": "expired"}
+        known |= dict.fromkeys(("no choice", "no candidate"), "no choice")
         assert known.get(kind, "failed" if kind == "responses" else "busy") in found["1/a"].error
 
 

@@ -136,7 +136,7 @@ GOOD = json.dumps(completion("Yes", None, prompt_id="p"))
         ("\n \n", "is empty"),
         (f"{GOOD}\n{GOOD[:40]}", "line 2 is not JSON"),
         (f"{GOOD}\n\n[1]\n", "line 3 is of no known format"),
-        (f'{GOOD}\n{{"choices": []}}', "line 2 is damaged: choices"),
+        (f'{GOOD}\n{{"choices": 1}}', "line 2 is damaged: choices"),
         (f'{GOOD}\n{{"choices": [{{"index": -1}}]}}', "line 2 is damaged: choices.0.index"),
         (f'{GOOD}\n{{"choices": [{{"index": NaN}}]}}', "line 2 is damaged: choices.0.index"),
         (f'{GOOD}\n{{"choices": [{{"delta": {{}}}}]}}', "line 2 is damaged: choices.0: .*no text"),

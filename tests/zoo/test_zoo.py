@@ -30,6 +30,7 @@ CHOSEN = [
     "doge",  # factors by channel
     "zamba2",  # a part that several layers share
     "camembert",  # positions from its padding on
+    "gpt_neox_japanese",  # cached keys that are viewed in another shape
 ]
 """A type for each kind of layer."""
 

@@ -30,7 +30,7 @@ def judged_pairs(
     """One row per pair: whether the model is right on each side, and on all of them (`paired`).
 
     Other columns are model, pair_id, the cluster, and weight: the number of pairs of the data set
-    that a pair represents.
+    that a pair represents. Undefined values are NA, as in `pairs_of`.
 
     Args:
         answers: the answers table.
@@ -49,12 +49,13 @@ def judged_pairs(
     pairs = pairs_of(own, prompts, keep=keep, sides=sides)
     # As in `accuracies`, a pair with members from different strata has the weight of the first.
     weights = prompts.groupby("pair_id")["weight"].first()
-    return pairs.assign(paired=pairs[list(sides)].all(axis=1), weight=pairs["pair_id"].map(weights))
+    return pairs.assign(weight=pairs["pair_id"].map(weights))
 
 
 def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
-    """The measures of `judged_pairs`: each side, and `paired`."""
-    return [str(name) for name in pairs if name not in ("model", "pair_id", "weight", cluster)]
+    """The measures of `judged_pairs` that have values: each side, and `paired`."""
+    measures = pairs.drop(columns=["model", "pair_id", "weight", cluster], errors="ignore")
+    return list(map(str, measures.dropna(axis=1, how="all")))
 
 
 def comparison_table(

@@ -1,10 +1,11 @@
 """Models' answers: probabilities of the next token, and generated text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import ClassVar
 
+import numpy as np
 import pandas as pd
 
 from interp.analysis.accuracy import (
@@ -24,6 +25,7 @@ from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
 from interp.measurements.answers.panels import option_panels, text_panels
 from interp.measurements.answers.readings import OPTION_COLUMNS, reading_items
+from interp.prompts.prompt_set import note_alone
 from interp.report.glance import Difference, Opening, headline
 from interp.report.page import FigureItem, OnPage, Report, TableItem, prompts_item
 from interp.report.pairs import Browser
@@ -95,11 +97,12 @@ class Answered(Result):
             cluster=cluster if cluster in alike else None,
             weight="weight" if "weight" in alike else None,
         )
-        measures = ("paired", *(sides if 1 < len(sides) <= FEW_SIDES else ()))
+        paired = ("paired",) if len(sides) > 1 else ()
+        measures = (*paired, *(sides if len(sides) <= FEW_SIDES else ()))
         rows = [table[table["measure"] == measure].set_index("model") for measure in measures]
         return pd.concat(
             headline(
-                self._every_model(own),
+                self._every_model(own, answers["model"].unique()),
                 _accuracy_name(measure),
                 value="accuracy",
                 n="pairs",
@@ -117,15 +120,12 @@ class Answered(Result):
         ends = table[["difference", "low", "high"]].itertuples(index=False, name=None)
         return dict(zip(map(_accuracy_name, table["measure"]), ends, strict=True))
 
-    def _every_model(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows, plus a row with a note for each model that has no judged answers."""
+    def _every_model(self, rows: pd.DataFrame, judged: Collection[str]) -> pd.DataFrame:
+        """The rows, plus a row with a note for each model without one."""
         models = pd.Index(self._own_answers["model"].unique(), name="model")
-        reason = "no answer was judged"
-        return (
-            rows.reindex(models)
-            .assign(note=lambda own: own["accuracy"].isna().map({True: reason, False: ""}))
-            .reset_index()
-        )
+        reasons = np.where(models.isin(judged), NO_PAIR, "no answer was judged")
+        table = rows.reindex(models)
+        return table.assign(note=np.where(table["accuracy"].isna(), reasons, "")).reset_index()
 
     def _prompts_item(self) -> OnPage:
         """The prompts with all answers."""
@@ -156,8 +156,15 @@ class Answered(Result):
         """How many of each model's prompts have no answer, and why, unless a caution says so."""
         own = self._own_answers
         said = said_outside(self.cautions)
-        return "; ".join([*notes_without_answer(own, said=said), *notes_unjudged(own)])
+        notes = [*notes_without_answer(own, said=said), *notes_unjudged(own), self._note_alone()]
+        return "; ".join(filter(None, notes))
 
+    def _note_alone(self) -> str:
+        """How many pairs have one prompt."""
+        return note_alone(self._own_prompts["pair_id"])
+
+
+NO_PAIR = "no pair has several judged prompts"
 
 _NEARLY_EQUAL = 0.8
 """If the effective number of clusters is at least this share of their number, it is not said."""
@@ -261,4 +268,4 @@ class Completions(Answered):
         return errors_by_model(self.completions)
 
     def _note(self) -> str:
-        return ""
+        return self._note_alone()

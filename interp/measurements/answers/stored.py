@@ -18,6 +18,7 @@ from interp.measuring.attempt import Attempt
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
+from interp.prompts.systems import tell_counting
 from interp.runs.identity import code_version, texts_record
 from interp.runs.records import Call, ModelRecord, column_types, now, versions
 from interp.runs.run import Run, in_use
@@ -63,10 +64,13 @@ def judge_files(
     """
     echo(f"reading the prompts of {source.system} ...")
     prompts = source.load()
+    tell_counting(prompts)
     models = texts_by_model(files, prompts)
     for own in models:
         _check_enough(own, fail_on_error)
-    folder = out or _default_folder(source, models)
+    identity = [source.as_json(), [[own.model, dict(own.files)] for own in models]]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
+    folder = out or Path("runs") / f"stored-{source.system}-{digest}"
     echo(f"{counted(len(prompts), 'prompt')} of {prompts.system}, results in {folder}")
     names = [own.model for own in models]
     run = Run.open(folder, prompts, Stored(), models=names, fail_on_error=fail_on_error)
@@ -91,12 +95,6 @@ def _check_enough(own: ModelTexts, most: float) -> None:
             f"to {most:g}. Use the same --limit and --seed as for the texts, or allow a larger "
             "share"
         )
-
-
-def _default_folder(source: PromptSource, models: Sequence[ModelTexts]) -> Path:
-    identity = [source.as_json(), [[own.model, dict(own.files)] for own in models]]
-    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
-    return Path("runs") / f"stored-{source.system}-{digest}"
 
 
 _SHARD_PROMPTS = 2000

@@ -58,7 +58,10 @@ HEAT_MAP_PAIRS = 4
 class Attributions(Answered):
     """Models' answers to prompts, and attributions of these answers."""
 
-    question = "On which segments do the models' answers rest?"
+    question = (
+        "To which segments do the attribution methods point? On which the answers depend, effects "
+        "measures."
+    )
 
     @property
     def option_probabilities(self) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from interp.choices import OWN_PAIRS
 from interp.console import counted
 from interp.errors import UserError, nearest, shortened
 from interp.errors import described as described_value
-from interp.lookalikes import as_printed, is_blank, lookalike
+from interp.lookalikes import as_printed, lookalike
 from interp.prompts.files import SHOWN
 from interp.prompts.own.facts import read_facts
 from interp.prompts.own.layout import (
@@ -29,7 +29,7 @@ from interp.prompts.own.layout import (
     Layout,
     pair_of,
 )
-from interp.prompts.own.table import Source, described, table_of, text_of
+from interp.prompts.own.table import Source, described, table_of
 from interp.prompts.prompt import Donor, Messages, Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import System
@@ -84,7 +84,8 @@ def read_pairs(
 
     Columns:
         pair: the name shared by the members of a group.
-        side: the name of the member; every group has one prompt for each side.
+        side: the name of the member; every group has one prompt for each side, or one prompt,
+            which counts in accuracies and is refused where pairs are compared, as in a patch.
         gold: the correct option.
         options: the options, separated by "|", each with its surface forms separated by "//", or
             by "/" if they differ only in capitals, of which the first is its
@@ -177,17 +178,13 @@ def _read(source: Source, templates: Sequence[str]) -> tuple[list[Prompt], list[
     layout = Layout.of(table.columns, phrasings)
     made: list[tuple[str, Prompt]] = []
     found: list[Fault] = []
-    faulty: set[str] = set()
     for row in table.rows:
         try:
             made += [(row.where, prompt) for prompt in layout.prompts(table.texts(row))]
         except UserError as error:
             found.append((row.where, str(error)))
-            pair = text_of(row.cells.get(PAIR)).strip()
-            faulty.add("" if is_blank(pair) else pair)
-    count = len(layout.templates)
-    found += [*_unmarked(made), *_alike_names(made), *_group_faults(made, faulty, count)]
-    return [prompt for _, prompt in made], list(_listed(found)), count
+    found += [*_unmarked(made), *_alike_names(made), *_group_faults(made, complete=not found)]
+    return [prompt for _, prompt in made], list(_listed(found)), len(layout.templates)
 
 
 def _listed(found: Sequence[Fault]) -> Iterator[str]:
@@ -234,20 +231,22 @@ def _alike_names(made: Sequence[tuple[str, Prompt]]) -> Iterator[Fault]:
                 )
 
 
-def _group_faults(
-    made: Sequence[tuple[str, Prompt]], faulty: set[str], phrasings: int
-) -> Iterator[Fault]:
-    """Missing, rare or repeated sides, and equal texts; a pair with a faulty row may lack sides."""
+def _group_faults(made: Sequence[tuple[str, Prompt]], *, complete: bool) -> Iterator[Fault]:
+    """Missing, rare or repeated sides, and equal texts; a prompt may be alone.
+
+    In a table that is not `complete`, because rows have faults, sides may be missing.
+    """
     groups: defaultdict[str, list[tuple[str, Prompt]]] = defaultdict(list)
     for where, prompt in made:
         groups[prompt.pair_id].append((where, prompt))
-    named = (dict.fromkeys(prompt.side for _, prompt in own) for own in groups.values())
-    counts = Counter(chain.from_iterable(named))
+    named = [dict.fromkeys(prompt.side for _, prompt in own) for own in groups.values()]
+    whole = [own for own in named if len(own) > 1]
+    counts = Counter(chain.from_iterable(whole or named))
     sides: list[str] = []
-    for side in (side for side in counts if 2 * counts[side] >= len(groups)):
+    for side in (side for side in counts if 2 * counts[side] >= len(whole)):
         # Of two similar names that never share a pair, the second is taken for a misspelling.
-        near = nearest(side, sides)
-        if not near or any({near, side} <= {p.side for _, p in own} for own in groups.values()):
+        near = nearest(side, sides) if whole else None
+        if not near or any({near, side} <= own.keys() for own in whole):
             sides.append(side)
     usual = f"one of {', '.join(sides)}" if sides else _SAME
     for pair_id, members in groups.items():
@@ -263,7 +262,7 @@ def _group_faults(
                 yield (
                     where,
                     f"pair {name} has the side {side!r}, found in only {counts[prompt.side]:,} of "
-                    f"{counted(len(groups), 'pair')}; expected {usual}",
+                    f"{counted(len(whole), 'pair')}; expected {usual}",
                 )
             elif read in texts:
                 yield where, f"pair {name} has the same text twice, first in {texts[read]}"
@@ -274,13 +273,9 @@ def _group_faults(
             listed = shortened(", ".join(clusters), 80)
             yield members[0][0], f"pair {name} has several clusters ({listed}); expected one"
         missing = [side for side in sides if side not in own]
-        # A row that names no pair may be the missing one.
-        known = not faulty & {"", pair_of(members[0][1], phrasings=phrasings)}
-        if missing and known and set(own) <= set(sides):
+        if missing and complete and len(own) > 1 and set(own) <= set(sides):
             listed = ", ".join(missing)
             yield members[0][0], f"pair {name} lacks the side {listed}, which other pairs have"
-    if made and len(counts) < 2 and not faulty:
-        yield made[0][0], f"the only side is {min(counts)}; expected two or more"
 
 
 def _copies_as_one(prompts: Sequence[Prompt], phrasings: int) -> list[Prompt]:
@@ -308,6 +303,7 @@ def _as_set(prompts: Sequence[Prompt], source: Source) -> PromptSet:
         system=OWN_PAIRS,
         description={"data": described(source)},
         ratio=PREMISES if set(PREMISES) <= names else None,
+        whole_groups=False,
         unit=(PAIR,),
         donors=_Donors(prompts) if len({prompt.factors[PAIR] for prompt in prompts}) > 1 else None,
     )

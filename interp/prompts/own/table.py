@@ -95,7 +95,13 @@ def table_of(source: Source, required: Sequence[str]) -> Table:
         raise UserError("the table has no rows with text; expected at least one")
     # The files of a folder may have different columns.
     names = dict.fromkeys(name for row in rows for name in row.cells)
-    columns = tuple(name for name in names if not _is_unused(name, rows))
+    # Spreadsheets write columns without name and text beside a table.
+    columns = tuple(
+        name
+        for name in names
+        if not _NAMELESS.fullmatch(name.strip())
+        or not all(_is_empty(row.cells.get(name)) for row in rows)
+    )
     for name in columns:
         _check_readable("the name of a column", name)
     return Table(columns, rows, isinstance(source, pd.DataFrame))
@@ -138,13 +144,6 @@ def _kind_of_cells(dtype: Any) -> Any:
         if values is not None:
             return _kind_of_cells(pd.ArrowDtype(values))
     return getattr(dtype, "subtype", getattr(dtype, "numpy_dtype", dtype))
-
-
-def _is_unused(name: str, rows: Sequence[Row]) -> bool:
-    """Whether a column has neither a name nor text, as spreadsheets write beside a table."""
-    return _NAMELESS.fullmatch(name.strip()) is not None and all(
-        _is_empty(row.cells.get(name)) for row in rows
-    )
 
 
 def _is_empty(cell: object) -> bool:

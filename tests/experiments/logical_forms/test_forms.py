@@ -11,6 +11,7 @@ from interp_experiments.logical_forms.forms import (
     MODALITIES,
     P,
     Q,
+    crossed_forms,
     distribution_forms,
     introduction_forms,
     main_forms,
@@ -25,6 +26,7 @@ from interp_experiments.logical_forms.logic import (
     entails,
     structures,
 )
+from interp_experiments.logical_forms.system import crossed
 
 JANE_AND_JOHN = {"p": Event("Jane", "watching a show"), "q": Event("John", "reading a book")}
 FREDDY_AND_COY = {"p": Event("Freddy", "going shopping"), "q": Event("Coy", "making dinner")}
@@ -48,6 +50,26 @@ def test_all_24_rows_of_table_a1_word_for_word_and_in_order():
         assert form.modality == MODALITY_NAMES[row["modality"]]
         assert form.schema == row["schema"]
         assert form.valid() == (row["validity"] == "valid")
+
+
+def test_in_the_crossed_set_a_conclusions_wording_tells_nothing():
+    forms = crossed_forms()
+    assert forms[:24] == main_forms() and len({form.id for form in forms}) == 48
+    for place, form in enumerate(forms):
+        assert form.valid() == (form.side == "theorem")
+        other = forms[(place + 24) % 48]  # of the same form, with the other wording
+        assert (form.modality, form.group) == (other.modality, other.group)
+        denials = [isinstance(one.argument.conclusion, Not) for one in (form, other)]
+        assert sorted(denials) == [False, True]
+    prompts = crossed.prompts(seed=0, data=None).spread(24)
+    prompts.check()
+    assert {prompt.factors["interpretation"] for prompt in prompts[:48]} == {
+        prompts[0].factors["interpretation"]
+    }
+    texts = [clause(form.argument.conclusion, JANE_AND_JOHN) for form in forms if form.valid()]
+    assert sorted(texts) == sorted(
+        clause(form.argument.conclusion, JANE_AND_JOHN) for form in forms if not form.valid()
+    )
 
 
 def test_the_groups_of_the_analysis():

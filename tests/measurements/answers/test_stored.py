@@ -11,6 +11,7 @@ import interp
 from interp.cli import main
 from interp.errors import UserError
 from interp.models.organisms import DEFAULT, organism_folder
+from interp.prompts.own.pairs import EXAMPLE
 from interp.runs.folder import RunFolder
 from tests.support.stored import APART, WRITERS, lines
 
@@ -41,6 +42,34 @@ def texts_of(prompts):
     for number, prompt in enumerate(prompts):
         others = [o.name for o in prompt.answer.options if o.name != prompt.answer.gold]
         yield prompt, others[0] if number % 2 else prompt.answer.gold
+
+
+@pytest.mark.parametrize(("kept", "whole"), [([0, 1, 2, 3, 4, 7], 2), ([0, 2, 4, 6], 0)])
+def test_prompts_that_are_alone_count_in_accuracies_and_comparisons(kept, whole, tmp_path, capsys):
+    rows = EXAMPLE.iloc[kept]
+    rows.to_csv(tmp_path / "mine.csv", index=False)
+    ids = rows["pair"].astype(str) + "/" + rows["side"]
+    pd.DataFrame({"prompt": ids, "answer": rows["gold"]}).to_csv(tmp_path / "a.csv")
+    pd.DataFrame({"prompt": ids, "answer": "No"}).to_csv(tmp_path / "b.csv")
+    folder = tmp_path / "run"
+    files = [f"{name}={tmp_path / name}.csv" for name in "ab"]
+    asked = ["--data", str(tmp_path / "mine.csv"), "--answers-from", *files]
+    assert main(["evaluate", *asked, "--out", str(folder)]) == 0
+    note = f"{4 - whole} of 4 pairs have one prompt"
+    assert note in capsys.readouterr().err
+    table = pd.read_csv(folder / "accuracy_table.csv").set_index("model")
+    assert table["follows_accuracy"].to_dict() == {"a": 1.0, "b": 0.0}
+    assert (table["prompts"] == len(kept)).all()
+    assert table["paired_accuracy"].isna().all() == (not whole)
+    assert main(["compare", str(folder)]) == 0
+    assert note in capsys.readouterr().err
+    compared = interp.Completions.of(RunFolder.read(folder)).compare("a", "b").set_index("measure")
+    assert ("paired" in compared.index) == bool(whole)
+    assert compared.loc["follows", "pairs"] == rows["side"].eq("follows").sum()
+    assert compared.loc["follows", "only_a"] == compared.loc["follows", "pairs"]
+    assert main(["report", str(folder)]) == 0
+    page = (folder / "report.html").read_text()
+    assert note in page and "<h1>Stored: mine.csv</h1>" in page
 
 
 @pytest.mark.slow

@@ -122,6 +122,7 @@ def test_names_of_one_fact_and_other_spellings_exclude_nothing():
     [
         " not NAME but Mali", " Mali, not NAME", " not in the NAME", " isn't NAME",
         " it is not located in NAME", " Mali rather than NAME", " instead of NAME, Mali",
+        " anywhere but in NAME", " anything but NAME", " apart from NAME, Mali",
         " neither Mali nor NAME", " Mali, unlike NAME", " anywhere other than in NAME",
         " Not NAME.", " no longer part of NAME",
     ],

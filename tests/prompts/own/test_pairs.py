@@ -18,7 +18,9 @@ from interp.prompts.mixing import with_donors
 from interp.prompts.own.layout import unmarked
 from interp.prompts.own.pairs import EXAMPLE, faults, read_pairs
 from interp.prompts.prompt import DONORS
+from interp.prompts.prompt_set import counting_notes
 from interp.prompts.source import PromptSource
+from interp.prompts.systems import tell_counting
 
 ROWS = [
     {"pair": "1", "side": "a", "gold": "Yes", "premise1": "It rains.", "question": "Is it wet?"},
@@ -250,7 +252,6 @@ def test_templates_are_phrasings():
         (table((0, {"gold": "Maybe"})), "row 1: gold is 'Maybe'; expected one of Yes, No"),
         (table((1, {"pair": None})), "row 2: pair is empty"),
         (table((1, {"side": "a"})), "row 2: pair 1 has the side a twice, first in row 1"),
-        (table((1, {"pair": "2"})), "pair 2 lacks the side a, which other pairs have"),
         (table((1, {"premise1": "It rains."})), "row 2: pair 1 has the same text twice"),
         (table().assign(options="Yes|"), "options is 'Yes|'; expected two or more options"),
         (table().assign(options="True, False, Unknown"), 'such as "True|False|Unknown"'),
@@ -275,7 +276,6 @@ def test_templates_are_phrasings():
         (table().assign(factor_sky="a", text="It rains.", sky="b"), "are the same factor"),
         (table().assign(factor_pair="a"), "pair and factor_pair are the same factor"),
         (table().iloc[:0], "has no rows"),
-        (table().iloc[:1], "the only side is a; expected two or more"),
     ],
 )
 def test_faults_are_named_with_their_row(rows, problem):
@@ -332,6 +332,28 @@ def test_a_misspelled_side_is_the_one_fault():
     two.loc[3, "side"] = "does_nt"
     (fault,) = faults(two)
     assert re.match(r"row 4: pair 1 .*'does_nt'.*\b1 of 2 pairs; .*\ba, does_not$", fault)
+
+
+def test_prompts_may_be_alone_in_their_pair_and_are_counted(capsys):
+    rows = many()
+    for kept in (rows.drop(index=[1, 2]), rows.iloc[::2], rows.iloc[[0, 3, 5, 7, 9]]):
+        found = read_pairs(kept)
+        assert len(found) == len(kept)
+        alone = (~kept["pair"].duplicated(keep=False)).sum()
+        note = counting_notes(found, "pair")
+        assert note.startswith(f"{alone} of {kept['pair'].nunique()} pairs have one prompt")
+        tell_counting(found)
+        assert note in capsys.readouterr().err
+    with pytest.raises(UserError, match=r"pair '0' has the prompts a; .*counterpart"):
+        interp.Patch().arranged(read_pairs(rows.drop(index=1)))
+    three = pd.concat([rows, rows[::2].assign(side="c", premise1="Fog.", question=rows["pair"])])
+    assert counting_notes(read_pairs(three), "pair") == ""
+    three = three.reset_index(drop=True)
+    with pytest.raises(UserError, match=r"pair 0 lacks the side b, which other pairs have"):
+        read_pairs(three.drop(index=1))
+    three.loc[1, "gold"] = "Maybe"
+    (fault,) = faults(three)
+    assert "gold is 'Maybe'" in fault
 
 
 def test_a_row_without_a_pair_is_the_one_fault():
@@ -638,7 +660,7 @@ def _changed(change):
         ("two conventions", 2, 5),
         ("gold", 1, 23),
         ("options", 1, 23),
-        ("repeated", 2, 11),
+        ("repeated", 1, 11),
     ],
 )
 def test_one_cause_of_many_faults_is_said_once_with_its_count(change, lines, others):

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from interp.errors import UserError
-from interp.jobs import tell_repeats
 from interp.prompts.own.facts import read_facts
 from interp.prompts.own.pairs import EXAMPLE, faults, read_pairs
-from interp.prompts.prompt_set import repeats
+from interp.prompts.prompt_set import counting_notes
+from interp.prompts.systems import tell_counting
 
 TEXTED = pd.DataFrame(
     {
@@ -225,7 +225,7 @@ def test_copies_under_other_ids_are_one_unit():
         donor.segments["premise1"] == prompts[0].segment_text("premise1")
         for donor in prompts.donors(0)
     )
-    assert repeats(prompts, "pair").startswith("8 texts")
+    assert counting_notes(prompts, "pair").startswith("8 texts")
 
 
 def test_a_copy_with_other_spaces_sides_and_phrasings_is_a_copy():
@@ -245,11 +245,15 @@ def test_pairs_that_share_one_of_two_texts_stay_apart_and_are_named():
     other = table.assign(pair=2, premise2=[table["premise2"].iloc[0], "Pip is a carp."])
     prompts = read_pairs(pd.concat([table, other]))
     assert [prompt.factors["pair"] for prompt in prompts] == ["1", "1", "2", "2"]
-    assert "1 text" in repeats(prompts, "pair")
-    assert repeats(prompts[:2], "pair") == repeats(read_pairs(EXAMPLE), "pair") == ""
+    assert "1 text" in counting_notes(prompts, "pair")
+    assert counting_notes(prompts[:2], "pair") == counting_notes(read_pairs(EXAMPLE), "pair") == ""
+
+
+def test_facts_are_in_no_pairs():
+    assert counting_notes(read_facts(FACTS), "fact") == ""
 
 
 def test_prompts_of_one_s_own_with_equal_texts_are_named(capsys):
     one = list(read_pairs(EXAMPLE))
-    tell_repeats([*one, *(dataclasses.replace(p, id=f"{p.id}b", pair_id="b") for p in one[:2])])
+    tell_counting([*one, *(dataclasses.replace(p, id=f"{p.id}b", pair_id="b") for p in one[:2])])
     assert "2 texts" in capsys.readouterr().err
