@@ -91,8 +91,7 @@ class Results:
         A pair is `paired` if both of its sides are answered correctly.
         """
         keep = [CLUSTER, WEIGHT, *factors]
-        pairs = pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
-        return pairs.assign(paired=pairs[list(SIDES)].all(axis=1))
+        return pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
 
     def pairs(self) -> pd.DataFrame:
         """One row per model and geographical prompt pair: city, weight, familiarity, group.

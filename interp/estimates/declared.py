@@ -161,8 +161,6 @@ class Table:
     """Columns of `by` that title the parts of the table on the terminal."""
     most: int | None = None
     """How many rows of each part the terminal shows, and of all parts the page; None for all."""
-    order: Sequence[str] = ()
-    """The columns that come first after those of `by`; others follow as in `estimate`."""
     ranked: str = ""
     """The number by whose size the rows of each `split` are sorted, with a column `rank`."""
     resamples: int | None = None

@@ -79,9 +79,8 @@ SEGMENTS = Table(
     headline=Largest(
         "share",
         "share of {segment} by {method}",
-        None,
-        ["segment", "method"],
-        "method",
+        within=["segment", "method"],
+        first="method",
         by_size=True,
     ),
 )
