@@ -47,9 +47,8 @@ SETTING = {
     "rules": "the rules that are shown: none, the golden rule, few or all",
     "form": "natural language or first-order logic",
     "shots": "whether demonstrations precede the question",
-    "thought": "whether the prompt asks for reasoning step by step before the answer",
-    "version": "counterfactual: the conclusions of rules are changed, and the correct answers with "
-    "them; otherwise factual",
+    "thought": "whether the prompt asks for reasoning before the answer",
+    "version": "counterfactual: conclusions and correct answers are changed; or factual",
 }
 """The factors that make up a question's setting, in words."""
 

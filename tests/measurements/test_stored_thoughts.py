@@ -97,7 +97,7 @@ def test_foreign_thoughts_and_what_does_not_fit_stand_first_on_the_page(tmp_path
 
 def test_a_damaged_file_is_refused_with_its_line(tmp_path, capsys):
     file = tmp_path / "a.jsonl"
-    file.write_text('{"custom_id": "a", "response": {"body": {"choices": []}}}\n')
+    file.write_text('{"custom_id": "a", "response": {"body": {"choices": 1}}}\n')
     folder = tmp_path / "out"
     assert main(["evaluate", *OPTIONS, "--thoughts", str(file), "--out", str(folder)]) == 2
     assert "line 1 is damaged: choices" in capsys.readouterr().err

@@ -138,7 +138,7 @@ def in_a_loop(number: object, trials: pd.DataFrame) -> float:
         above += weight * (np.log(value) if logs and value else -np.inf if logs else float(value))
         below += weight * float(divisor)
     if number.how is not None:
-        return number.how(*np.array(each).T) if each else float("nan")
+        return number.how(*np.array(sorted(each)).T) if each else float("nan")
     mean = above / below if below else float("nan")
     return np.exp(mean) if logs else mean
 

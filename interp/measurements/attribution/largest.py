@@ -150,6 +150,10 @@ def largest_table(
     """
     rows = found.merge(prompts[[*{"prompt_id", "pair_id", cluster}]], on="prompt_id")
     by, names = list(by), ["segment", "outcome"]
+    columns = ["pairs", "share", "low", "high", "of_pairs", "prompts", "of_prompts"]
+    columns = [*by, *names, *columns, "alone", "clusters", "note"]
+    if rows.empty:
+        return pd.DataFrame(columns=columns)
     pairs = _by_pair(rows, prompts.groupby("pair_id").size(), by, cluster)
     each = rows.groupby([*by, *names], sort=False)
     counts = each.agg(prompts=("prompt_id", "size"), alone=("alone", "sum"))
@@ -169,8 +173,6 @@ def largest_table(
     table["place"] = table["outcome"].map((LARGEST, SIDES, NOISE, TIE).index)
     order = ["group", "place", "pairs", "prompts"]
     table = table.sort_values(order, ascending=[True, True, False, False], kind="stable")
-    columns = ["pairs", "share", "low", "high", "of_pairs", "prompts", "of_prompts"]
-    columns = [*by, *names, *columns, "alone", "clusters", "note"]
     return table[columns].reset_index(drop=True)
 
 

@@ -313,13 +313,13 @@ class Attributions(Answered):
 
     def browser(self) -> Browser:
         """With shaded tokens, shares of segments, and probabilities of options."""
-        return self.browsed(self._panels)
+        return self.browsed(self._panels, self._numbers())
 
     def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         yield from attribution_panels(self.measured, prompts)
         yield from option_panels(self.measured, prompts)
 
-    def links(self) -> Iterator[Number]:
+    def _numbers(self) -> Iterator[Number]:
         """Ratios and shares of segments."""
         if self.ratio is not None:
             yield from ratio_numbers(self._ratios, self.prompts, ratio_title(self.ratio))

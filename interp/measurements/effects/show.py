@@ -227,17 +227,17 @@ class SegmentEffects(Result):
 
     def browser(self) -> Browser:
         """With the effects of the segments, and their scores by methods of context attribution."""
-        return self.browsed(self._panels)
+        return self.browsed(self._panels, self._numbers())
 
     def _panels(self, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
         yield from effect_panels(self.measured, prompts)
         if len(self._context):
             yield from context_panels(self._context, prompts)
 
-    def links(self) -> Iterator[Number]:
+    def _numbers(self) -> Iterator[Number]:
         """Those of the tables; mean effects also lead from the first screen."""
         first = {"donor_kind": self._first, "other_segment": ""}
-        for number in super().links():
+        for number in self.links():
             led = number.name == "shapley" and first.items() <= number.of.items()
             yield replace(number, headline=_named(number.of["segment"])) if led else number
 
