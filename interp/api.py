@@ -115,7 +115,11 @@ def run(
         _check_prompts(prompts)
         _check_source(what, source)
     if isinstance(what, Spec) and execution.out is None:
-        _check_inline(execution)
+        if execution != ExecutionOptions():
+            raise UserError(
+                "without a folder (out=...), results stay in memory and everything is measured in "
+                "this process; pass out=FOLDER to use workers or to retry errors"
+            )
         found = what.prompts_of(source) if prompts is None else what.arranged(prompts)
         return _in_memory(what.fitted(found), job, all_models, found)
     starts = loading.ranks > 1 or execution.executor != INLINE
@@ -174,8 +178,11 @@ def api_call(spec: type[Spec]) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @wraps(call)
         def checked(*arguments: P.args, **options: P.kwargs) -> R:
             for name in options:
-                if name not in own and name not in spec.model_fields:
-                    _refuse_option(call.__name__, name)
+                # The measurement itself rejects options that no call takes.
+                taken = next((t for kind, t in _TAKEN_BY.items() if name in kind.model_fields), "")
+                if taken and name not in own and name not in spec.model_fields:
+                    taken = taken.format(name)
+                    raise UserError(f"interp.{call.__name__} has no option {name!r}; {taken}")
             return call(*arguments, **options)
 
         checked.__doc__ = f"{call.__doc__}\n\n{_ARGUMENTS}"
@@ -226,13 +233,6 @@ _TAKEN_BY: Mapping[type[Options], str] = {
     ExecutionOptions: "interp.run(interp.measurement(...), {}=...) takes it",
 }
 """What takes the options that belong to no measurement: the first class that has an option."""
-
-
-def _refuse_option(call: str, name: str) -> None:
-    """Reject an option that other calls take; the measurement itself rejects unknown ones."""
-    for kind, taken in _TAKEN_BY.items():
-        if name in kind.model_fields:
-            raise UserError(f"interp.{call} has no option {name!r}; {taken.format(name)}")
 
 
 _ARGUMENTS = """Args:
@@ -321,9 +321,8 @@ def find_circuits(
     else:
         chosen_by = EdgesRun.read(spec.edges).effects(model.name, factor=spec.split)
     tables = collect(circuits_by(chosen_by, model, spec, batch_tokens=batch_tokens), arranged)
-    facts = facts_of(model, arranged, spec)
-    held = InMemory(spec, arranged, tables, {model.name: facts})
-    return _noted(CircuitAnswers(held, chosen_by))
+    facts = {model.name: facts_of(model, arranged, spec)}
+    return _noted(CircuitAnswers(InMemory(spec, arranged, tables, facts), chosen_by))
 
 
 def measured_in_memory(
@@ -398,14 +397,6 @@ def _parted(options: Mapping[str, Any], *kinds: type[Options]) -> Iterator[Any]:
             raise UserError(unknown("option", name, known))
     for kind in kinds:
         yield kind(**{name: options[name] for name in kind.model_fields if name in options})
-
-
-def _check_inline(execution: ExecutionOptions) -> None:
-    if execution != ExecutionOptions():
-        raise UserError(
-            "without a folder (out=...), results stay in memory and everything is measured in this "
-            "process; pass out=FOLDER to use workers or to retry errors"
-        )
 
 
 def _check_what(what: object) -> None:

@@ -106,15 +106,11 @@ def loaded(model: Model) -> Iterator[Finding]:
     )
     context = model.context_length
     yield Finding("context", "not stated" if context is None else f"{context:,} tokens")
-    yield Finding(
-        "architecture",
-        ("found by measuring" if model.anatomy.measured else "known")
-        if model.is_mapped
-        else "not known",
-        ""
-        if model.is_mapped
-        else "answers, input gradients and attention work; patching and backward rules do not",
-    )
+    if model.is_mapped:
+        yield Finding("architecture", "found by measuring" if model.anatomy.measured else "known")
+    else:
+        note = "answers, input gradients and attention work; patching and backward rules do not"
+        yield Finding("architecture", "not known", note)
     yield _tried(model)
     spread = " or ".join(map(str, numbers_of_processes(model.hf.config)))
     yield Finding(
@@ -191,10 +187,14 @@ def inputs(model: Model, prompts: Sequence[TokenizedPrompt]) -> Iterator[Finding
     yield from _thinking(model)
     yield from _beginning(model, first)
     yield from _special(model)
+    shared = sum(
+        any(start < end for (_, end), (start, _) in pairwise(sorted(own.segments.values())))
+        for own in prompts
+    )
     yield Finding(
         "segments, tokens",
         ", ".join(f"{name} {end - start}" for name, (start, end) in first.segments.items()),
-        _across(prompts),
+        f"in {shared} of {len(prompts)} prompts a token belongs to two segments" * bool(shared),
     )
     yield from _answers(model, first)
 
@@ -241,16 +241,6 @@ def _special(model: Model) -> Iterator[Finding]:
     else:
         note = ""
     yield Finding("padding token", str(pad), note)
-
-
-def _across(prompts: Sequence[TokenizedPrompt]) -> str:
-    shared = sum(
-        any(start < end for (_, end), (start, _) in pairwise(spans))
-        for spans in (sorted(own.segments.values()) for own in prompts)
-    )
-    return (
-        f"in {shared} of {len(prompts)} prompts a token belongs to two segments" if shared else ""
-    )
 
 
 def _answers(model: Model, first: TokenizedPrompt) -> Iterator[Finding]:
@@ -364,11 +354,7 @@ BRIEF = 2.0
 
 
 def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]:
-    """The time that edges and circuits of a pair take, the latter from a sample of circuits.
-
-    Raises:
-        UserError: the model has no graph, or the pair cannot be aligned.
-    """
+    """The time that edges and circuits of a pair take, the latter from a sample of circuits."""
     graph = graph_of(model)
     echo("timing edges ...")
     start = time.perf_counter()

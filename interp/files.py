@@ -132,18 +132,14 @@ def make_folder(root: Path, *parts: str) -> Path:
     for count in range(1, len(parts) + 1):
         path = inside(root, *parts[:count])
         with writing(path):
-            _make_one(path)
+            while not is_folder(path):
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    # Another process may just have created it, or removed what stood in its place.
+                    if os.path.lexists(path) and not is_folder(path):
+                        raise UserError(f"{path} is not a folder; remove it") from None
     return inside(root, *parts)
-
-
-def _make_one(path: Path) -> None:
-    while not is_folder(path):
-        try:
-            path.mkdir()
-        except FileExistsError:
-            # Another process may just have created the folder, or removed what stood in its place.
-            if os.path.lexists(path) and not is_folder(path):
-                raise UserError(f"{path} is not a folder; remove it") from None
 
 
 def write_whole(file: Path, write_to: Callable[[Path], object], *, replacing: bool = True) -> bool:

@@ -191,11 +191,7 @@ class Job(Options):
         return found
 
     def _default_models(self) -> list[ModelChoice]:
-        """The packaged organisms that are measured if no model is named.
-
-        Raises:
-            UserError: no packaged organism matches the prompts.
-        """
+        """The packaged organisms that are measured if no model is named."""
         if not isinstance(self.what, Study):
             return [ModelChoice(place=default_organism(self.prompts.system))]
         systems = self.what.organisms_for(self.prompts)
@@ -266,10 +262,7 @@ _NEARLY_ALL = 0.9
 
 
 def _no_more_clusters(prompts: PromptSet) -> str:
-    """A note if half of the pairs that a limit draws have about as many clusters as all of them.
-
-    Intervals and tests are over clusters, so the other half narrows them little.
-    """
+    """A note if half of the pairs that a limit draws have about as many clusters as all of them."""
     factor = dependence_factor(prompts.system)
     if factor is None or "spread_seed" not in prompts.description:
         return ""

@@ -208,8 +208,9 @@ def _explained(options: type[Options], error: ValidationError) -> str:
     )
     if kind == "value_error" and not reason.startswith("expected"):
         return reason if reason.startswith(("unknown", "no ")) else f"{name}: {reason}"
-    if kind.startswith(("int_", "greater", "less")) and takes(field.annotation, int):
-        reason = _whole_number(field, reason if kind.startswith(("greater", "less")) else "")
+    beyond = kind.startswith(("greater", "less")) and all(_bounds(field))
+    if (beyond or kind.startswith("int_")) and takes(field.annotation, int):
+        reason = f"expected {accepted(field)}"
     got = problem["input"]
     shown = (
         " ".join(got) if isinstance(got, tuple) and all(isinstance(g, str) for g in got) else got
@@ -237,8 +238,3 @@ def _bounds(field: FieldInfo) -> tuple[str, str]:
     least = [f"{mark.ge:,}" for mark in marks(field) if isinstance(mark, Ge)]
     most = [f"{mark.le:,}" for mark in marks(field) if isinstance(mark, Le)]
     return "".join(least[:1]), "".join(most[:1])
-
-
-def _whole_number(field: FieldInfo, beyond: str) -> str:
-    """The expected value; `beyond` describes the violated bound if the option declares no range."""
-    return beyond if beyond and not all(_bounds(field)) else f"expected {accepted(field)}"

@@ -547,12 +547,10 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("method", TEXT, "`exact`, or an estimate such as `integrated`, with its options"),
         column("writer", TEXT, "the component at which the edge starts"),
         column("reader", TEXT, "the component at which the edge ends"),
-        column(
+        _logits(
             "effect",
-            NUMBER,
             "change of the base prompt's metric when this edge is patched",
-            "logits",
-            sign="positive where the patched edge moves the answer towards `positive_option` of "
+            "positive where the patched edge moves the answer towards `positive_option` of "
             "the pairs table",
         ),
     ),
@@ -649,11 +647,6 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 """Tables of the toolkit's measurements, by name; those of probes are in `interp_probes.tables`."""
-
-
-def named(*names: str) -> dict[str, pa.Schema]:
-    """The schemas of the tables with these names."""
-    return {name: SCHEMAS[name] for name in names}
 
 
 FACTOR, START, END = "FACTOR", "SEGMENT_start", "SEGMENT_end"

@@ -56,7 +56,7 @@ class Choice:
             UserError: no plugin is named.
         """
         name = getattr(arguments, self.key) or configuration(arguments).get(self.key)
-        known = plugins(self.group)
         if not isinstance(name, str):
-            raise UserError(f"got no {self.key}; expected one of {', '.join(known)}")
+            known = ", ".join(plugins(self.group))
+            raise UserError(f"got no {self.key}; expected one of {known}")
         return name

@@ -48,16 +48,13 @@ class CompareCommand(OptionsCommand):
         from interp.runs.folder import evaluating
 
         with evaluating(*self.folders):
-            self._print()
-
-    def _print(self) -> None:
-        runs = [answers_run(folder) for folder in self.folders]
-        if len({one.record.run.seed for one, _ in runs}) > 1:
-            _print_seeds(runs, self.models)
-        else:
-            there = [*runs[0][0].models()] if len(runs) == 1 else []
-            models = self.models or (there if len(there) == 2 else ())
-            _print_difference(_chosen(self.folders, models))
+            runs = [answers_run(folder) for folder in self.folders]
+            if len({one.record.run.seed for one, _ in runs}) > 1:
+                _print_seeds(runs, self.models)
+            else:
+                there = [*runs[0][0].models()] if len(runs) == 1 else []
+                models = self.models or (there if len(there) == 2 else ())
+                _print_difference(_chosen(self.folders, models))
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
@@ -86,8 +83,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
         for (run, name), table, model in zip(found, prompts, models, strict=True)
     )
     _print_cautions(zip("ab", runs, models, strict=True))
-    measures = measures_of(a, cluster=cluster)
-    table = comparison_table(a, b, measures=measures, cluster=cluster)
+    table = comparison_table(a, b, measures=measures_of(a, cluster=cluster), cluster=cluster)
     print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
     print_table(table[["measure", *_COUNTED]], title="Pairs that only one model answers correctly")
     for side, (folder, _), model in zip("ab", chosen, models, strict=True):

@@ -89,7 +89,10 @@ def add_options(
         else:
             words: dict[str, Any] = {"nargs": "+", "action": "extend"} if several else {}
             own = flag_of(options, name)
-            parser.add_argument(own, dest=name, metavar=_metavar(field), **words, **common)
+            metavars = [mark.metavar for mark in marks(field) if isinstance(mark, FromText)]
+            default = "N" if takes(field.annotation, int) else "NAME"
+            metavar = next(filter(None, metavars), default)
+            parser.add_argument(own, dest=name, metavar=metavar, **words, **common)
 
 
 def flag_of(options: type[Options], name: str) -> str:
@@ -165,8 +168,3 @@ def _help(field: FieldInfo) -> str:
         value = field.default
         text += f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
     return text.replace("%", "%%")
-
-
-def _metavar(field: FieldInfo) -> str:
-    named = (mark.metavar for mark in marks(field) if isinstance(mark, FromText) and mark.metavar)
-    return next(named, "N" if takes(field.annotation, int) else "NAME")

@@ -39,15 +39,13 @@ class MethodsCommand(OptionsCommand):
 
 def listing() -> str:
     """All methods in Markdown that is readable as plain text: docs/methods.md."""
-    return "\n".join([INTRODUCTION, *_entries()])
-
-
-def _entries() -> Iterator[str]:
+    entries = [INTRODUCTION]
     for name in method_names():
         try:
-            yield _described(find_method(name))
+            entries.append(_described(find_method(name)))
         except UserError as error:
-            yield f"## {name}\n\nNot usable: {error}.\n"
+            entries.append(f"## {name}\n\nNot usable: {error}.\n")
+    return "\n".join(entries)
 
 
 def _described(method: Method) -> str:

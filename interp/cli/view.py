@@ -51,7 +51,6 @@ class ViewCommand(OptionsCommand):
     """port on the loopback address; 0 is any free port"""
 
     def _execute(self) -> None:
-
         page, files = report_files(self.folder)
         secret = token_urlsafe(16)
         with server(self.folder, files, self.port, secret) as serving:

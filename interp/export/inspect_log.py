@@ -104,10 +104,6 @@ def _header(
         if math.isfinite(value)
     }
     failed = int((rows["error"] != "").sum())
-    plan = {
-        "name": "plan",
-        "steps": [{"solver": recorded.measurement, "params": recorded.parameters}],
-    }
     return {
         "version": 2,
         "status": "success",
@@ -123,7 +119,10 @@ def _header(
             "packages": call.versions,
             "metadata": {"data_hash": recorded.data_hash, "code": recorded.code},
         },
-        "plan": plan,
+        "plan": {
+            "name": "plan",
+            "steps": [{"solver": recorded.measurement, "params": recorded.parameters}],
+        },
         "results": {
             "total_samples": len(rows),
             "completed_samples": len(rows) - failed,
@@ -181,11 +180,7 @@ def _samples(
 
 
 def _before(prompt_id: str, record: object) -> list[dict[str, str]]:
-    """The messages before a prompt, from the prompts table (`Messages.record`).
-
-    Raises:
-        UserError: the table holds something else.
-    """
+    """The messages before a prompt, from the prompts table (`Messages.record`)."""
     if not isinstance(record, str):  # the table has no such column, or the prompt no messages
         return []
     try:

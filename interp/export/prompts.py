@@ -79,11 +79,7 @@ def _alike(prompts: PromptSet) -> Prompt | None:
 
 
 def _alone(prompt: Prompt) -> Mapping[str, object]:
-    """No fields.
-
-    Raises:
-        UserError: there are messages around the prompt.
-    """
+    """No fields; messages around the prompt are rejected."""
     if prompt.messages != ALONE:
         raise UserError(
             f"prompt {prompt.id} has messages around it, which data sets do not hold; use prompts "
@@ -102,11 +98,7 @@ def _as_text(prompt: Prompt, *, system: bool) -> Mapping[str, object]:
 
 
 def _as_messages(prompt: Prompt) -> Mapping[str, object]:
-    """The messages up to the prompt, if there are others before it.
-
-    Raises:
-        UserError: the answer has a beginning, which the other library cannot continue.
-    """
+    """The messages up to the prompt, if there are others before it."""
     messages = prompt.messages
     if messages.answer_prefix:
         raise UserError(
@@ -214,8 +206,7 @@ def described(prompts: PromptSet) -> Mapping[str, str | bytes]:
     """
     name = task_name(prompts.system)
     lines = prompt_lines(prompts)
-    table = _parquet(lines)
-    files: dict[str, str | bytes] = {f"{name}.jsonl": lines, f"{name}.parquet": table}
+    files: dict[str, str | bytes] = {f"{name}.jsonl": lines, f"{name}.parquet": _parquet(lines)}
     description = json.dumps(_description(prompts, files), indent=2, ensure_ascii=False)
     return {
         **files,

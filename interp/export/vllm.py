@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float32
-from numpy import ndarray
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -44,6 +43,8 @@ OPTIONS = frozenset({"roles", "tokens"})
 
 TYPES = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 """Types of hidden states; vLLM writes those of the model's computation."""
+
+_IDS = (torch.int32, torch.int64)
 
 ROUNDING = 0.02
 """Largest norm of the difference between two files of the same tokens, relative to the states.
@@ -132,8 +133,9 @@ def read_hidden_states(
         taken.setdefault(own, file)
         for prompt in waiting.pop(own, []):
             places = list(places_of(prompt, spec))
-            means = [states[list(place.positions)].mean(0) for place in places]
-            found = {key: _of_layer(means, number) for number, key in enumerate(keys)}
+            means = [states[list(place.positions)].mean(0).numpy() for place in places]
+            # (place, 1, size) for each layer: the stream has no heads.
+            found = {key: np.array([own[n][None] for own in means]) for n, key in enumerate(keys)}
             rows += place_rows(model, prompt, places, found)
     if waiting:
         lacking = [prompt.prompt.id for same in waiting.values() for prompt in same]
@@ -193,7 +195,7 @@ def _read(
     except (SafetensorError, OSError, ValueError) as error:
         raise UserError(f"{file} cannot be read: {one_line(str(error), 160)}") from error
     ids, states = tensors.get("token_ids"), tensors.get("hidden_states")
-    if ids is None or states is None or not _are_ids(ids):
+    if ids is None or states is None or ids.ndim != 1 or ids.dtype not in _IDS:
         raise UserError(
             f"{file} holds {', '.join(sorted(tensors)) or 'nothing'}; expected token_ids (token,) "
             "and hidden_states (token, layer, size), as vLLM writes them"
@@ -212,14 +214,3 @@ def _read(
     if not states.isfinite().all():
         raise UserError(f"{file} holds numbers that are not finite in fp32; run vLLM again")
     return tuple(ids.tolist()), states
-
-
-def _are_ids(ids: Tensor) -> bool:
-    return ids.ndim == 1 and ids.dtype in (torch.int32, torch.int64)
-
-
-def _of_layer(
-    means: Sequence[Float32[Tensor, "layer size"]], number: int
-) -> Float32[ndarray, "..."]:
-    """The vectors at all places in one layer, (place, 1, size): the stream has no heads."""
-    return np.array([mean[number].numpy()[None] for mean in means], dtype=np.float32)

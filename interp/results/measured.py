@@ -179,7 +179,7 @@ class InFolder(ResultTables):
 
     def rows(self, name: str) -> Sequence[Path]:
         """The table's file in each shard."""
-        return self.run.rows(name)
+        return self.run.files(name, self.run.models())
 
     def size(self, name: str) -> int:
         """The number of rows in the shards; only one column is read."""

@@ -175,10 +175,7 @@ def _measure(plan: RunPlan, runs: Sequence[Run], name: str, ranks: Ranks | None)
 
 
 def _bound(plan: RunPlan, name: str, ranks: Ranks | None) -> list[Measurement]:
-    """Load a model, and bind all measurements to it before measuring begins.
-
-    A missing layer is thus reported first.
-    """
+    """Load a model, and bind all measurements to it first, which reports a missing layer."""
     model = plan.model(name)
     bound = [
         bind(stage.spec, model, batch_tokens=plan.computing.batch_tokens)

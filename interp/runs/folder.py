@@ -253,15 +253,6 @@ class RunFolder:
         """A table's unchanged files for the given models, one per shard."""
         return [unchanged_file(shard, table) for model in models for shard in self.done(model)]
 
-    def rows(self, name: str) -> list[Path]:
-        """A table's files for all models; see `files`."""
-        return self.files(name, self.models())
-
-    @property
-    def seed(self) -> int:
-        """The seed of the prompts."""
-        return self.record.run.seed
-
     def merged_tables(self) -> list[str]:
         """The tables that are merged into one file with the rows of all models."""
         return [table for table in self.tables() if table not in self.record.unmerged]
@@ -304,10 +295,7 @@ class RunFolder:
         expected = self.record.files.get(name)
         if expected is None:
             return f"{name} is not on record"
-        try:
-            return change_in(inside(self.folder, name), name, expected)
-        except UserError as error:
-            return str(error)
+        return change_in(self.folder, name, expected)
 
 
 @contextmanager
@@ -395,7 +383,9 @@ def problems(run: RunFolder, models: Iterable[str] | None = None) -> Iterator[st
     if run.record.finished is None:
         yield "the run is not finished: the tables were not merged"
     else:
-        yield from _problems_of_tables(run)
+        expected = (PROMPTS, *(f"{table}.parquet" for table in run.merged_tables()))
+        names = dict.fromkeys([*expected, *run.record.files])
+        yield from filter(None, map(run.file_problem, names))
     yield from faults(run.folder, run.record)
 
 
@@ -426,11 +416,3 @@ def _problem_of_shard(shard: Path, record: ModelRecord) -> str | None:
     except UserError as error:
         return str(error)
     return None
-
-
-def _problems_of_tables(run: RunFolder) -> Iterator[str]:
-    """Whether the tables are on record and unchanged."""
-    expected = (PROMPTS, *(f"{table}.parquet" for table in run.merged_tables()))
-    for name in dict.fromkeys([*expected, *run.record.files]):
-        if problem := run.file_problem(name):
-            yield problem

@@ -7,7 +7,7 @@ comments and other modules, such as those that draw figures, may change between 
 import ast
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib.util import find_spec
@@ -81,16 +81,11 @@ def closure(modules: Iterable[str]) -> set[str]:
         module = waiting.pop()
         if module not in found:
             found.add(module)
-            waiting += _imported(module, packages)
+            file = _file(module)
+            names = () if file is None else _parsed(file.read_bytes()).imports
+            # Skip names that are defined inside a module and are not modules themselves.
+            waiting += [own for own in names if _package(own) in packages and _file(own)]
     return found
-
-
-def _imported(module: str, packages: Collection[str]) -> Iterator[str]:
-    file = _file(module)
-    for name in () if file is None else _parsed(file.read_bytes()).imports:
-        # Skip names that are defined inside a module and are not modules themselves.
-        if _package(name) in packages and _file(name) is not None:
-            yield name
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -196,8 +191,7 @@ def model_record(
 
 def texts_record(texts: StoredTexts) -> TextsRecord:
     """The record of stored texts."""
-    own = asdict(texts)
-    return TextsRecord.model_validate({**own, "problems": list(texts.problems)})
+    return TextsRecord.model_validate({**asdict(texts), "problems": list(texts.problems)})
 
 
 def surprise_record(surprise: "Surprise | None") -> SurpriseRecord | None:

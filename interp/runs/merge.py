@@ -50,11 +50,7 @@ def merging(folder: Path) -> Iterator[Merged]:
 
 
 def _merge_tables(run: RunFolder) -> dict[str, str]:
-    """Join the shards of finished models into one file per table, unless the files are up to date.
-
-    Returns:
-        The finished models, each with a hash of its shards.
-    """
+    """Join shards into one file per table, if it is not up to date; the finished models, hashed."""
     models = run.models()
     merged = run.mergeable()
     tables = run.merged_tables() if merged else []

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interp.errors import UserError
-from interp.runs.workers import end_of, interrupt
+from interp.runs.workers import end_of, interrupt, share_of_cores
 
 LOST = 3
 """Exit code of a rank that ended because another one did not take part any more."""
@@ -69,7 +69,7 @@ def run_ranks(command: Callable[..., list[str]], count: int) -> None:
                 own = ["--rank", str(number), "--meeting", str(Path(folder, "meeting"))]
                 process = subprocess.Popen(
                     command(*own, "--parent", str(os.getpid())),
-                    env={**os.environ, **_threads(count)},
+                    env={**os.environ, **share_of_cores(count)},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -79,13 +79,6 @@ def run_ranks(command: Callable[..., list[str]], count: int) -> None:
             _check(ranks)
         finally:
             _stop(ranks)
-
-
-def _threads(count: int) -> dict[str, str]:
-    """A share of the cores for each rank, unless the number of threads is set."""
-    from joblib import cpu_count  # a slow import
-
-    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, cpu_count() // count)))}
 
 
 def _wait(ranks: Sequence[Rank]) -> None:

@@ -332,8 +332,7 @@ _SEAL = re.compile(rb',\n  "sha256": "([0-9a-f]{64})"\n}\n\Z')
 def sealed(text: str) -> str:
     """The text of a record, which ends with a closing brace on its own line, and its checksum."""
     seal = hashlib.sha256(text.encode("utf-8")).hexdigest()
-    body = text.removesuffix("\n}\n")
-    return f'{body},\n  "sha256": "{seal}"\n}}\n'
+    return text.removesuffix("\n}\n") + f',\n  "sha256": "{seal}"\n}}\n'
 
 
 def is_sealed(file: Path) -> bool:

@@ -73,10 +73,6 @@ _ROWS = 1000
 """Number of rows of the prompts table that are created at once."""
 
 
-def _tell_nobody(do: str, **what: object) -> None:
-    """For a process that holds the whole model."""
-
-
 @dataclass
 class Run(RunFolder):
     """A run folder opened for a prompt set and a kind of measurement."""
@@ -86,9 +82,9 @@ class Run(RunFolder):
     """Largest allowed share of a model's prompts with errors."""
     made: Sequence[Path] | None = None
     """The folders created for this run, innermost first; None if the run existed before."""
-    tell: Callable[..., None] = field(default=_tell_nobody, repr=False)
+    tell: Callable[..., None] = field(default=lambda do, **what: None, repr=False)
     """Function that tells other processes that hold the model what this one is about to compute
-    with it: its name and arguments.
+    with it: its name and arguments; there are none if it holds the whole model.
     """
     _claims: dict[str, Claims] = field(default_factory=dict)
 
@@ -128,7 +124,9 @@ class Run(RunFolder):
                 # killed.
                 write_record(folder / RECORD, record)
             check_free(folder, identity)
-            if earlier is not None and (joins or _binding(folder, earlier, identity)):
+            # A different run that has begun no model is replaced.
+            same = earlier is not None and earlier.run == identity
+            if earlier is not None and (joins or same or names_in(folder / "models")):
                 grown = check_same_run(folder, earlier.run, identity)
                 if grown and joins:
                     raise UserError(
@@ -138,7 +136,7 @@ class Run(RunFolder):
                     )
                 record = updated(earlier, {"run": identity, "finished": None} if grown else {})
             run = cls(folder, record, prompts, fail_on_error, made if earlier is None else None)
-            if earlier is None or earlier.run != identity or run.file_problem(PROMPTS):
+            if not same or run.file_problem(PROMPTS):
                 run._write_prompts()
             names = list(dict.fromkeys([*record.models, *models]))
             run.record = updated(run.record, {"models": names})
@@ -203,7 +201,10 @@ class Run(RunFolder):
         shards = self._begin(measurement, dict(origin or {}))
         claims = self._claims_of(name)
         claims.longest = max((found.seconds for found in manifests(self.done(name))), default=0)
-        recall_budget(self.folder, measurement)
+        # If memory ran out earlier on this kind of device, start with the reduced batch size.
+        budget = measurement.budget
+        known = _known(self.folder).get(_key(measurement), budget.tokens)
+        budget.tokens = min(budget.tokens, known)
         done = sum(shard.end - shard.start for shard in shards if shard.done)
         if done < len(self.prompts):
             measurement.prepare(self.prompts)
@@ -395,11 +396,6 @@ def _taken(folder: Path, run: RunIdentity) -> str:
     )
 
 
-def _binding(folder: Path, earlier: RunRecord, identity: RunIdentity) -> bool:
-    """Whether to keep the recorded run; a different run is replaced if it has begun no model."""
-    return earlier.run == identity or bool(names_in(folder / "models"))
-
-
 def take_folder(folder: Path, record: str) -> list[Path]:
     """Create a folder for results; an existing folder must be empty or contain the named record.
 
@@ -423,13 +419,6 @@ def take_folder(folder: Path, record: str) -> list[Path]:
                 "new folder as --out"
             )
     return made
-
-
-def recall_budget(folder: Path, measurement: "Measurement") -> None:
-    """If memory ran out earlier on this kind of device, start with the reduced batch size."""
-    tokens = _known(folder).get(_key(measurement))
-    if tokens is not None:
-        measurement.budget.tokens = min(measurement.budget.tokens, tokens)
 
 
 def remember_budget(folder: Path, measurement: "Measurement") -> None:

@@ -34,6 +34,7 @@ from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet, prompt_record
 from interp.runs.identity import code_version
 from interp.runs.records import ShardManifest, column_types, read_record, write_record
+from interp.runs.written import change_in
 
 if TYPE_CHECKING:
     from interp.measuring.core import Measurement
@@ -137,8 +138,7 @@ def write(
             files = {}
             for table, schema in tables.items():
                 file = unfinished / f"{table}.parquet"
-                rows = list(measured.rows[table])
-                pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
+                pq.write_table(pa.Table.from_pylist(measured.rows[table], schema=schema), file)
                 sync(file)
                 files[file.name] = checksum(file)
             manifest = ShardManifest(
@@ -151,21 +151,17 @@ def write(
                 files=files,
             )
             write_record(unfinished / MANIFEST, manifest)
-            _place(unfinished, shard)
+            sync(unfinished)
+            try:
+                unfinished.rename(shard.folder)
+            except OSError:
+                # Another worker also measured the shard and finished first, with identical results.
+                if not shard.done:
+                    raise
+            sync(shard.folder.parent)
         finally:
             if is_folder(unfinished):
                 remove_own(unfinished)
-
-
-def _place(unfinished: Path, shard: Shard) -> None:
-    sync(unfinished)
-    try:
-        unfinished.rename(shard.folder)
-    except OSError:
-        # Another worker also measured the shard and finished first, with identical results.
-        if not shard.done:
-            raise
-    sync(shard.folder.parent)
 
 
 def read_manifest(folder: Path) -> ShardManifest:
@@ -192,15 +188,11 @@ def manifests(folders: Iterable[Path]) -> Iterator[ShardManifest]:
 def damage(folder: Path) -> str | None:
     """A line about what is wrong with an existing shard; None if nothing is."""
     try:
-        manifest = read_manifest(folder)
-        for name, expected in manifest.files.items():
-            if checksum(inside(folder, name)) != expected:
-                return f"{name} has changed since it was written"
-    except FileNotFoundError as error:
-        return f"{Path(error.filename).name} is missing"
+        listed = read_manifest(folder).files.items()
     except UserError as error:
         return str(error)
-    return None
+    found = (change_in(folder, name, expected) for name, expected in listed)
+    return next(filter(None, found), None)
 
 
 def unchanged_file(folder: Path, table: str) -> Path:

@@ -143,18 +143,15 @@ def _submit(executor: SlurmExecutor, jobs: Sequence["WorkerJob"]) -> Sequence[Jo
         with redirect_stderr(said):
             submitted = executor.submit_array(jobs)
     except (FailedJobError, OSError) as error:
-        raise UserError(_refusal(str(error).strip())) from error
+        reason = str(error).strip()
+        if re.search(_UNREACHABLE, reason, re.IGNORECASE):
+            raise UserError(
+                f"SLURM did not answer: {reason}; nothing was submitted. Rerun the command once "
+                "the SLURM controller can be reached, or use --executor local"
+            ) from error
+        raise UserError(f"SLURM rejected the jobs: {reason}; change or omit an option") from error
     sys.stderr.write(said.getvalue())
     return submitted
-
-
-def _refusal(said: str) -> str:
-    if re.search(_UNREACHABLE, said, re.IGNORECASE):
-        return (
-            f"SLURM did not answer: {said}; nothing was submitted. Rerun the command once the "
-            "SLURM controller can be reached, or use --executor local"
-        )
-    return f"SLURM rejected the jobs: {said}; change or omit an option"
 
 
 class WorkerJob(Checkpointable):
@@ -201,15 +198,11 @@ class Queue:
     def state(self, job: str) -> str:
         """SLURM's name for the state of a job."""
         if time.monotonic() - self._read_at >= POLL_SECONDS:
-            self._ask()
+            going = [own for own, state in self._states.items() if state not in _ENDED]
+            if going and (listed := _listed()) is not None:
+                self._states |= {own: listed.get(own) or _accounted(own) for own in going}
             self._read_at = time.monotonic()
         return self._states[job]
-
-    def _ask(self) -> None:
-        open_jobs = [job for job, state in self._states.items() if state not in _ENDED]
-        if open_jobs and (listed := _listed()) is not None:
-            for job in open_jobs:
-                self._states[job] = listed.get(job) or _accounted(job)
 
 
 def _listed() -> dict[str, str] | None:

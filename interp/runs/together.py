@@ -102,7 +102,9 @@ class Ranks:
             said = f"{_NO_ANSWER}; this one stopped because of: {reason}" if reason else ""
             endings = self._endings(Step.BATCH, ending, said)
             if Ending.REFUSED in endings and len(set(endings)) > 1:
-                raise LostRankError(_REFUSED_ALONE)
+                raise LostRankError(
+                    "one of the processes that hold the model refused what the others measured"
+                )
             if reason is not None:
                 raise reason
             if Ending.OUT_OF_MEMORY in endings:
@@ -116,13 +118,12 @@ class Ranks:
         return max(self._endings(Step.PASS, ending)) == Ending.OUT_OF_MEMORY
 
     def _endings(self, step: Step, own: Ending, otherwise: str = "") -> list[Ending]:
-        """How a step ended in each rank.
-
-        Raises:
-            LostRankError: a rank does not answer, or has ended another step; `otherwise` says so.
-        """
+        """How a step ended in each rank; `otherwise` says that one is lost, or at another step."""
         if own == Ending.OUT_OF_MEMORY:
-            otherwise = _MEMORY_ENDED_ALONE
+            otherwise = (
+                "memory ran out in one of the processes that hold the model, but not in all; use "
+                "smaller batches (--batch-tokens), or more processes (--tensor-parallel)"
+            )
         sent = torch.tensor([step, own])
         found = [torch.empty_like(sent) for _ in range(self.count)]
         patience = LONGEST if own == Ending.FINE else AFTER_FAILURE
@@ -135,13 +136,6 @@ class Ranks:
 
 
 _NO_ANSWER = "another process that holds a part of the model has ended or does not answer"
-
-_MEMORY_ENDED_ALONE = (
-    "memory ran out in one of the processes that hold the model, but not in all; use smaller "
-    "batches (--batch-tokens), or more processes (--tensor-parallel)"
-)
-
-_REFUSED_ALONE = "one of the processes that hold the model refused what the others measured"
 
 
 @contextmanager

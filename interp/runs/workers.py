@@ -242,7 +242,12 @@ def _share(number: int, workers: int, gpus: list[str], *, ranks: int = 1) -> Map
     if gpus:
         mine = gpus[number::workers] or [gpus[number % len(gpus)]]
         return {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
+    return share_of_cores(workers * ranks)
+
+
+def share_of_cores(processes: int) -> dict[str, str]:
+    """The variable that gives each process a share of the cores, unless the user has set it."""
     from joblib import cpu_count  # a slow import
 
-    threads = max(1, cpu_count() // (workers * ranks))
-    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads))}
+    threads = str(max(1, cpu_count() // processes))
+    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}

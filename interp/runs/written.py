@@ -33,25 +33,18 @@ PAGES = {
 WORKERS = "workers"
 
 
-def with_checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The checksums of files in a folder, by path within the folder."""
-    return {name: checksum(inside(folder, *name.split("/"))) for name in names}
-
-
 def noted(folder: Path, record: FolderRecord, names: Iterable[str]) -> dict[str, str]:
     """The pages and figures on record after some were written; removed ones are forgotten."""
-    there = {name: own for name, own in record.report.items() if _is_there(folder, name)}
-    return there | with_checksums(folder, names)
+    known = {name: inside(folder, *name.split("/")) for name in record.report}
+    there = {name: record.report[name] for name, file in known.items() if file.exists()}
+    return there | {name: checksum(inside(folder, *name.split("/"))) for name in names}
 
 
-def _is_there(folder: Path, name: str) -> bool:
-    return inside(folder, *name.split("/")).exists()
-
-
-def change_in(file: Path, name: str, expected: str) -> str | None:
+def change_in(folder: Path, name: str, expected: str) -> str | None:
     """A line if a file is missing or does not have the expected checksum; otherwise None."""
     try:
-        return None if checksum(file) == expected else f"{name} has changed since it was written"
+        same = checksum(inside(folder, *name.split("/"))) == expected
+        return None if same else f"{name} has changed since it was written"
     except FileNotFoundError:
         return f"{name} is missing"
     except UserError as error:
@@ -60,13 +53,8 @@ def change_in(file: Path, name: str, expected: str) -> str | None:
 
 def faults(folder: Path, record: FolderRecord) -> Iterator[str]:
     """A line about each page, figure or record that is missing, has changed or is not listed."""
-    for name, expected in record.report.items():
-        try:
-            problem = change_in(inside(folder, *name.split("/")), name, expected)
-        except UserError as error:
-            problem = str(error)
-        if problem:
-            yield problem
+    found = (change_in(folder, name, expected) for name, expected in record.report.items())
+    yield from filter(None, found)
     if is_sealed(folder / record.FILE):
         for name in unlisted(folder, record):
             yield f"{name} is not on record; run interp report {folder}"
@@ -104,6 +92,5 @@ def unlisted(folder: Path, record: FolderRecord) -> list[str]:
 
 def unsealed(folder: Path, record: FolderRecord) -> list[str]:
     """The records that an earlier version wrote, without a checksum."""
-    places = ("models", WORKERS)
-    others = [f"{place}/{name}" for place in places for name in names_in(folder / place)]
+    others = [f"{own}/{name}" for own in ("models", WORKERS) for name in names_in(folder / own)]
     return [name for name in (record.FILE, *others) if not is_sealed(folder / name)]
