@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -168,7 +168,7 @@ class Evaluate(ReadsAnswers, Spec):
                 "no prompt lists its options in its text, so their order cannot be swapped; "
                 'expected a list such as "Answer Yes or No."'
             )
-        return cast("Prompts", arranged)
+        return arranged
 
 
 class SoftScore(ReadsAnswers, Spec):
@@ -296,7 +296,7 @@ class Attribute(ReadsAnswers, Spec):
             return prompts
         from interp.prompts.mixing import with_donors
 
-        return cast("Prompts", with_donors(prompts, count=DONORS))
+        return with_donors(prompts, count=DONORS)
 
     def whole_layers(self) -> str:
         """A method that reads attention."""
@@ -413,7 +413,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
                     "as <premise1>It rains.</premise1>, or give each a column"
                 )
             check_segments(arranged[0], tuple(donor.segments))
-        return cast("Prompts", arranged)
+        return arranged
 
 
 class Thoughts(ReadsAnswers, Spec):
@@ -461,7 +461,7 @@ class Thoughts(ReadsAnswers, Spec):
         """The prompts with their donors."""
         from interp.prompts.mixing import with_donors
 
-        return cast("Prompts", with_donors(prompts, count=self.donors, segments=self.segments))
+        return with_donors(prompts, count=self.donors, segments=self.segments)
 
 
 class Patch(ReadsAnswers, OfPairs, Spec):
@@ -602,7 +602,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
         from interp.prompts.mixing import with_donors
 
         pairs = in_pairs(prompts, clean=self.clean, sides=self.sides)
-        return cast("Prompts", with_donors(pairs, count=1) if self.control else pairs)
+        return with_donors(pairs, count=1) if self.control else pairs
 
 
 def _site_of_heads(sites: Sequence[str]) -> str:
@@ -787,7 +787,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
         if not needed and isinstance(pairs, PromptSet) and pairs.donors is None:
             return pairs
         count = self.donors if needed else 1
-        return cast("Prompts", with_donors(pairs, count=count))
+        return with_donors(pairs, count=count)
 
 
 class Circuits(ReadsAnswers, OfPairs, Spec):

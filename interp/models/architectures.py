@@ -100,11 +100,7 @@ def family_modules(config: PreTrainedConfig) -> tuple[str, ...]:
 
 
 def _listed(model_type: str, *, causal: bool) -> Architecture | None:
-    """The architecture of this package or of another package for a model type.
-
-    Raises:
-        UserError: another package's entry point cannot be loaded, or refers to something else.
-    """
+    """The architecture of this package or of another package for a model type."""
     own = (ARCHITECTURES if causal else ENCODERS).get(model_type)
     if own is not None or model_type not in plugins(PLUGINS):
         return own
@@ -169,13 +165,13 @@ def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> L
         lacks["attn_out"] = f"its {type(layer).__name__} has no module {names.attention_out}"
     if mlp is None:
         lacks["mlp_out"] = f"its {type(layer).__name__} has no module {names.mlp_out}"
+    between = None
     # The layers of GPT-NeoX may be either.
     if names.parallel or getattr(layer, "use_parallel_residual", False):
         lacks["resid_mid"] = PARALLEL
     elif names.mlp_norm is None:
         lacks["resid_mid"] = "its norms are on the residual stream itself"
-    between = None if "resid_mid" in lacks else _at(layer, str(names.mlp_norm))
-    if between is None and "resid_mid" not in lacks:
+    elif (between := _at(layer, names.mlp_norm)) is None:
         lacks["resid_mid"] = f"its {type(layer).__name__} has no module {names.mlp_norm}"
     parts = [() if own is None else (Part(own, scale),) for own in (mixer, mlp)]
     reader = None if between is None else Part(between)

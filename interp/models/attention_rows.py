@@ -67,13 +67,6 @@ def answer_attention(model: Model) -> Iterator[list[Row]]:
         every = own and len(layers_with(model, "pattern")) == layer_count(model)
         record = _recorded_eager if every else _recorded_outputs
     query = 0 if model.kind is CLASSIFIER else -1
-    with record(model, rows, query), _refusing_none(model, rows):
-        yield rows
-
-
-@contextmanager
-def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
-    """Reject a forward pass within the block that appends no row."""
 
     def check(module: nn.Module, inputs: Any, output: Any) -> None:
         if not rows:
@@ -83,8 +76,8 @@ def _refusing_none(model: Model, rows: list[Row]) -> Iterator[None]:
                 "model has attention, load it with --attn-implementation eager"
             )
 
-    with hooked(model.hf.register_forward_hook(check)):
-        yield
+    with record(model, rows, query), hooked(model.hf.register_forward_hook(check)):
+        yield rows
 
 
 @contextmanager

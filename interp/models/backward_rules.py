@@ -94,9 +94,8 @@ def check_rules(model: Model, rules: BackwardRules) -> None:
     Raises:
         UserError: the architecture is not supported, or its gates are unknown.
     """
-    layers = model.layers
-    if rules.gate_share != PLAIN.gate_share:
-        for layer in layers:
+    for layer in model.layers:
+        if rules.gate_share != PLAIN.gate_share:
             _gates_of(model, layer.module)
 
 

@@ -64,11 +64,7 @@ class ChatFormat:
 
 
 def _template_option(text: str) -> str:
-    """A variable of a chat template with its value, KEY=VALUE.
-
-    Raises:
-        ValueError: the string has another form, or names a variable that another option sets.
-    """
+    """A variable of a chat template that no other option sets, with its value, KEY=VALUE."""
     name = text.partition("=")[0]
     if "=" not in text or not name.isidentifier():
         raise ValueError("expected KEY=VALUE, such as reasoning_effort=low")

@@ -472,10 +472,6 @@ class Model:
         try:
             with exact_gradients(self.hf.get_output_embeddings()):
                 yield
-        except RuntimeError as error:
-            _refuse_uncompiled(self.name, error)
-            self._refuse_failed(error)
-            raise
         except _FAILURES as error:
             self._refuse_failed(error)
             raise
@@ -485,7 +481,14 @@ class Model:
                 parameter.requires_grad_(True)
 
     def _refuse_failed(self, error: Exception) -> None:
-        """Raise a ModelError if the model's own code raised an error."""
+        """Raise a ModelError if PyTorch could not compile a kernel, or the model's code failed."""
+        # Compare names, because importing the class loads PyTorch's compiler, which takes seconds.
+        if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
+            reason = str(error).strip().splitlines()[0]
+            raise ModelError(
+                f"PyTorch cannot compile what {self.name} computes: {shortened(reason)}; pass "
+                "another --attn-implementation, such as sdpa, or install a C++ compiler"
+            ) from error
         frames = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
         known = [file for file in frames if _is_of_model(file) or file.is_relative_to(_PACKAGE)]
         # The last of these decides: our own hooks run inside the model, and PyTorch inside both.
@@ -496,8 +499,8 @@ class Model:
             ) from error
 
 
-_FAILURES = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Errors of a model's own code, beside those of PyTorch."""
+_FAILURES = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""Errors of a model's own code and of PyTorch."""
 
 _PACKAGE = Path(__file__).parents[1]
 _MODELS = Path(transformers.__file__).parent
@@ -506,14 +509,3 @@ _MODELS = Path(transformers.__file__).parent
 def _is_of_model(file: Path) -> bool:
     """Whether a file has a model's code: of transformers, or what comes with a checkpoint."""
     return file.is_relative_to(_MODELS) or TRANSFORMERS_DYNAMIC_MODULE_NAME in file.parts
-
-
-def _refuse_uncompiled(name: str, error: RuntimeError) -> None:
-    """Raise a UserError if PyTorch could not compile a kernel."""
-    # Compare names, because importing the class loads PyTorch's compiler, which takes seconds.
-    if any(kind.__name__ == "TorchDynamoException" for kind in type(error).__mro__):
-        reason = str(error).strip().splitlines()[0]
-        raise ModelError(
-            f"PyTorch cannot compile what {name} computes: {shortened(reason)}; pass another "
-            "--attn-implementation, such as sdpa, or install a C++ compiler"
-        ) from error

@@ -1,7 +1,7 @@
 """The type in which numbers of a model are computed on, and gradients as exact as it allows."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -47,14 +47,8 @@ def exact_gradients(unembedding: nn.Module | None) -> Iterator[None]:
     def take_off(module: nn.Module, inputs: Any, logits: Tensor) -> Tensor:
         return logits.narrow(-2, 0, cut.pop()) if cut else logits
 
-    hooks = []
-    if unembedding is not None:
-        hooks = [
-            unembedding.register_forward_pre_hook(add),
-            unembedding.register_forward_hook(take_off),
-        ]
-    try:
+    with ExitStack() as stack:
+        if unembedding is not None:
+            stack.callback(unembedding.register_forward_pre_hook(add).remove)
+            stack.callback(unembedding.register_forward_hook(take_off).remove)
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -9,7 +9,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -320,17 +320,11 @@ def blocking_module(hf: PreTrainedModel, inputs: Mapping[str, Tensor]) -> str | 
         if 2 * gradient.count_nonzero() < gradient.numel():
             blocking.append(path)
 
-    handles = [
-        module.register_forward_hook(partial(check, path))
-        for path, module in hf.named_modules()
-        if hasattr(module, "in_features") and not [*module.children()]
-    ]
-    try:
-        with torch.no_grad():
-            hf(**inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as stack, torch.no_grad():
+        for path, module in hf.named_modules():
+            if hasattr(module, "in_features") and not [*module.children()]:
+                stack.callback(module.register_forward_hook(partial(check, path)).remove)
+        hf(**inputs)
     return blocking[0] if blocking else None
 
 

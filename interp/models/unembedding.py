@@ -46,8 +46,16 @@ def final_states(model: Model) -> Iterator[list[Tensor]]:
 
     Final states are the final norm's output, (batch, token, size).
     """
+    module = model.anatomy.final_norm
+    if module is None:
+        raise UserError(
+            f"{model.name} ({model.hf.config.model_type}, a {model.kind.name}) has no final norm "
+            "of its own before an unembedding; perplexity and exact token logits are defined only "
+            "for causal language models that have one"
+        )
     states: list[Tensor] = []
-    with watched([_final(model)], states.append):
+    place = Location(module, "output", lambda own: own.unsqueeze(-2), layer_count(model))
+    with watched([place], states.append):
         yield states
 
 
@@ -144,15 +152,3 @@ class ExactLogits:
 
     def _rows(self, weight: Tensor, tokens: Int[Tensor, " token"]) -> Tensor:
         return whole(weight)[tokens.to(weight.device)].to(self._dtype)
-
-
-def _final(model: Model) -> Location:
-    """The location of the final norm's output."""
-    module = model.anatomy.final_norm
-    if module is None:
-        raise UserError(
-            f"{model.name} ({model.hf.config.model_type}, a {model.kind.name}) has no final norm "
-            "of its own before an unembedding; perplexity and exact token logits are defined only "
-            "for causal language models that have one"
-        )
-    return Location(module, "output", lambda states: states.unsqueeze(-2), layer_count(model))

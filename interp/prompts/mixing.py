@@ -3,30 +3,16 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import overload
+from typing import cast
 
 from interp.choices import DEFAULT_SYSTEM
 from interp.errors import UserError
 from interp.prompts.prompt import Donor, DonorKind, DonorSource, Prompt, placed
-from interp.prompts.prompt_set import PromptSet
+from interp.prompts.prompt_set import Prompts, PromptSet
 from interp.prompts.thought import Span
 
 
-@overload
-def with_donors(
-    prompts: PromptSet, *, count: int, segments: Sequence[str] | None = None
-) -> PromptSet: ...
-
-
-@overload
-def with_donors(
-    prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
-) -> Sequence[Prompt]: ...
-
-
-def with_donors(
-    prompts: Sequence[Prompt], *, count: int, segments: Sequence[str] | None = None
-) -> Sequence[Prompt]:
+def with_donors(prompts: Prompts, *, count: int, segments: Sequence[str] | None = None) -> Prompts:
     """The prompts, with up to `count` donors each from other instances and one from the pair.
 
     The donor from the pair is the prompt on the other side, if the set includes it. Prompts that
@@ -42,7 +28,7 @@ def with_donors(
         UserError: the prompts have no donors, or the donors lack a requested segment.
     """
     if not isinstance(prompts, PromptSet):
-        return [_narrowed(prompt, segments) for prompt in prompts]
+        return cast("Prompts", [_narrowed(prompt, segments) for prompt in prompts])
     if prompts.donors is None and not any(prompt.donors for prompt in prompts[:1]):
         raise UserError(
             f"the prompts of {prompts.system} have no donors (replacements for their segments), "
@@ -50,7 +36,9 @@ def with_donors(
             f"your own pairs, prompts of a system with donors, such as {DEFAULT_SYSTEM}, or "
             "Prompt(donors=...)"
         )
-    source, build, others = prompts.donors, prompts.build, _counterparts(prompts)
+    source, build = prompts.donors, prompts.build
+    pairs = [pair for pair in prompts.groups() if len(pair) == 2] if source is not None else []
+    others = {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
 
     def built(number: int) -> Prompt:
         prompt = build(number)
@@ -63,14 +51,7 @@ def with_donors(
     given = replace(prompts, build=built)
     for number in prompts.numbers[:1]:
         built(number)  # report a wrong segment at once
-    return given
-
-
-def _counterparts(prompts: PromptSet) -> dict[int, int]:
-    if prompts.donors is None:
-        return {}
-    pairs = [pair for pair in prompts.groups() if len(pair) == 2]
-    return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
+    return cast("Prompts", given)
 
 
 def _donors(

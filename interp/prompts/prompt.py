@@ -238,16 +238,9 @@ class Prompt:
 
 def _are_within(spans: Mapping[str, Span], length: int) -> bool:
     try:
-        for start, end in spans.values():
-            if not 0 <= start <= end <= length:
-                return False
-    except (
-        AttributeError,
-        TypeError,
-        ValueError,
-    ):  # the spans are not a mapping, or not pairs of numbers
+        return all(0 <= start <= end <= length for start, end in spans.values())
+    except (AttributeError, TypeError, ValueError):  # no mapping, or not of pairs of numbers
         return False
-    return True
 
 
 def compose(parts: list[tuple[str | None, str]]) -> tuple[str, dict[str, Span]]:

@@ -242,16 +242,18 @@ class PromptSet(Sequence[Prompt]):
         """
         if not isinstance(pairs, int) or pairs < 1:
             raise UserError(f"the limit is {pairs!r}; expected at least one pair")
-        chosen = [
-            place
-            for group in islice(self._design.order(seed), pairs)
-            for place in self._design.groups[group]
-        ]
+        design = self._design
+        drawn = islice(design.order(seed), pairs)
+        chosen = [place for group in drawn for place in design.groups[group]]
+        held, taken = Counter(design.cell_of), Counter(design.cell_of[place] for place in chosen)
         return replace(
             self,
             numbers=[self.numbers[place] for place in chosen],
             description={**self.description, "pairs": str(pairs), "spread_seed": str(seed)},
-            weights=self._weights_of(chosen),
+            weights={
+                design.cells[code]: self.weights.get(design.cells[code], 1.0) * held[code] / count
+                for code, count in taken.items()
+            },
             drawn_from=self.drawn_from or self.numbers,
         )
 
@@ -271,14 +273,6 @@ class PromptSet(Sequence[Prompt]):
     def weight(self, prompt: Prompt) -> float:
         """The number of prompts in a prompt's stratum, divided by the number drawn from it."""
         return self.weights.get(_values(prompt.factors, self.strata), 1.0)
-
-    def _weights_of(self, places: Sequence[int]) -> dict[Combination, float]:
-        design = self._design
-        held, drawn = Counter(design.cell_of), Counter(design.cell_of[place] for place in places)
-        return {
-            design.cells[code]: self.weights.get(design.cells[code], 1.0) * held[code] / count
-            for code, count in drawn.items()
-        }
 
     @cached_property
     def _design(self) -> "Design":

@@ -173,10 +173,7 @@ def _under_header(
 ) -> Iterator[tuple[str, Cells]]:
     """The rows below the header as cells by column; empty rows and empty last cells are left out.
 
-    Args:
-        lines: the header, or with `columns.unnamed` perhaps the first row, and all other rows.
-        columns: the columns to read.
-        hint: what to do about a row with too many cells.
+    With `columns.unnamed`, there may be no header. `hint` says what to do about too many cells.
     """
     lines = iter(lines)
     first, cells = next(lines, ("", ()))

@@ -5,9 +5,10 @@ and in the forward pass, which only a reader runs.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from interp.models.families.settings import drops_tokens
 from interp.models.kinds import CAUSAL, CLASSIFIER, TEXT_TO_TEXT
 from interp.models.model import Model
 from interp.models.precision import wide
-from interp.models.sites import embedded_as
+from interp.models.sites import embedded_as, hooked
 from interp.models.weights import weights_of
 from interp.reading.outputs import class_names, decoder_prefix
 from interp.reading.pieces import token_texts
@@ -288,12 +289,16 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
             finite or, if all are finite, the first module whose output is not.
     """
     first: list[str] = []
-    with ExitStack() as stack:
-        stack.enter_context(model.measuring())
-        for path, module in model.hf.named_modules():
-            # Among nested modules, the innermost finishes first.
-            hook = _noting(f"{path} ({type(module).__name__})", first)
-            stack.callback(module.register_forward_hook(hook).remove)
+
+    def note(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        own = output[0] if isinstance(output, tuple) and output else output
+        if isinstance(own, Tensor) and not _is_finite(own):
+            first.append(f"{path} ({type(module).__name__})")
+
+    modules = model.hf.named_modules()
+    # Among nested modules, the innermost finishes first.
+    hooks = [module.register_forward_hook(partial(note, path)) for path, module in modules]
+    with model.measuring(), hooked(*hooks):
         logits = reader_of(model).answer_logits(pad(model, [prompt]))
     if _is_finite(logits):
         return
@@ -310,17 +315,6 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
     raise UserError(
         f"the logits of {model.name} are not finite (NaN or infinite): {where}; {advice}"
     )
-
-
-def _noting(name: str, names: list[str]) -> Callable[[nn.Module, Any, Any], None]:
-    """A hook that records the name of a module whose output is not finite."""
-
-    def note(module: nn.Module, inputs: Any, output: Any) -> None:
-        own = output[0] if isinstance(output, tuple) and output else output
-        if isinstance(own, Tensor) and not _is_finite(own):
-            names.append(name)
-
-    return note
 
 
 def _is_finite(tensor: Tensor) -> bool:

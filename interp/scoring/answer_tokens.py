@@ -248,8 +248,7 @@ class AnswerTokenizer:
     def _ways(
         self, chat: ChatText, openings: tuple[str, ...], form: str
     ) -> tuple[tuple[int, ...], ...]:
-        ways = dict.fromkeys(self.after(chat, opening, form) for opening in openings)
-        return tuple(way for way in ways if self._shows(way))
+        return tuple(way for way in self._texts(chat, openings, form) if self._shows(way))
 
     def openings(self, chat: ChatText) -> tuple[str, ...]:
         """The strings that may come between a prompt and its answer, starting with the most likely.
@@ -259,7 +258,7 @@ class AnswerTokenizer:
         a template, it is the beginning of the template's assistant turn; a space if ordinary text
         such as "[/INST]" ends the prompt; or nothing if answers are simply appended to the prompt.
         """
-        space = "" if self._ends_in_marker(chat) else gap(chat.text)
+        space = "" if chat.text.endswith(self._markers) else gap(chat.text)
         if not chat.templated:
             return (space,)
         likely = [opening for opening in (chat.answer_opening, space) if opening]
@@ -297,12 +296,9 @@ class AnswerTokenizer:
         spans = zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
         return [(int(token), start, end) for token, (start, end) in spans if end > start]
 
-    def _ends_in_marker(self, chat: ChatText) -> bool:
-        """Whether an added token that is not a word, such as "[/INST]", ends the prompt."""
-        return chat.text.endswith(self._markers)
-
     @cached_property
     def _markers(self) -> tuple[str, ...]:
+        """The added tokens that are no words, such as "[/INST]"."""
         added = [token.content for token in self._model.tokenizer.added_tokens_decoder.values()]
         return tuple(one for one in added if not one[-1:].isalnum())
 

@@ -309,12 +309,10 @@ def option_shares(logits: Float[Tensor, "prompt option"]) -> list[list[float]]:
         for place in range(len(columns))
     ]
     differences: list[list[float]] = (logits - torch.stack(others, 1)).tolist()
-    return [[_logistic(difference) for difference in row] for row in differences]
-
-
-def _logistic(x: float) -> float:
-    """1 / (1 + exp(-x)), since torch's last digits differ between a batch and a single number."""
-    return 1 / (1 + math.exp(-x)) if x > -700 else math.exp(x)
+    # The logistic function, by hand: torch's last digits differ between a batch and one number.
+    return [
+        [1 / (1 + math.exp(-x)) if x > -700 else math.exp(x) for x in row] for row in differences
+    ]
 
 
 def token_logits(

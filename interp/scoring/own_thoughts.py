@@ -21,7 +21,8 @@ from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.prompts.thought import END, Thought
 from interp.reading.readers import CausalReader
-from interp.reading.tokens import TokenizedPrompt, pad, tokenize, tokenize_whole
+from interp.reading.shared_batches import shared_tokens
+from interp.reading.tokens import pad, tokenize, tokenize_whole
 
 SAMPLE = 32
 """Number of thoughts that are checked, spread evenly over the prompts."""
@@ -98,7 +99,7 @@ def excess_surprisal(model: Model, prompt: Prompt, thought: Thought) -> Excess:
     (before,) = tokenize(model, [bare])
     # A thought without an end is tokenized like any other, and has no end mark.
     (whole,) = tokenize_whole(model, [replace(bare, thought=replace(thought, ended=True))])
-    start = _shared(before, whole)
+    start = shared_tokens(before.token_ids, whole.token_ids)
     end = whole.roles[END][1] if END in whole.roles else len(whole)
     end = min(end, start + MOST_TOKENS, model.context_length or end)
     if end <= start:
@@ -114,9 +115,3 @@ def excess_surprisal(model: Model, prompt: Prompt, thought: Thought) -> Excess:
     squares = (p * log_p.square()).nan_to_num(0.0).sum(-1)
     variance = (squares - entropy.square()).clamp(min=0)
     return Excess(float(surprisal - entropy.sum()), float(variance.sum()), len(tokens))
-
-
-def _shared(before: TokenizedPrompt, whole: TokenizedPrompt) -> int:
-    """Number of tokens at the beginning that a prompt has with and without the thought."""
-    pairs = zip(before.token_ids, whole.token_ids, strict=False)
-    return next((n for n, (a, b) in enumerate(pairs) if a != b), len(before))

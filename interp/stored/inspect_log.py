@@ -119,21 +119,15 @@ def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
         ) from error
     if len(content) > MOST_OF_ONE:
         raise UserError(f"{where} unpacks to more than {MOST_OF_ONE:,} bytes")
-    if _has_more(content):
+    marks = (found for found in _VALUE.finditer(content) if found["mark"])
+    many = sum(map(content.count, (b",", b"[", b"{"))) > MOST_OBJECTS  # with those in strings
+    if many and any(islice(marks, MOST_OBJECTS, None)):
         raise UserError(f"{where} has more than {MOST_OBJECTS:,} values; store it without events")
     return parsed(where, content)
 
 
 _VALUE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<mark>[,\[{])', re.DOTALL)
 """A string, or a mark outside of strings before a value."""
-
-
-def _has_more(content: bytes) -> bool:
-    """Whether a JSON text has more than the largest number of values."""
-    if sum(map(content.count, (b",", b"[", b"{"))) <= MOST_OBJECTS:
-        return False
-    marks = (found for found in _VALUE.finditer(content) if found["mark"])
-    return any(islice(marks, MOST_OBJECTS, None))
 
 
 def _output(where: str, record: object, model: str | None) -> Output:

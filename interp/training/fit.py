@@ -71,7 +71,11 @@ def fit(
         try:
             trainer.train(resume_from_checkpoint=None if last is None else str(last))
         except Exception as error:
-            if last is None or kept.began or _is_of_the_machine(error):
+            # Whether memory or a disk is the cause, and not the content of the checkpoint.
+            of_machine = isinstance(error, OSError | MemoryError) or (
+                isinstance(error, RuntimeError) and is_out_of_memory(error)
+            )
+            if last is None or kept.began or of_machine:
                 raise
             raise UserError(
                 f"{last} cannot be resumed: {shortened(' '.join(repr(error).split()), 300)}. "
@@ -98,15 +102,6 @@ def _settings(place: Path, **arguments: Any) -> TrainingArguments:
     return settings
 
 
-def _is_of_the_machine(error: Exception) -> bool:
-    """Whether an error is due to memory or a disk, not to the content of a checkpoint."""
-    return (
-        is_out_of_memory(error)
-        if isinstance(error, RuntimeError)
-        else isinstance(error, OSError | MemoryError)
-    )
-
-
 class _Trainer(Trainer):
     """A Trainer whose data set contains whole batches, and whose loss is a given function."""
 
@@ -114,13 +109,7 @@ class _Trainer(Trainer):
         super().__init__(data_collator=lambda whole: whole[0], **arguments)
         self._loss = loss
 
-    def compute_loss(
-        self,
-        model: Any,
-        inputs: Any,
-        return_outputs: bool = False,
-        num_items_in_batch: Tensor | int | None = None,
-    ) -> Tensor:
+    def compute_loss(self, model: Any, inputs: Any, *_: Any, **__: Any) -> Tensor:
         return self._loss(model, inputs)
 
     def floating_point_ops(self, inputs: Any) -> int:
@@ -157,9 +146,7 @@ class _Kept(TrainerCallback):
         made.compute_steps(args, args.max_steps)
         vars(state).update(vars(made))
 
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
         self.began = True
 
     def on_save(
@@ -175,19 +162,10 @@ class _Shown(TrainerCallback):
         self._progress = progress
         self._note = ""
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
+    def on_step_end(self, *_: Any, **__: Any) -> None:
         self._progress.advance(1, note=self._note)
         self._note = ""
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Mapping[str, float] | None = None,
-        **_: Any,
-    ) -> None:
+    def on_log(self, *_: Any, logs: Mapping[str, float] | None = None, **__: Any) -> None:
         if logs and "loss" in logs:
             self._note = f"loss {float(logs['loss']):.3f}"

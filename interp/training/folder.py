@@ -154,7 +154,11 @@ def take(folder: Path) -> None:
     remove_unfinished(folder.resolve())
     found = _checkpoints(folder)
     for checkpoint in found.values():
-        _check_plain(checkpoint)
+        if not is_folder(checkpoint):
+            raise UserError(f"{checkpoint} is not a checkpoint folder; remove it")
+        for name in names_in(checkpoint):
+            if not is_plain(checkpoint / name):
+                raise UserError(f"{checkpoint / name} is not a plain file; remove {checkpoint}")
     if _is_ours(folder):
         return
     if foreign := [path for path in found.values() if not _is_whole(path)]:
@@ -230,15 +234,6 @@ def _checkpoints(folder: Path) -> dict[int, Path]:
 
 def _is_ours(folder: Path) -> bool:
     return OURS in names_in(folder.resolve())
-
-
-def _check_plain(checkpoint: Path) -> None:
-    """Reject a link, pipe or device in place of a checkpoint or one of its files."""
-    if not is_folder(checkpoint):
-        raise UserError(f"{checkpoint} is not a checkpoint folder; remove it")
-    for name in names_in(checkpoint):
-        if not is_plain(checkpoint / name):
-            raise UserError(f"{checkpoint / name} is not a plain file; remove {checkpoint}")
 
 
 def _step(name: str) -> int | None:

@@ -4,7 +4,6 @@ import hashlib
 import math
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
@@ -300,23 +299,16 @@ def _kept(outline: Model, batch: dict[str, Tensor]) -> int:
     mask = batch["attention_mask"][:, None, None].float()
     inputs = {name: part.to("meta") for name, part in (batch | {"attention_mask": mask}).items()}
     own = {weight.untyped_storage()._cdata for weight in outline.hf.parameters()}
-    with _counting(own) as kept:
-        outline.hf.train()(**inputs)
-    return sum(kept.values())
-
-
-@contextmanager
-def _counting(without: set[int]) -> Iterator[dict[int, int]]:
-    """Yield the size in bytes of each storage that is kept within the block for a backward pass."""
     kept: dict[int, int] = {}
     alive: list[Tensor] = []  # keeps tensors alive, so no two storages share an address
 
     def count(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage._cdata not in without and storage._cdata not in kept:
+        if storage._cdata not in own and storage._cdata not in kept:
             alive.append(tensor)
             kept[storage._cdata] = storage.nbytes()
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        yield kept
+        outline.hf.train()(**inputs)
+    return sum(kept.values())

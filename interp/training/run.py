@@ -9,8 +9,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from secrets import token_hex
@@ -177,7 +176,7 @@ class Training:
     def _fit(
         self, model: Model, learner: nn.Module, steps: Steps, folder: Path, kept: CheckpointOptions
     ) -> None:
-        with _fitting(self.spec.batch, model):
+        try:
             fit(
                 learner,
                 steps,
@@ -195,6 +194,13 @@ class Training:
                 logging_steps=50,
                 save_steps=kept.checkpoint_steps,
             )
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            raise UserError(
+                f"a step with {self.spec.batch} prompts does not fit into the memory of "
+                f"{model.device}; use a smaller --batch (--dry-run estimates the memory of a step)"
+            ) from error
 
     def _default_rate(self, model: Model) -> float:
         if self.spec.from_scratch:
@@ -232,20 +238,6 @@ class Training:
         write_whole(inside(folder, README), partial(Path.write_text, data=text, encoding="utf-8"))
         write_record(inside(folder, RECORD), record)
         return record
-
-
-@contextmanager
-def _fitting(batch: int, model: Model) -> Iterator[None]:
-    """Turn an out-of-memory error within the block into a UserError with advice."""
-    try:
-        yield
-    except RuntimeError as error:
-        if not is_out_of_memory(error):
-            raise
-        raise UserError(
-            f"a step with {batch} prompts does not fit into the memory of {model.device}; use a "
-            "smaller --batch (--dry-run estimates the memory of a step)"
-        ) from error
 
 
 def save_folder(folder: Path, model: Model, save: Callable[[Path], object], *, last: str) -> None:
@@ -294,14 +286,7 @@ def _check_loading(loading: Loading) -> None:
 
 
 def _model_card(record: TrainRecord, spec: TrainSpec, model: Model, *, name: str) -> str:
-    """A trained model's card, written from the record of its training.
-
-    Args:
-        record: the record of the finished training.
-        spec: the task.
-        model: the trained model.
-        name: name of the model's folder.
-    """
+    """The card of a trained model, whose folder has this name."""
     training = record.training
     base, from_hub = training.model, training.origin.get("kind") == "hub"
     shown = base if from_hub or training.origin.get("kind") == "organism" else Path(base).name

@@ -204,7 +204,16 @@ def _from_scratch(
     chat = ChatFormat()
     tokenizer: PreTrainedTokenizerBase
     if name in SMALL:
-        kind, config, tokenizer = small_configuration(name, prompts)
+        small = SMALL[name]
+        kind, tokenizer = small.kind, _tokenizer(small, prompts)
+        config = AutoConfig.for_model(
+            small.model_type,
+            vocab_size=len(tokenizer),
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            **small.settings,
+        )
     else:
         location, source = resolve(canonical_name(name), loading.revision)
         options = {"revision": loading.revision, "trust_remote_code": loading.trust_remote_code}
@@ -325,23 +334,6 @@ SMALL = {
     ),
 }
 """Built-in configurations, by the name given instead of a model's name."""
-
-
-def small_configuration(
-    name: str, prompts: Sequence[Prompt]
-) -> tuple[Kind, PreTrainedConfig, PreTrainedTokenizerFast]:
-    """A built-in configuration, and a tokenizer trained on the prompts."""
-    small = SMALL[name]
-    tokenizer = _tokenizer(small, prompts)
-    config = AutoConfig.for_model(
-        small.model_type,
-        vocab_size=len(tokenizer),
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        **small.settings,
-    )
-    return small.kind, config, tokenizer
 
 
 def _tokenizer(small: Small, prompts: Sequence[Prompt]) -> PreTrainedTokenizerFast:

@@ -142,11 +142,9 @@ ARCHITECTURES = {
         qkv=_FUSED,
         layout="interleaved",
     ),
-    "bloom": Architecture(
-        layers="transformer.h",
+    "bloom": replace(
+        _GPT2,
         attention="self_attention",
-        mlp="mlp",
-        final_norm="transformer.ln_f",
         # The attention module and the MLP return the residual stream with their contributions.
         attention_out="self_attention.dense",
         mlp_norm="post_attention_layernorm",
