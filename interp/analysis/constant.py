@@ -96,7 +96,23 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     everywhere = _everywhere(rows, usual, place=place, within=within)
     if _silence_tells(rows, everywhere):
         return None
-    return _found(rows, everywhere, place=place, within=within)
+    usual = everywhere[heard.index]
+    same = heard["answer"] == usual
+    by_phrasing: Mapping[str, float] = {}
+    if "phrasing" in heard and heard["phrasing"].nunique() > 1:
+        shares = same.groupby(heard["phrasing"], sort=False).mean()
+        by_phrasing = {str(name): float(share) for name, share in shares.items()}
+    names = tuple(usual.value_counts().index)
+    return Constant(
+        usual=names if place is None or len(names) <= NAMED else (),
+        place=place,
+        within=within,
+        same=int(same.sum()),
+        answers=len(heard),
+        by_phrasing=by_phrasing,
+        alone=_scores(rows, everywhere),
+        model=_scores(rows, rows["answer"]),
+    )
 
 
 def _usual_answers(rows: pd.DataFrame) -> tuple[pd.Series, int | None, bool] | None:
@@ -132,11 +148,9 @@ def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
     rows = _in_one_order(prompts.assign(answer=prompts["gold"]))
     if rows.empty:
         return None
-    return (
-        _most_frequent(rows, [UNORDERED])
-        if _shared(rows, [UNORDERED])
-        else _at_usual_place(rows)[0]
-    )
+    if _shared(rows, [UNORDERED]):
+        return _most_frequent(rows, [UNORDERED])
+    return _at_usual_place(rows)[0]
 
 
 def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
@@ -198,18 +212,13 @@ def _most_frequent(rows: pd.DataFrame, by: list[str]) -> pd.Series:
 
 def _at_usual_place(rows: pd.DataFrame) -> tuple[pd.Series | None, int | None]:
     """The option at the most frequent place; None if the correct answer is always there."""
-    places = pd.Series(
-        [_place(own, answer) for own, answer in zip(rows["options"], rows["answer"], strict=True)]
-    )
-    place = int(places.mode().iloc[0])
+    both = zip(rows["options"], rows["answer"], strict=True)
+    places = [own.index(answer) if answer in own else -1 for own, answer in both]
+    place = int(pd.Series(places).mode().iloc[0])
     usual = pd.Series([own[place : place + 1] for own in rows["options"]], rows.index).str[0]
     if place < 0 or (usual == rows["gold"]).mean() > MOSTLY:
         return None, None
     return usual, place
-
-
-def _place(options: tuple[str, ...], answer: str) -> int:
-    return options.index(answer) if answer in options else -1
 
 
 def _everywhere(
@@ -227,10 +236,7 @@ def _everywhere(
 
 
 def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
-    """Whether prompts to which the usual answer is right are without an answer more or less often.
-
-    The test is Fisher's exact one, with two sides.
-    """
+    """Whether silence is more or less frequent where the usual answer is right (Fisher's test)."""
     silent, expected = rows["answer"] == "", rows["gold"] == usual
     if not silent.any():
         return False
@@ -238,29 +244,6 @@ def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
 
     counts = [[int((a & b).sum()) for b in (expected, ~expected)] for a in (silent, ~silent)]
     return bool(fisher_exact(counts).pvalue <= TELLING)
-
-
-def _found(
-    rows: pd.DataFrame, everywhere: pd.Series, *, place: int | None, within: bool
-) -> Constant:
-    heard = rows[rows["answer"] != ""]
-    usual = everywhere[heard.index]
-    same = heard["answer"] == usual
-    by_phrasing: Mapping[str, float] = {}
-    if "phrasing" in heard and heard["phrasing"].nunique() > 1:
-        shares = same.groupby(heard["phrasing"], sort=False).mean()
-        by_phrasing = {str(name): float(share) for name, share in shares.items()}
-    names = tuple(usual.value_counts().index)
-    return Constant(
-        usual=names if place is None or len(names) <= NAMED else (),
-        place=place,
-        within=within,
-        same=int(same.sum()),
-        answers=len(heard),
-        by_phrasing=by_phrasing,
-        alone=_scores(rows, everywhere),
-        model=_scores(rows, rows["answer"]),
-    )
 
 
 def _scores(rows: pd.DataFrame, answer: pd.Series) -> dict[str, float]:

@@ -135,12 +135,13 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     tested = tests["p_holm"].mask(out_of_reach(tests))
     tests["verdict"] = [*map(_verdict, tested, tests["mean"])]
     of = {name: own.reset_index(drop=True) for name, own in tests.groupby("baseline")}
-    rows = [
-        {"model": model, "reading": reading, **_reading_row(sample, reading, own, test)}
-        for ((model, reading), own), test in zip(
-            readings.items(), of[sample.better].to_dict("records"), strict=True
-        )
-    ]
+    rows = []
+    compared = of[sample.better].to_dict("records")
+    for ((model, reading), own), test in zip(readings.items(), compared, strict=True):
+        row = _row(sample, own)
+        untested = test["note"] if row["prompts"] and np.isnan(test["p"]) else ""
+        note = joined(_lacking(reading, own), row.get("note"), untested)
+        rows.append({"model": model, "reading": reading, **row, "note": note})
     table = pd.DataFrame(rows).assign(compared=sample.better)
     table[HOLM_LEAST] = tests[HOLM_LEAST].max()
     for name, ending in ((sample.better, ""), (CHANCE, "_chance")):
@@ -254,15 +255,6 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
     clusters = judged["unit"].nunique()
     counts = {"prompts": len(judged), "pairs": len(pairs), "clusters": clusters}
     return {**found, **share_of(judged, "unit", "accuracy"), **counts}
-
-
-def _reading_row(
-    sample: Sample, reading: str, own: pd.DataFrame, test: Mapping[Any, Any]
-) -> dict[str, object]:
-    """The numbers of one reading, with a note on prompts without credit and on a missing test."""
-    row = _row(sample, own)
-    untested = test["note"] if row["prompts"] and np.isnan(test["p"]) else ""
-    return row | {"note": joined(_lacking(reading, own), row.get("note"), untested)}
 
 
 def _lacking(reading: str, own: pd.DataFrame) -> str:

@@ -128,9 +128,6 @@ class Coalitions:
 
         Many of them have the same text, such as those that keep every segment.
         """
-        coalitions = range(2 ** len(self.segments))
-        return [[self._mixed(donor, kept) for kept in coalitions] for donor in self.donors]
-
-    def _mixed(self, donor: Donor, coalition: int) -> Prompt:
-        kept = [self.segments[player] for player in members(coalition, len(self.segments))]
-        return mixed(self.prompt, donor, kept=kept)
+        players = len(self.segments)
+        kept = [[self.segments[i] for i in members(own, players)] for own in range(2**players)]
+        return [[mixed(self.prompt, donor, kept=own) for own in kept] for donor in self.donors]

@@ -22,9 +22,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from interp.choices import INTEGRATION_STEPS, EdgeEstimate
-from interp.circuits.exact import LayerRuns, ReaderOutputs
+from interp.circuits.exact import LayerRuns, ReaderOutputs, writing
 from interp.circuits.graph import EdgeValues, Graph, StreamReader
-from interp.circuits.streams import PairStreams, Written, input_by_output, stream_read
+from interp.circuits.streams import PairStreams, input_by_output, stream_read
 from interp.models.backward_rules import GIM, PLAIN, backward_rules
 from interp.models.model import Model
 from interp.models.precision import wide
@@ -130,7 +130,8 @@ class EdgeEstimator:
         model, graph = self._model, self._graph
         graph.check_heads("estimates with exact attention weights (softmax)")
         base, _ = self._embeddings(streams)
-        patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in _layers(graph)}
+        layers = range(graph.layers)
+        patterns = {("pattern", layer): locate(model, "pattern", layer) for layer in layers}
         with attention_by(model, "eager"):
             with torch.enable_grad():
                 scores, gradients, weights = _differentiated(
@@ -138,7 +139,7 @@ class EdgeEstimator:
                 )
             with torch.no_grad():
                 runs = LayerRuns(model, graph, streams)
-                for layer in _layers(graph):
+                for layer in layers:
                     own, gradient = weights["pattern", layer][0], gradients["pattern", layer][0]
                     for readers in runs.outputs(layer, streams.differences):
                         if readers.site in ("q", "k"):
@@ -157,10 +158,6 @@ class EdgeEstimator:
         return base[:, pair.shared :], written[:, pair.shared :]
 
 
-def _layers(graph: Graph) -> range:
-    return range(graph.layers)
-
-
 def _adding(change: Tensor) -> Edit:
     return lambda tensor: tensor + change.to(tensor)
 
@@ -170,14 +167,8 @@ def _patterns(
 ) -> Float[Tensor, "writer head query key"]:
     """Attention weights of a layer with patched queries or patched keys."""
     view = locate(model, readers.site, readers.layer).view
-
-    def edit(tensor: Tensor) -> Tensor:
-        patched = tensor.clone()
-        view(patched)[:] = readers.outputs
-        return patched
-
     stream = streams.at("resid_pre", readers.layer).expand(len(readers.outputs), -1, -1)
-    edits = [(readers.site, edit)]
+    edits = [(readers.site, writing(view, readers.outputs))]
     return runs.alone(readers.layer, stream, ["pattern"], edits)["pattern"]
 
 
@@ -234,8 +225,11 @@ def _differentiated(
     gradients = dict(zip(wanted, found, strict=True))
 
     def fill(rows: slice, read: Float[Tensor, "some_readers token size"]) -> None:
+        read = wide(read)
         before = range(own.start, min(own.stop, graph.writers_before(graph.readers[rows.start])))
-        _fill(scores, rows, before, read, streams.differences, most=most)
+        for some in _parts(before, read[0].numel(), most):
+            written = streams.differences[some].to(read)
+            scores[rows, some] = torch.einsum("rts,wts->rw", read, written).to(scores)
 
     for site, layer in values:
         if site == "attention_in":
@@ -315,18 +309,3 @@ def _through(
         output, stream, gradients[:, None], retain_graph=True, is_grads_batched=True
     )
     return found[:, 0]
-
-
-def _fill(
-    scores: Float[Tensor, "reader writer"],
-    rows: slice,
-    writers: range,
-    gradients: Float[Tensor, "some_readers token size"],
-    differences: Written,
-    *,
-    most: int,
-) -> None:
-    gradients = wide(gradients)
-    for some in _parts(writers, gradients[0].numel(), most):
-        written = differences[some].to(gradients)
-        scores[rows, some] = torch.einsum("rts,wts->rw", gradients, written).to(scores)

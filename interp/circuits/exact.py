@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -25,6 +26,7 @@ from interp.models.sites import (
     Activation,
     Edit,
     Location,
+    View,
     edited,
     locate,
     recorded,
@@ -201,6 +203,17 @@ class LayerRuns:
             )
 
 
+def writing(view: View, values: Tensor, at: Any = slice(None)) -> Edit:
+    """An edit that writes values into a copy of a tensor, at an index of its view."""
+
+    def edit(tensor: Tensor) -> Tensor:
+        patched = tensor.clone()
+        view(patched)[at] = values
+        return patched
+
+    return edit
+
+
 def _zeros(values: Tensor, *, width: int) -> Tensor:
     return values.new_zeros(*values.shape[:-1], width)
 
@@ -262,12 +275,7 @@ class ExactEdges:
         def run(chunk: Sequence[tuple[int, int]]) -> list[float]:
             heads, writers = torch.tensor(chunk, device=outputs.device).T
             rows = torch.arange(len(chunk), device=outputs.device)
-
-            def edit(tensor: Tensor) -> Tensor:
-                patched = tensor.clone()
-                view(patched)[rows, :, heads] = outputs[writers, :, heads]
-                return patched
-
+            edit = writing(view, outputs[writers, :, heads], (rows, slice(None), heads))
             copies = base.repeat(len(chunk), 1, 1)
             metrics: list[float] = runs.metrics_from(layer, copies, [(readers.site, edit)]).tolist()
             return metrics

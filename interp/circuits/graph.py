@@ -129,10 +129,10 @@ class Graph:
         """
         for layer, own in enumerate(self.shapes):
             if not own.heads or not own.mlp:
-                lacking = "an MLP" if own.heads else "heads that can be separated"
+                lacking = "MLP" if own.heads else "heads that can be separated"
                 raise UserError(
                     f"{what} need heads and an MLP in every layer, and layer {layer} has no "
-                    f"{lacking.removeprefix('an ')}; edges can be measured by the methods "
+                    f"{lacking}; edges can be measured by the methods "
                     "gradient, integrated, activations and exact"
                 )
 
@@ -148,23 +148,13 @@ class Graph:
     @cached_property
     def readers(self) -> Sequence[StreamReader]:
         """The readers, in the order in which they read."""
-        return [reader for layer in range(self.layers + 1) for reader in self._readers_of(layer)]
-
-    def _readers_of(self, layer: int) -> Iterator[StreamReader]:
-        if layer == self.layers:
-            yield StreamReader("logits", layer)
-            return
-        own = self.shapes[layer]
-        for head in range(own.heads):
-            yield StreamReader("q", layer, head)
-        attended: tuple[ReaderSite, ReaderSite] = ("k", "v")
-        for site in attended:
-            for head in range(own.shared if own.heads else 0):
-                yield StreamReader(site, layer, head)
-        if own.mixer and not own.heads:
-            yield StreamReader("mixer", layer)
-        if own.mlp:
-            yield StreamReader("mlp", layer)
+        found: list[StreamReader] = []
+        for layer, own in enumerate(self.shapes):
+            shared = own.shared if own.heads else 0
+            counts: dict[ReaderSite, int] = {"q": own.heads, "k": shared, "v": shared}
+            counts |= {"mixer": own.mixer and not own.heads, "mlp": own.mlp}
+            found += [StreamReader(site, layer, n) for site in counts for n in range(counts[site])]
+        return [*found, StreamReader("logits", self.layers)]
 
     @cached_property
     def _first_readers(self) -> Sequence[int]:
@@ -250,13 +240,11 @@ def graph_of(model: Model) -> Graph:
 
 def _shape(layer: Layer) -> Shape:
     parallel = layer.between is None and bool(layer.mixer and layer.mlp)
-    heads = layer.heads
-    separate = (
-        heads is not None and heads.separate and not {"z", "q", "k", "v"} & layer.lacks.keys()
-    )
+    heads = None if {"z", "q", "k", "v"} & layer.lacks.keys() else layer.heads
+    separate = heads is not None and heads.separate
     return Shape(
-        heads=heads.count if heads is not None and separate else 0,
-        shared=heads.shared if heads is not None and separate else 0,
+        heads=heads.count if heads and separate else 0,
+        shared=heads.shared if heads and separate else 0,
         mixer=bool(layer.mixer),
         mlp=bool(layer.mlp),
         parallel=parallel,

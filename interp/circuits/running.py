@@ -20,13 +20,13 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from interp.circuits.choice import Circuit
-from interp.circuits.exact import ATTENDED, LayerRuns
+from interp.circuits.exact import ATTENDED, LayerRuns, writing
 from interp.circuits.graph import Graph
 from interp.circuits.streams import PairStreams, Writers, input_by_output, stream_read
 from interp.console import passed
 from interp.models.cache import KeyValues, of_layer
 from interp.models.model import Model
-from interp.models.sites import Edit, View, locate
+from interp.models.sites import Edit, locate
 from interp.patching.passes import SiteKey
 from interp.reading.budget import TokenBudget, in_chunks
 
@@ -76,21 +76,14 @@ class CircuitRuns:
 def _source_streams(graph: Graph, streams: PairStreams) -> dict[SiteKey, Tensor]:
     """The source prompt's residual stream at each site that is read, (token, size)."""
     found = {}
-    for reader in graph.readers:
-        key = stream_read(graph, reader)
-        if key not in found:
-            stream = streams.at(*key)[0]
-            before = graph.writers_before(reader)
-            found[key] = stream + streams.differences[:before].sum(0).to(stream)
+    for key, reader in {stream_read(graph, reader): reader for reader in graph.readers}.items():
+        stream, before = streams.at(*key)[0], graph.writers_before(reader)
+        found[key] = stream + streams.differences[:before].sum(0).to(stream)
     return found
 
 
 class _Run:
-    """One forward pass of several circuits, layer by layer.
-
-    A head or an MLP into which a circuit has no edge has its source output. Layers without such
-    edges are therefore not run.
-    """
+    """One pass of several circuits; layers into which none of them has an edge are not run."""
 
     def __init__(
         self,
@@ -131,10 +124,7 @@ class _Run:
         return self._layers.metrics_from(graph.layers, read, before=before)
 
     def source_key_values(self) -> KeyValues:
-        """Keys and values of the base's tokens if all readers read the source prompt's streams.
-
-        They have one row, that of an empty circuit.
-        """
+        """Keys and values (one row) of the base's tokens if readers read the source's streams."""
         row = torch.tensor([0])
         return [of_layer(self._run_layer(layer, row), layer) for layer in range(self._graph.layers)]
 
@@ -163,10 +153,7 @@ class _Run:
         return torch.stack(sums)
 
     def _run_layer(self, layer: int, rows: Int[Tensor, " row"]) -> Cache:
-        """Run a layer's heads and MLP for some of the circuits.
-
-        Returns a cache that has the layer's keys and values in these circuits.
-        """
+        """Run a layer for some of the circuits; the cache has its keys and values in these."""
         graph = self._graph
         attended, mlp = graph.attention_readers(layer), graph.mlp_reader(layer)
         parallel = graph.shapes[layer].parallel
@@ -186,10 +173,7 @@ class _Run:
             return stream + (sums[:, -1] + own).to(stream)
 
         located = {site: locate(self._model, site, layer) for site in ATTENDED}
-        edits = [
-            (site, _writing(view, values))
-            for site, view, values in self._attended(layer, read[:, :-1])
-        ]
+        edits = list(self._attended(layer, read[:, :-1]))
         base = self._streams.at("resid_pre", layer).expand(len(rows), -1, -1)
         cache = self._layers.cache_for(len(rows))
         with self._layers.unprojected(located):
@@ -207,7 +191,7 @@ class _Run:
 
     def _attended(
         self, layer: int, read: Float[Tensor, "row reader token size"]
-    ) -> Iterator[tuple[str, View, Float[Tensor, "row token head size"]]]:
+    ) -> Iterator[tuple[str, Edit]]:
         """Queries, keys and values, each head's computed only from its own reader's stream."""
         located = {site: locate(self._model, site, layer) for site in ATTENDED}
         inputs = self._layers.inputs(layer, read.flatten(0, 1), located)
@@ -220,7 +204,7 @@ class _Run:
             bias = getattr(own.module, "bias", None)
             if bias is not None:
                 values = values + own.view(bias[None, None])
-            yield site, own.view, values
+            yield site, writing(own.view, values)
             first = last
 
     def _keep(
@@ -232,12 +216,3 @@ class _Run:
         """Record the writers' outputs in this run, given their change from the base prompt."""
         kept = change.to(self._kept) - self._streams.differences[own][:, None]
         self._kept[rows, own] = kept.transpose(0, 1)
-
-
-def _writing(view: View, values: Tensor) -> Edit:
-    def edit(tensor: Tensor) -> Tensor:
-        patched = tensor.clone()
-        view(patched)[:] = values
-        return patched
-
-    return edit

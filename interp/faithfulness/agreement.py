@@ -214,14 +214,11 @@ def recovered(scores: Scores, values: Values) -> ByPrompt:
 def _over_orders(
     scores: Scores, values: Values, metric: Callable[[Curves, Curves], ByOrder]
 ) -> ByPrompt:
-    """The mean of a metric over all orders in which scores never increase.
-
-    For each order and each r, `metric` is given v of the first r segments, and v(N) minus v of the
-    other segments.
-    """
+    """The mean of a metric over all orders in which scores never increase."""
     segments = scores.shape[-1]
     orders, coalitions = _orders(segments)
     kept = values[:, coalitions]
+    # v(N) minus v without the first r segments of each order.
     left = values[:, [[-1]]] - values[:, coalitions[0, -1] ^ coalitions]
     along = scores[..., orders]
     allowed = (along[..., :-1] >= along[..., 1:]).all(-1)
@@ -260,12 +257,7 @@ def _area(curves: Curves) -> ByOrder:
 
 
 def _naopc(left: Curves) -> ByOrder:
-    """Normalized AOPC.
-
-    AOPC is the mean over j = 1 ... k of v(N) - v(N without the first j segments). It is the area
-    over the perturbation curve (Samek et al. 2017), where a perturbed segment is one that is
-    replaced from donors.
-    """
+    """Normalized AOPC: the mean over j of v(N) - v(N without the first j) (Samek et al. 2017)."""
     areas = left[..., 1:].mean(-1)
     low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
     spread = np.where(high - low < LEAST_EFFECT, np.nan, high - low)

@@ -4,7 +4,7 @@ The best method is chosen on the prompts on which it is judged, so intervals and
 simultaneously for all methods (`together`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 
@@ -17,9 +17,10 @@ from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.faithfulness import together
 from interp.faithfulness.agreement import LEAST_EFFECT
 from interp.faithfulness.metrics import METRICS, Metric
-from interp.faithfulness.trials import CONTROL, CONTROLS, Contender, Trials, Weights
+from interp.faithfulness.trials import CONTROL, Contender, Trials, Weights
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.means import cluster_mean
+from interp.statistics.resampling import bootstrap_counts
 
 RESAMPLES = 999
 """Number of bootstrap draws of clusters, for metrics other than means of bounded values."""
@@ -125,7 +126,9 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
     for metric in metrics:
         by_trials = zip(*map(metric.parts, trials), strict=True)
         parts = tuple(np.concatenate(part, axis=1) for part in by_trials)
-        values = _combined(metric, parts, weights)
+        values = np.array(metric.combine(*parts, weights=weights), dtype=float)
+        if metric.chance is not None and np.isfinite(values).any():
+            values[contenders.index(Contender(RANDOM, CONTROL))] = metric.chance
         low, high = np.full((2, len(values)), np.nan)
         own = testable & np.isfinite(values)
         if own.any():
@@ -332,24 +335,7 @@ def _intervals(
         sums = np.nan_to_num(shares * weights) @ group
         low, high = together.share_intervals(sums, (~np.isnan(shares) * weights) @ group)
         return least + (most - least) * low, least + (most - least) * high
-    draws = np.stack(list(_draws(metric, parts, group, weights)))
-    low, high = together.normal_intervals(values, draws, group.shape[1])
+    resamples = bootstrap_counts(group.shape[1], RESAMPLES)
+    drawn = [metric.combine(*parts, weights=weights * (group @ counts)) for counts in resamples]
+    low, high = together.normal_intervals(values, np.stack(drawn), group.shape[1])
     return np.maximum(low, least), np.minimum(high, most)
-
-
-def _combined(metric: Metric, parts: Parts, weights: Weights) -> Values:
-    """One number per contender; for the random control, it is the value of a random order."""
-    found = np.array(metric.combine(*parts, weights=weights), dtype=float)
-    if metric.chance is not None and np.isfinite(found).any():
-        found[CONTROLS.index(RANDOM) - len(CONTROLS)] = metric.chance
-    return found
-
-
-def _draws(
-    metric: Metric, parts: Parts, group: Float[np.ndarray, "prompt clusters"], weights: Weights
-) -> Iterator[Values]:
-    """The values of a metric for each draw of a bootstrap over clusters."""
-    number = group.shape[1]
-    chance = np.random.default_rng(0)
-    for counts in chance.multinomial(number, np.full(number, 1 / number), size=RESAMPLES):
-        yield metric.combine(*parts, weights=weights * (group @ counts))

@@ -101,12 +101,8 @@ class Faithfulness(ReadsAnswers, Study):
         return tuple(stages)
 
     def _drawn(self, source: PromptSource) -> "PromptSet":
-        """The prompts that a source selects.
-
-        If a system defines no clusters, pairs that share a `unit` (`PromptSet.unit`) are dependent.
-        Pairs are then taken from as many units as possible, since several pairs from a unit provide
-        little more evidence than one.
-        """
+        """The prompts that a source selects."""
+        # Without clusters, pairs of a unit are dependent: take them from as many units as possible.
         whole = source.whole()
         apart = whole if whole.clusters else replace(whole, unit=(), clusters=whole.unit)
         drawn = source.drawn(apart, self.default_limit)

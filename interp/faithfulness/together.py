@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr, stdtrit
 
+from interp.statistics.resampling import bootstrap_counts
 from interp.statistics.summaries import LEVEL
 
 DRAWS = 9999
@@ -162,9 +163,7 @@ def optimism(sums: ByCluster, masses: ByCluster) -> float:
         sums: see `share_intervals`; higher is better.
         masses: see `share_intervals`.
     """
-    clusters = sums.shape[1]
-    chance = np.random.default_rng(0)
-    counts = chance.multinomial(clusters, np.full(clusters, 1 / clusters), size=DRAWS)
+    counts = bootstrap_counts(sums.shape[1], DRAWS)
     drawn = (counts @ sums.T) / np.maximum(counts @ masses.T, ROUNDING)
     highest = drawn.argmax(1)
     means = sums.sum(1) / masses.sum(1)

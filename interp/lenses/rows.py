@@ -43,9 +43,7 @@ LensRows = Float[Tensor, "layer word width"]
 
 def stream_at(model: Model, layer: int) -> Location:
     """The residual stream behind a layer, or before the first one (`EMBEDDING`)."""
-    return (
-        locate(model, "resid_pre", 0) if layer == EMBEDDING else locate(model, "resid_post", layer)
-    )
+    return locate(model, *(("resid_pre", 0) if layer == EMBEDDING else ("resid_post", layer)))
 
 
 def check_layers(model: Model, layers: Sequence[int]) -> None:
@@ -193,10 +191,7 @@ def _gradients(
     layers: Sequence[int],
     counted: Int[Tensor, "row token"],
 ) -> Iterator[tuple[Float[Tensor, "row token width"], ...]]:
-    """For each word, the gradients of U[w] f, summed over the tokens that count, at all layers.
-
-    One forward pass, then one backward pass per word.
-    """
+    """For each word, by one backward pass, the gradients of U[w] f, summed over counted tokens."""
     check_lens(model)
     last = layer_count(model) - 1
     with model.measuring():

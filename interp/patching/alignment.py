@@ -162,10 +162,7 @@ def bring_pattern(
 def _shares(
     members: Sequence[Sequence[int]], width: int, values: Tensor
 ) -> Float[Tensor, "row width"]:
-    """One row of weights per set of members: equal for its members, and 0 for all others.
-
-    They have the type and the device of the values that they weight.
-    """
+    """Weights of the type of `values`: equal for the members of a row, and 0 for all others."""
     shares = torch.zeros(len(members), width, dtype=wide_type(values.dtype))
     for row, columns in enumerate(members):
         shares[row, list(columns)] = 1 / max(len(columns), 1)

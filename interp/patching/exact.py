@@ -98,9 +98,8 @@ class ExactRows(ABC):
             base, source = passes.metrics
             metrics = [base if has_counterpart(pair, cell) else UNDEFINED for cell in cells]
             finished, every = 0, Counter((cell.site, cell.layer) for cell in cells)
-            costs = {
-                key: self.layers + 1 - key[1] for key in keys
-            }  # passes begin at a cell's layer
+            # Passes begin at a cell's layer.
+            costs = {key: self.layers + 1 - key[1] for key in keys}
             whole = sum(costs[key] * every[key] for key in keys)
             for key in keys:
                 for ran, ((index, _), metric) in enumerate(self._run_site(passes, key, cells), 1):

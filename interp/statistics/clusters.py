@@ -121,10 +121,7 @@ def cluster_contrast(
 def _intervals(
     values: Float[np.ndarray, " clusters"], weights: Float[np.ndarray, "clusters 2"]
 ) -> tuple[tuple[float, ...], tuple[float, ...], float]:
-    """The ends of the intervals of both means and of their difference, and p of the difference.
-
-    All are from one studentized bootstrap over clusters (Hall, 1988), with linearized errors.
-    """
+    """Both ends for the means and their difference, and p: a studentized bootstrap (Hall, 1988)."""
     clusters = len(values)
     every = np.ones((1, clusters), dtype=int)
     (center,), (error,) = _differences_and_errors(values, weights, every)

@@ -140,7 +140,8 @@ def _rows(
     factor = contrast.factor
     for cell, rows in grouped(pairs, [] if factor == MODEL else [MODEL]):
         of_level = {
-            str(level): _sums(found, cluster) for level, found in rows.groupby(factor, sort=False)
+            str(level): found.groupby(cluster, sort=False)[["hits", "trials"]].sum()
+            for level, found in rows.groupby(factor, sort=False)
         }
         where = {"model": str(cell.get(MODEL, "")), "factor": factor}
         if contrast.levels is None and factor != MODEL:
@@ -152,10 +153,6 @@ def _rows(
             if a in of_level and b in of_level:
                 found = difference(of_level[a], of_level[b])
                 yield {**where, "contrast": f"{a} - {b}"}, found
-
-
-def _sums(rows: pd.DataFrame, cluster: str) -> pd.DataFrame:
-    return rows.groupby(cluster, sort=False)[["hits", "trials"]].sum()
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
@@ -215,11 +212,8 @@ def _by_signs(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
 
 
 def _by_relabeling(a: pd.DataFrame, b: pd.DataFrame, found: float) -> float:
-    """The p-value from permuting shares among clusters, which keep their levels and trials.
-
-    Trials do not move with the shares, because clusters may have more trials at one level. Shares
-    may also vary more at one level, so each difference is divided by its standard error.
-    """
+    """The p-value from permuting shares among clusters, which keep their levels and trials."""
+    # Trials do not move with the shares, because clusters may have more trials at one level.
     sums = pd.concat([a, b])
     trials = sums["trials"].to_numpy(dtype=float)
     first = np.arange(len(trials)) < len(a)

@@ -180,11 +180,8 @@ def _correlation(products: float, mass: float, *, unknown: float) -> float:
 
 
 def _as_variable(shares: Float[np.ndarray, " levels"], within: Sequence[float]) -> float:
-    """One share for all levels, with the mean variance of the levels' answers.
-
-    It lies on the same side of 0.5 as the mean of the given shares. Levels are weighted by their
-    correlation, since correlated answers make up most of a mean's variance.
-    """
+    """One share, on the shares' side of 0.5, with the mean variance of the levels' answers."""
+    # Correlated answers make up most of a mean's variance.
     variance = np.average(shares * (1 - shares), weights=np.maximum(within, ROUNDING))
     away = np.sqrt(max(0.25 - float(variance), 0.0))
     return float(0.5 + (away if shares.mean() > 0.5 else -away))
@@ -355,11 +352,7 @@ def _extremes_differ(
     counts: Float[np.ndarray, "clusters levels"],
     level: float,
 ) -> Bool[np.ndarray, " studies"]:
-    """For each study, whether the best and the worst level differ significantly.
-
-    The standard error is that of levels in random order within clusters, as `contrasts.spread`
-    draws them.
-    """
+    """Whether the extremes differ, by the error of random orders (`contrasts.spread`)."""
     total, levels = counts.sum(axis=0), counts.shape[1]
     shares = hits.sum(axis=1) / total
     both = hits.sum(axis=(1, 2)) / total.sum()

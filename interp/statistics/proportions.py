@@ -104,10 +104,7 @@ def _sums(
     cluster: str | None,
     weight: str | None,
 ) -> pd.DataFrame:
-    """One row per measure, combination of `by` and cluster: n, weighted hits, trials and squares.
-
-    Squares are sums of the squared weights of individual trials.
-    """
+    """One row per measure, `by` and cluster: n, weighted hits, trials and squared weights."""
     keys = list(dict.fromkeys([*by, *([cluster] if cluster else [])]))
     mass = outcomes[weight].astype(float) if weight else pd.Series(1.0, outcomes.index)
     parts = []

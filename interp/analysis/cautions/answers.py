@@ -96,10 +96,7 @@ def _with_options(
 
 
 def _golds(prompts: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """For each pair, its correct answers in place of its options, which are not stored.
-
-    They are empty if few prompts have the same ones.
-    """
+    """Each pair's correct answers, as options are not stored; empty if few prompts share them."""
     by_pair = prompts.groupby("pair_id", sort=False)["gold"]
     golds = {str(pair): tuple(sorted(set(own.dropna()))) for pair, own in by_pair}
     prompts_with = Counter(golds[pair] for pair in prompts["pair_id"])
@@ -165,10 +162,7 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
 
 
 def _constant(model: str, found: Constant, *, chosen: bool, unknown: bool) -> Caution:
-    """That answers hardly vary.
-
-    They are `chosen` among options rather than replies, and these may be `unknown`.
-    """
+    """That answers hardly vary; they may be `chosen` among options, and replies `unknown`."""
     answers = "choices among the options" if chosen else "answers"
     share = found.same / found.answers
     count = f"{found.same:,} of {found.answers:,}"

@@ -104,16 +104,13 @@ class ValueWeightedNorm:
 
 @torch.no_grad()
 def _mean_norm(projection: nn.Module, heads: Heads) -> Float[Tensor, "batch token"]:
-    """The contribution of token i to the last token: the mean of |A_hi v_hi W_Oh| over heads h.
-
-    The projection is called for one head at a time, because quantized or offloaded weights cannot
-    be sliced by head.
-    """
+    """The contribution of token i to the last token: the mean of |A_hi v_hi W_Oh| over heads h."""
     count = heads.weights.shape[1]
     values = heads.values.repeat_interleave(count // heads.values.shape[2], dim=2)
     nothing = torch.zeros_like(values)
     bias = projection(nothing[:1, :1].flatten(2))
     total = torch.zeros_like(wide(heads.weights[:, 0]))
+    # One head at a time: quantized or offloaded weights cannot be sliced by head.
     for head in range(count):
         alone = nothing.clone()
         alone[:, :, head] = values[:, :, head]

@@ -163,6 +163,7 @@ def largest_table(
     groups = groups.assign(of_pairs=pairs.groupby(by).size()).fillna(0).astype(int)
     groups["group"] = range(len(groups))
     cells = counts.index.to_frame(index=False)[names].drop_duplicates(ignore_index=True)
+    cells = cells.rename(index=str)  # `proportions` takes and gives names
     hits: dict[Any, pd.Series] = {
         place: (pairs[names] == cell).all(axis=1) for place, cell in cells.iterrows()
     }
