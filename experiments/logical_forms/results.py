@@ -164,7 +164,9 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
     if set(rows["argument_form"]) <= set(ARGUMENT_FORMS):
         rows["argument_form"] = pd.Categorical(rows["argument_form"], list(ARGUMENT_FORMS))
-    rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(_standardized)
+    rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(
+        lambda own: (own - own.mean()) / (float(np.nan_to_num(own.std())) or 1.0)
+    )
     by_form = rows.groupby(["model", "form"])["relative_perplexity"]
     rows["perplexity_within_form"] = rows["relative_perplexity"] - by_form.transform("mean")
     return rows
@@ -177,12 +179,6 @@ def _options(run: RunFolder) -> pd.DataFrame:
     yes = options[options["option"] == YES.name].set_index(key)[share].rename("relative_positive")
     answered = options.groupby(key)["probability"].sum().rename("answered")
     return pd.concat([yes, answered], axis=1).reset_index()
-
-
-def _standardized(values: pd.Series) -> pd.Series:
-    """Standard deviations from the mean; zero if the values do not vary."""
-    sd = float(np.nan_to_num(values.std()))
-    return (values - values.mean()) / (sd or 1.0)
 
 
 def clustered_means(
