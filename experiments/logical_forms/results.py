@@ -164,9 +164,7 @@ def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
     rows["modality"] = pd.Categorical(rows["modality"], MODALITIES)
     if set(rows["argument_form"]) <= set(ARGUMENT_FORMS):
         rows["argument_form"] = pd.Categorical(rows["argument_form"], list(ARGUMENT_FORMS))
-    rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(
-        lambda own: (own - own.mean()) / (float(np.nan_to_num(own.std())) or 1.0)
-    )
+    rows["relative_perplexity"] = rows.groupby("model")["perplexity"].transform(_standardized)
     by_form = rows.groupby(["model", "form"])["relative_perplexity"]
     rows["perplexity_within_form"] = rows["relative_perplexity"] - by_form.transform("mean")
     return rows
@@ -179,6 +177,12 @@ def _options(run: RunFolder) -> pd.DataFrame:
     yes = options[options["option"] == YES.name].set_index(key)[share].rename("relative_positive")
     answered = options.groupby(key)["probability"].sum().rename("answered")
     return pd.concat([yes, answered], axis=1).reset_index()
+
+
+def _standardized(values: pd.Series) -> pd.Series:
+    """Standard deviations from the mean; zero if the values do not vary."""
+    sd = float(np.nan_to_num(values.std()))
+    return (values - values.mean()) / (sd or 1.0)
 
 
 def clustered_means(

@@ -31,7 +31,7 @@ class LinearProbes(Result):
             by_model = layers.groupby("model", sort=False)["accuracy"]
             best = layers.loc[by_model.idxmax()]
             # The layer is chosen, so p is corrected for all layers and positions.
-            tied = best["model"].map(by_model.agg(lambda values: (values == values.max()).sum()))
+            tied = best["model"].map(by_model.agg(_at_most))
             which = ("layer " + best["layer"].astype(str)).where(
                 tied == 1, tied.astype(str) + " layers alike"
             )
@@ -47,7 +47,8 @@ class LinearProbes(Result):
 
         title = "Accuracy of linear probes of the prompt's side; p: above chance at any layer"
         note = f"The two halves share no {held_out(self.prompts, self.cluster)}."
-        yield TableItem("linear_probes", title, self._table, note, [(title, _narrow(self._table))])
+        narrow = [(title, _narrow(self._table))]
+        yield TableItem("linear_probes", title, self._table, note, narrow)
         yield FigureItem("linear_probes", title, partial(probe_accuracy, self._table))
 
     def noted(self) -> Mapping[str, object]:
@@ -55,7 +56,8 @@ class LinearProbes(Result):
         everything = self._table[self._table["prompts"] == "all"]
         for note in everything.loc[everything["accuracy"].isna(), "note"].unique():
             echo(f"linear probes: {note}")
-        return summarize(self.table("answers", _ANSWERS), cautions=self.cautions)
+        answers = self.table("answers", _ANSWERS)
+        return summarize(answers, cautions=self.cautions)
 
     @cached_property
     def _table(self) -> pd.DataFrame:
@@ -73,6 +75,11 @@ def _narrow(table: pd.DataFrame) -> pd.DataFrame:
     rows = table[table["prompts"] == "all"].set_index(key)[[*named]].rename(columns=named)
     columns = ["all", "low", "high", "recognized", "failed", "control", "p"]
     return rows.join(subsets)[columns].reset_index()
+
+
+def _at_most(values: pd.Series) -> int:
+    """How many values are equal to the largest."""
+    return int((values == values.max()).sum())
 
 
 def _chosen(p: float) -> str:
