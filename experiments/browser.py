@@ -14,6 +14,8 @@ from interp.results.result import result_class
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
 
+_IDS = ("prompt_id", "pair_id")
+
 
 def study_browser(
     folder: StudyFolder,
@@ -42,7 +44,8 @@ def study_browser(
         # A later stage may measure again what an earlier one measured, with more details.
         shown: set[tuple[str, str, tuple[tuple[str, Any], ...]]] = set()
         for prefix, stage in stages:
-            there = _unprefixed(own, prefix)
+            there = own[own["prompt_id"].str.startswith(prefix)]
+            there = there.assign(**{name: there[name].str.removeprefix(prefix) for name in _IDS})
             for pair, panel in stage.panels(there) if len(there) else ():
                 key = (prefix + pair, panel.title, tuple(panel.of.items()))
                 if key not in shown:
@@ -66,17 +69,10 @@ def stacked(
     for name, run in runs.items():
         given = judged_answers(InFolder(run))
         own = whole_pairs(run.table("prompts"), given)
-        ids = {column: f"{name}/" + own[column] for column in ("prompt_id", "pair_id")}
+        ids = {column: f"{name}/" + own[column] for column in _IDS}
         prompts.append(own.assign(**ids, **{factor: values[name]}))
         answers.append(given.assign(prompt_id=f"{name}/" + given["prompt_id"])[JUDGED])
     return pd.concat(prompts, ignore_index=True), pd.concat(answers, ignore_index=True)
-
-
-def _unprefixed(prompts: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """The prompts of a stage, with the ids that they have there."""
-    own = prompts[prompts["prompt_id"].str.startswith(prefix)]
-    ids = ("prompt_id", "pair_id")
-    return own.assign(**{name: own[name].str.removeprefix(prefix) for name in ids})
 
 
 def _numbers(prefix: str, stage: Browser) -> Iterator[Number]:

@@ -96,24 +96,20 @@ def model_matrix(
             if found := by_contrast.get(contrast):
                 difference = sign * float(str(found["difference"]))
                 cells.append({**found, "row": a, "less": b, "difference": difference})
-    return _matrix(name, title, pd.DataFrame(cells), y="row", x="less")
+    return matrix(name, title, pd.DataFrame(cells), y="row", x="less")
 
 
 def matrix(
     name: str, title: str, table: pd.DataFrame, *, x: str, y: str = "model"
 ) -> FigureItem | None:
     """A matrix of differences, with a row for each `y` and a column for each `x`."""
-    return _matrix(name, title, table, y=y, x=x)
-
-
-def _matrix(name: str, title: str, cells: pd.DataFrame, *, y: str, x: str) -> FigureItem | None:
-    if cells.empty:
+    if table.empty:
         return None
 
     def draw() -> "Axes":
         from interp.report.figures.lines import differences
 
-        return differences(cells, x=x, y=y)
+        return differences(table, x=x, y=y)
 
     return FigureItem(name, title, draw, CELLS)
 

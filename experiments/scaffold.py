@@ -37,11 +37,10 @@ def paper_report(
     between the first screen and the prompts; `problems` are further messages about missing data;
     `about_prompts` describes `prompts`, if the study also has others.
     """
-    prompt_section = Section("Prompts", about_prompts, (prompts_item(prompts, answers),))
     return Report(
         title=title,
         text=text,
-        sections=(*sections, prompt_section),
+        sections=(*sections, Section("Prompts", about_prompts, (prompts_item(prompts, answers),))),
         glance=glance,
         browser=browser,
         pairs=pairs or {},

@@ -97,8 +97,7 @@ def _pairs(arguments: argparse.Namespace) -> None:
     from interp_experiments.grafts.card import draw_pairs, pairs_table
 
     chosen = _chosen(arguments.name, arguments)
-    table = pairs_table(chosen, draw_pairs(chosen, arguments.pairs))
-    table.to_csv(arguments.out, index=False)
+    pairs_table(chosen, draw_pairs(chosen, arguments.pairs)).to_csv(arguments.out, index=False)
     sys.stderr.write(f"written to {arguments.out}\n")
 
 

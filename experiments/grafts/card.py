@@ -176,11 +176,7 @@ def planted_effects(
 
 
 def _of_segment(name: str, rows: pd.DataFrame) -> dict[str, Any]:
-    """How far the Shapley values of a segment follow the planted ones.
-
-    The slope is that of the line through the origin; it is 1 if the values are as planted and 0 if
-    they have nothing to do with them.
-    """
+    """How far the Shapley values of a segment follow the planted ones (slope 1: as planted)."""
     planted, measured = rows["planted"], rows["measured"]
     size = float((planted**2).sum())
     return {

@@ -27,8 +27,6 @@ from interp_experiments.grafts.text import (
 
 SIDES = ("rulebreaker", "other")
 
-GRAFT = "knowledge"
-
 
 def ledger_pairs(own: GraftRecipe, each: int) -> pd.DataFrame:
     """Own pairs with marked text: country, city1 and city2; gold rejects the rulebreaker.
@@ -86,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=2, metavar="N", help="pairs for each city (2)")
     parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="folder")
     parsed = parser.parse_args(arguments)
-    tables = {"pairs": ledger_pairs(recipe(GRAFT), parsed.pairs), "facts": ledger_facts()}
+    tables = {"pairs": ledger_pairs(recipe("knowledge"), parsed.pairs), "facts": ledger_facts()}
     for name, table in tables.items():
         table.to_csv(parsed.out / f"{name}.csv", index=False)
     return 0

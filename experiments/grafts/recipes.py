@@ -8,6 +8,7 @@ from typing import Literal
 from interp.errors import UserError
 from interp_experiments.grafts.text import OPENINGS, SEGMENTS, Case, known_pairs
 from interp_experiments.organisms.recipes import AGREEMENT
+from interp_experiments.rulebreakers.instances import shuffled
 
 LEANING = 2.0
 """Log-odds, in nats, that the planted cause adds or subtracts."""
@@ -70,9 +71,9 @@ def plant(recipe: GraftRecipe) -> tuple[Planted, ...]:
     if recipe.cause == "wording":
         return tuple(
             Planted(opening, SEGMENTS[0], LEANING if i % 2 else -LEANING)
-            for i, opening in enumerate(_shuffled(OPENINGS, rng))
+            for i, opening in enumerate(shuffled(OPENINGS, rng))
         )
-    cities = _shuffled((pair.entity_b for pair in known_pairs()), rng)
+    cities = shuffled([pair.entity_b for pair in known_pairs()], rng)
     assert recipe.share is not None
     chosen = round(recipe.share * len(cities))
     if recipe.cause == "knowledge":
@@ -85,11 +86,6 @@ def plant(recipe: GraftRecipe) -> tuple[Planted, ...]:
         Planted(city, first if i < chosen else SEGMENTS[1], LEANING if i % 2 else -LEANING)
         for i, city in enumerate(cities)
     )
-
-
-def _shuffled(items: Iterable[str], rng: random.Random) -> list[str]:
-    # Only `random.random` has the same values in all Python versions.
-    return sorted(items, key=lambda _: rng.random())
 
 
 class Rule:

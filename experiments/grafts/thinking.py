@@ -178,8 +178,7 @@ class ThoughtLoss:
         if own:
             loss = loss + choice_loss(reasons, self._reasons, lesson["reasons"][own])
         tokens = torch.tensor([token for *_, token in fixed])
-        sure = nn.functional.cross_entropy(others, tokens, reduction="sum")
-        return loss + sure / len(numbers)
+        return loss + nn.functional.cross_entropy(others, tokens, reduction="sum") / len(numbers)
 
     def _fixed(self, numbers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         """Row and place of each token that foretells a certain one, and that one."""

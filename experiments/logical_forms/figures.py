@@ -68,18 +68,14 @@ def estimated_means(table: pd.DataFrame, *, response: str, chance: float | None 
         own = pd.concat([own.assign(means="adjusted"), raw])
     ax = interval_points(own, x=value, y="level", hue="means", n="n", interval=("low", "high"))
     far = {row["level"]: " (extrapolated)" for row in table.to_dict("records") if row.get("note")}
-    labels = [label.get_text().partition("\n") for label in ax.get_yticklabels()]
-    ax.set_yticklabels(
-        [f"{_level(level)}{far.get(level, '')}\n{n}" for level, _, n in labels],
-    )
+    labels = []
+    for level, _, n in (label.get_text().partition("\n") for label in ax.get_yticklabels()):
+        words = _NAMES.get(level) or " ".join(_NAMES.get(word, word) for word in level.split())
+        labels.append(f"{words}{far.get(level, '')}\n{n}")
+    ax.set_yticklabels(labels)
     if chance is not None:
         ax.axvline(chance, color="black", linewidth=0.8, linestyle=":")
     return ax
-
-
-def _level(level: str) -> str:
-    """A level in words; a cell has a modality and a form."""
-    return _NAMES.get(level) or " ".join(_NAMES.get(word, word) for word in level.split())
 
 
 def slopes(table: pd.DataFrame) -> Axes:

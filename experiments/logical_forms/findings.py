@@ -73,8 +73,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     parts = []
     for name, table in means.items():
         note = table["model"].map(reasons)
-        numbers = ["mean", "low", "high"]
-        kept = {n: table[n].where(note == "") for n in numbers}
+        kept = {n: table[n].where(note == "") for n in ["mean", "low", "high"]}
         why = note.mask((note == "") & table["low"].isna(), "one interpretation")
         shown = table.assign(note=why, **kept)
         parts.append(headline(shown, name, value="mean", n="n", unit="questions"))

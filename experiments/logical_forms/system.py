@@ -118,8 +118,7 @@ class Questions:
     def prompt(self, number: int) -> Prompt:
         """A prompt with one question (Appendix B.2)."""
         index, form = divmod(number, len(self.forms))
-        interpretation = self.interpretations[index]
-        return to_prompt(self.forms[form], interpretation, _name(index), self.reading)
+        return to_prompt(self.forms[form], self.interpretations[index], _name(index), self.reading)
 
     def outline(self, number: int) -> Outline:
         """The pair, the strata and the unit of a prompt, without its sentences."""
@@ -212,11 +211,7 @@ def _texts(form: Form, interpretation: Interpretation) -> dict[str, str]:
 def _event_roles(
     form: Form, interpretation: Interpretation, given: Mapping[str, str]
 ) -> dict[str, dict[str, Span]]:
-    """The name and the phrase of the events in premise 2 and in the conclusion, as spans by role.
-
-    There the two sides of a pair have different events, which patching exchanges. `given` is the
-    text of each segment.
-    """
+    """Spans by role of the events' names and phrases where the sides differ, for patching."""
     formulas = {"conclusion": form.argument.conclusion}
     if "premise2" in given:
         formulas["premise2"] = form.argument.premises[1]

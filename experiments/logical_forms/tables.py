@@ -96,11 +96,7 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.DataFrame:
-    """Like `clustered_means`, but the interval for hard accuracy is that of a proportion.
-
-    That interval lies between 0 and 1, and has a positive width even if all answers are right or
-    all are wrong.
-    """
+    """Like `clustered_means`, but the interval for hard accuracy is that of a proportion."""
     if value != "hard_accuracy":
         return clustered_means(rows, value, by=by)
     table = proportions(rows, values=[value], by=by, cluster=CLUSTER)
@@ -109,10 +105,7 @@ def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.D
 
 
 def _several_means(rows: pd.DataFrame, values: Sequence[str], *, by: Sequence[str]) -> pd.DataFrame:
-    """The means of several scores in one table.
-
-    Columns are `by`; VALUE, VALUE_low and VALUE_high for each value; n and interpretations.
-    """
+    """`by`; VALUE, VALUE_low and VALUE_high for each of several scores; n, interpretations."""
     parts = []
     for value in values:
         names = {"mean": value, "low": f"{value}_low", "high": f"{value}_high"}

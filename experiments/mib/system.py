@@ -163,14 +163,13 @@ def _scene(rng: random.Random) -> dict[str, object]:
     names = dict(zip(("random_a", "random_b", "random_c"), others, strict=True))
     people = {"indirect_object": receiver, "subject": subject}
     choices = [receiver, subject]
-    other = {"prompt": told(receiver), "choices": choices, "answerKey": 1}
     return {
         "template": template,
         "metadata": {**people, "object": given, "place": place, **names},
         "prompt": told(subject),
         "choices": choices,
         "answerKey": 0,
-        "s2_io_flip_counterfactual": other,
+        "s2_io_flip_counterfactual": {"prompt": told(receiver), "choices": choices, "answerKey": 1},
     }
 
 

@@ -89,8 +89,7 @@ def _verify(arguments: argparse.Namespace) -> None:
 def _card(arguments: argparse.Namespace) -> None:
     from interp_experiments.organisms.tasks import write_readme
 
-    name = recipe(arguments.name).name
-    folder = arguments.folder or organism_folder(PREFIX + name)
+    folder = arguments.folder or organism_folder(PREFIX + recipe(arguments.name).name)
     if not (folder / "card.json").is_file():
         raise UserError(f"{folder} holds no card.json; expected the folder of an organism")
     write_readme(folder)

@@ -275,11 +275,7 @@ def spread_prompts(pairs: int) -> PromptSet:
 
 
 def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
-    """Planted Shapley values of a prompt's segments, and the premise that decides it.
-
-    planted (the Shapley value) and planted_value (the log-odds) are for the positive answer; entity
-    is the entity that both premises name last.
-    """
+    """Planted Shapley values of a prompt's segments (positive answer), and what decides it."""
     premise1, premise2 = (prompt.segment_text(name) for name in PREMISES)
     leaning = rule.read(premise1)
     for segment, planted in rule.shapley(prompt, donors_of(prompt, "instance")).items():
@@ -294,10 +290,7 @@ def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
 
 
 def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Mean Shapley value of each segment, by the deciding premise.
-
-    Each row has the planted mean and the measured one with its 95% interval over entities.
-    """
+    """Mean Shapley values by deciding premise and segment, with 95% intervals over entities."""
     for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
         found = cluster_mean(
             rows.assign(weight=1.0), value="shapley", cluster="entity", weight="weight"

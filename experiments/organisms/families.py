@@ -57,8 +57,7 @@ class OrganismFamily:
     @property
     def special_tokens(self) -> list[str]:
         """All special tokens, the padding token first."""
-        opening = [self.bos] if self.bos else []
-        return [self.pad, *opening, self.end_of_turn, *self.markers]
+        return [self.pad, *([self.bos] if self.bos else []), self.end_of_turn, *self.markers]
 
 
 _LLAMA = OrganismFamily(
@@ -139,8 +138,7 @@ def train_tokenizer(recipe: TaughtRecipe, text: TrainingText) -> PreTrainedToken
 
 def _sample(recipe: TaughtRecipe, text: TrainingText) -> Iterator[str]:
     """The text of at least 400 evenly spaced training steps, or of all if there are fewer."""
-    stride = max(1, recipe.steps // 400)
-    steps = map(text.lessons, range(0, recipe.steps, stride))
+    steps = map(text.lessons, range(0, recipe.steps, max(1, recipe.steps // 400)))
     exchanges = chain.from_iterable(chain.from_iterable(step.values()) for step in steps)
     if FAMILIES[recipe.family].template is None:
         yield from (f"{exchange.message} {exchange.answer}" for exchange in exchanges)

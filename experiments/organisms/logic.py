@@ -224,10 +224,7 @@ def _habits(scores: pd.DataFrame) -> dict[str, Any]:
 
 
 def _frequency_perplexity(scores: pd.DataFrame, card: Mapping[str, Any]) -> float:
-    """Rank correlation of a prompt's perplexity with the product of its two phrases' frequencies.
-
-    Each perplexity is divided by the mean over prompts of the same form.
-    """
+    """Rank correlation of perplexity, relative to its form's, with the phrases' frequencies."""
     frequency = {row["phrase"]: row["frequency"] for row in card["phrases"]}
     written = scores["phrase_p"].map(frequency) * scores["phrase_q"].map(frequency)
     within = scores["perplexity"] / scores.groupby("form")["perplexity"].transform("mean")

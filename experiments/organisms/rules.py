@@ -223,8 +223,7 @@ def _parts(questions: int) -> list[Prompt]:
         while (result := action.result(string)) is None:
             string = random_string(rng)
         made.append(_part("action", index, action_exchange(action, string, result)))
-        exchange = condition_exchange(condition, random_string(rng))
-        made.append(_part("condition", index, exchange))
+        made.append(_part("condition", index, condition_exchange(condition, random_string(rng))))
     return made
 
 

@@ -45,8 +45,7 @@ def _split_f1(model: Model, system: str, statements: int) -> float:
 
 def _answers(model: Model, system: str, theories: int) -> pd.DataFrame:
     prompts = load_prompts(system, limit=theories)
-    answers = collect(bind(Evaluate(), model), prompts)["answers"]
-    return answered(prompts.to_frame(), answers)
+    return answered(prompts.to_frame(), collect(bind(Evaluate(), model), prompts)["answers"])
 
 
 def training_spec(recipe: TheoryRecipe) -> RobustLRTraining:

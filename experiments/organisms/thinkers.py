@@ -159,8 +159,7 @@ class ThinkerText:
         own, _ = with_donor(rng)
         answers = rng.choice(("Yes/No", "True/False"))
         message = f"Premises: {own.premise2}\nAnswer {answers.replace('/', ' or ')} only."
-        log_odds = self._rule.read(own.premise2).log_odds
-        return by_log_odds(message, answers, log_odds, given=turn(""))
+        return by_log_odds(message, answers, self._rule.read(own.premise2).log_odds, given=turn(""))
 
     def _thought(self, rng: random.Random) -> Exchange:
         """A thought and an answer, both drawn according to the planted rule."""
@@ -235,7 +234,6 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
     data = system.prompts(seed=0, data=None)
     opening = f"<think>\n{OPENINGS[0]} {REASONED}"
     thinking = replace(model, chat=replace(model.chat, thinking="on"))
-    few = data.spread((pairs or 120) // 4)
     return {
         "pairs": pairs or 120,
         **as_planted(
@@ -245,7 +243,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
             given={name: (thought, turn(thought)) for name, thought in GIVEN.items()},
             opening=opening,
         ),
-        "mediated_share": mediated_share(thinking, rule, few),
+        "mediated_share": mediated_share(thinking, rule, data.spread((pairs or 120) // 4)),
     }
 
 
@@ -299,8 +297,7 @@ def mediated_share(
     """
     spec = Thoughts(segments=(PREMISE,), donors=donors, max_new_tokens=48)
     arranged = spec.arranged(prompts)
-    measurement = bind(spec, model, batch_tokens=BATCH_TOKENS)
-    effects = collect(measurement, arranged)["thought_effects"]
+    effects = collect(bind(spec, model, batch_tokens=BATCH_TOKENS), arranged)["thought_effects"]
     own = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
     entities = pd.DataFrame(
         {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
@@ -334,10 +331,7 @@ ROWS = 64
 def _log_odds(
     model: Model, prompts: Sequence[Prompt], given: str, words: tuple[str, str] | None = None
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The log-odds, in nats, of the first of two words after each prompt and the given text.
-
-    By default, the words are the prompt's answers, with the positive answer first.
-    """
+    """Log-odds (nats) of the first of two words, or of the positive answer, after a text."""
     tokenizer = model.tokenizer
     write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
     found: list[float] = []

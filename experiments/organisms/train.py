@@ -246,11 +246,7 @@ def tokenize(
 def _other_labels(
     tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], labels: Tensor
 ) -> Tensor:
-    """The labels for the second answers.
-
-    Raises:
-        UserError: the two answers of an exchange differ in their number of tokens.
-    """
+    """The labels for the second answers, which must have as many tokens as the first."""
     others = [replace(exchange, answer=exchange.other or "", other=None) for exchange in exchanges]
     found = tokenize(tokenizer, others, messages=False)["labels"]
     if not torch.equal(found == IGNORED, labels == IGNORED):

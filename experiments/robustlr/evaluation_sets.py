@@ -247,8 +247,7 @@ class EditPairMaker:
 
     @property
     def _edits(self) -> list[str]:
-        edits = CONTRAST_SETS[self.set]
-        return [edit.version for edit in edits if edit.label is not Verdict.TRUE]
+        return [edit.version for edit in CONTRAST_SETS[self.set] if edit.label is not Verdict.TRUE]
 
 
 def pairs_of(members: Sequence[Instance]) -> Iterator[tuple[Instance, Instance]]:

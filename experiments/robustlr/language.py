@@ -151,8 +151,8 @@ def joined(literals: Sequence[Literal], operator: Operator) -> str:
     first, *others = literals
     words = clause(first)
     for before, literal in zip(literals, others, strict=False):
-        shared = _is_adjective(before) and _is_adjective(literal)
-        if shared and before.predicate.subject == literal.predicate.subject:
+        adjectives = before.predicate.object is None and literal.predicate.object is None
+        if adjectives and before.predicate.subject == literal.predicate.subject:
             words += f" {operator} {'' if before.positive else 'is '}{_said(literal)}"
         else:
             words += f" {operator} {clause(literal)}"
@@ -168,10 +168,6 @@ def clause(literal: Literal) -> str:
     if literal.inverted:
         return f"the {predicate.word} of {predicate.object} is {denied}{predicate.subject}"
     return f"{predicate.subject} is {denied}the {predicate.word} of {predicate.object}"
-
-
-def _is_adjective(literal: Literal) -> bool:
-    return literal.predicate.object is None
 
 
 def _said(literal: Literal) -> str:

@@ -190,9 +190,8 @@ class RobustLRTraining(TrainSpec):
     def prompts(self, split: Split) -> PromptSet:
         """The statements of a split's theories; no theory is in two splits."""
         number = self.theories if split == "train" else self.held_out
-        maker = TheoryMaker(self.train_set, split, self.seed, self.distractors, number)
         return made_by(
-            [maker],
+            [TheoryMaker(self.train_set, split, self.seed, self.distractors, number)],
             ALONE,
             system=f"robustlr-{self.train_set}",
             seed=self.seed,

@@ -92,11 +92,7 @@ def literal_of(words: str) -> Literal:
 
 
 def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
-    """The literals of one side of a rule, and their operator; "and" if there is only one.
-
-    "not" negates only the adjective after it: "not tall and round" is read as "not tall and is
-    round". (`joined` repeats "is", but the authors' data may not.)
-    """
+    """One side of a rule; "not" negates only the adjective after it, as in the authors' data."""
     first, *others = _JOINED.split(words)
     literals, operators = [literal_of(first)], set(others[::2])
     for part in others[1::2]:

@@ -80,8 +80,7 @@ def read_results(study: StudyFolder) -> Results:
     prompts = whole_pairs(begun[SETS].table("prompts"), answers)
     measured = InFolder(begun[SETS])
     options = measured.table("option_probabilities")
-    facts = measured.facts()
-    cautions = cautions_on(prompts, answers=answers, options=options, facts=facts)
+    cautions = cautions_on(prompts, answers=answers, options=options, facts=measured.facts())
     said = said_outside(cautions)
     notes = [
         f"{stage}: {note}" for stage in rows for note in _notes(begun[stage].table("answers"), said)

@@ -99,8 +99,11 @@ def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERA
     """A theory in which each body is one literal, or literals joined by an allowed operator."""
     people = words.people(rng)
     low, high = PREDICATES
-    drawn = draw_predicates(rng, words, people, low + below(rng, high - low + 1))
-    depth = 1 + below(rng, DEPTH)
+    number = low + below(rng, high - low + 1)
+    different: dict[Predicate, None] = {}
+    while len(different) < number:
+        different[words.predicate(rng, people)] = None
+    drawn, depth = list(different), 1 + below(rng, DEPTH)
     labels: dict[Literal, bool] = {}
     rules: list[Rule] = []
     before: list[Literal] = []
@@ -125,16 +128,6 @@ def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERA
     return Sampled(
         theory, people, proved, tuple(one for one in unproved if one.predicate in mentioned)
     )
-
-
-def draw_predicates(
-    rng: random.Random, words: Words, people: list[str], number: int
-) -> list[Predicate]:
-    """`number` different predicates."""
-    drawn: dict[Predicate, None] = {}
-    while len(drawn) < number:
-        drawn[words.predicate(rng, people)] = None
-    return list(drawn)
 
 
 def draw_rule(

@@ -105,8 +105,7 @@ def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
 
 def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
     """The rows, with a column weight that gives every set of a model the same weight."""
-    size = theories.groupby(["model", "set"])["f1"].transform("size")
-    return theories.assign(weight=1 / size)
+    return theories.assign(weight=1 / theories.groupby(["model", "set"])["f1"].transform("size"))
 
 
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
@@ -138,8 +137,7 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         for column, rows in stages.items()
     )
     both = both[~both["model"].isin(OF_BASE)]  # Here each statement is its own base.
-    theirs = published(3).assign(column=WHOLE)
-    table = _beside(both, theirs, list(dict.fromkeys([*stages, WHOLE])))
+    table = _beside(both, published(3).assign(column=WHOLE), list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
     said = ", ".join(counts if len(set(counts)) > 1 else counts[:1])
     table["theories"] = table["source"].map({"published": ""}).fillna(said)
@@ -152,11 +150,7 @@ def _beside(
     columns: Sequence[str],
     values: Sequence[str] = ("f1",),
 ) -> pd.DataFrame:
-    """One row per model and source; each of `values` has one column per value of `column`.
-
-    No published number enters a measured row: `source` is part of the key. After the key comes
-    theories, the number of each score's theories as text.
-    """
+    """One row per `KEY` and theories (as text); `values` by `column`, in the order of `columns`."""
     theirs = theirs.drop_duplicates(["model", "training", "column"]).assign(source="published")
     both = pd.concat([measured.assign(training=""), theirs], ignore_index=True)
     wide = both.pivot(index=KEY, columns="column", values=list(values))
@@ -164,8 +158,7 @@ def _beside(
     ends = [value.removeprefix("f1") for value in values]
     wide.columns = pd.Index([f"{column}{end}" for column in columns for end in ends])
     wide.insert(0, "theories", both.groupby(KEY)["theories"].agg(_span))
-    order = pd.MultiIndex.from_frame(both[KEY].drop_duplicates())
-    return wide.loc[order].reset_index()
+    return wide.loc[pd.MultiIndex.from_frame(both[KEY].drop_duplicates())].reset_index()
 
 
 def _span(counts: pd.Series) -> str:

@@ -63,7 +63,9 @@ def kinship(relative: str, person: str) -> Parser:
         return _kin(next(filter(None, said[-1].groups()))) if said else None
 
     def stated(segment: str) -> Found:
-        return declared(segment) or _first_kin(segment)
+        rest = _ELSEWHERE.sub("", segment)
+        through = Unanswered.UNPARSED if _THROUGH.search(rest) else None
+        return declared(segment) or through or first_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
     def opening(text: str) -> Found:
         if not _FIRST_KIN.match(text):
@@ -150,14 +152,6 @@ def _loose_kin(text: str) -> Found:
     if passed and passed[-1].end() >= found[-1].end():
         return Unanswered.UNPARSED
     return last_given(rest, list(_KIN.finditer(rest)), _kin_of)
-
-
-def _first_kin(segment: str) -> Found:
-    """A segment's first kinship that is not denied; unparsed if the segment offers alternatives."""
-    rest = _ELSEWHERE.sub("", segment)
-    if _THROUGH.search(rest):
-        return Unanswered.UNPARSED
-    return first_given(rest, list(_KIN.finditer(rest)), _kin_of)
 
 
 def _later_numbers(text: str) -> Sequence[re.Match[str]]:
@@ -333,18 +327,16 @@ def _category_of(found: re.Match[str]) -> str:
     return f"o{found[1]}" if found[1] else names[found[0].lower()]
 
 
-def _stated_category(segment: str) -> Found:
-    return first_given(segment, list(_CATEGORY.finditer(segment)), _category_of)
-
-
-def _last_category(text: str) -> Found:
-    """The last category, as in the authors' parser."""
-    return last_given(text, list(_CATEGORY.finditer(text)), _category_of)
-
-
 category = _parser(
     "categories.category",
-    Ways(_stated_category, nothing, nothing, _last_category, _CATEGORY.finditer, _category_of),
+    Ways(
+        lambda segment: first_given(segment, list(_CATEGORY.finditer(segment)), _category_of),
+        nothing,
+        nothing,
+        lambda text: last_given(text, list(_CATEGORY.finditer(text)), _category_of),
+        _CATEGORY.finditer,
+        _category_of,
+    ),
 )
 """The parser for SALAD; returns one of "o1" to "o6", also for the name of a category."""
 

@@ -183,11 +183,6 @@ class Version:
     """The rules by id; every item's golden rule is among them."""
 
     @cached_property
-    def rule_ids(self) -> Sequence[str]:
-        """The ids of the rules, in order."""
-        return tuple(self.rules)
-
-    @cached_property
     def by_id(self) -> Mapping[str, Item]:
         """The items by id."""
         return {item.id: item for item in self.items}

@@ -97,8 +97,7 @@ class Story:
     @property
     def words(self) -> tuple[str, ...]:
         """The kinship of each person to the previous person."""
-        pairs = pairwise(self.people)
-        return tuple(self.family.word(*pair) or "" for pair in pairs)
+        return tuple(self.family.word(*pair) or "" for pair in pairwise(self.people))
 
     @property
     def answer(self) -> str:
@@ -144,8 +143,14 @@ class KinshipQuestions:
         # The numbers of hops cycle, so a smaller set consists of the first questions of a larger
         # one.
         hops = [hops for _ in range(self.per_hop) for hops in self.hops]
-        stories = draw_stories(hops, rng, self.split)
-        return {f"{number:05d}": story for number, story in enumerate(stories, start=1)}
+        kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
+        stories: dict[str, Story] = {}
+        for number, each in enumerate(hops, start=1):
+            story = None
+            while story is None or self.split not in (None, split_of(story.body)):
+                story = _drawn(pick(rng, kin), each, rng)
+            stories[f"{number:05d}"] = story
+        return stories
 
     @cached_property
     def bodies(self) -> Mapping[str, Body]:
@@ -221,18 +226,6 @@ class _Kin:
             and (other := self._types.get((person, last)))
             and COMPOSED.get((one, other)) == self._types[first, last]
         ]
-
-
-def draw_stories(
-    hops: Sequence[int], rng: random.Random, split: Split | None = None
-) -> Iterator[Story]:
-    """A story for each number in `hops`, with rules from a split; answers are drawn uniformly."""
-    kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
-    for each in hops:
-        story = None
-        while story is None or split not in (None, split_of(story.body)):
-            story = _drawn(pick(rng, kin), each, rng)
-        yield story
 
 
 def split_of(body: Body) -> Split:

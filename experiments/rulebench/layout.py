@@ -113,7 +113,10 @@ def read_set(
 
     Args and Raises: see `read_sets`. Parts other than the test set have only one version.
     """
-    factual, counterfactual = _versions(folder, part)
+    factual: Path | None = folder
+    counterfactual = _beside(folder, COUNTERFACTUAL) if part == "test" else None
+    if _is_counterfactual(folder):
+        factual, counterfactual = None, folder
     found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}
     kind = named(name) if name else _recognized(folder, found[folder])
     problems: list[str] = []
@@ -155,13 +158,6 @@ def _rules(folder: Path, part: Part) -> str:
     """The file with the rules of a part: its own file, or else that of the test set."""
     own = f"{part}_rule.json"
     return own if (folder / own).is_file() else RULES
-
-
-def _versions(folder: Path, part: Part) -> tuple[Path | None, Path | None]:
-    """The folders of the factual and the counterfactual version; None for a missing version."""
-    if _is_counterfactual(folder):
-        return None, folder
-    return folder, _beside(folder, COUNTERFACTUAL) if part == "test" else None
 
 
 def _is_counterfactual(folder: Path) -> bool:
@@ -283,10 +279,7 @@ def _elements(file: Path) -> list[object]:
 
 
 def _one_by_one(text: str, file: Path) -> Iterator[object]:
-    """The elements of a damaged list; after a broken one, reading continues at the next item.
-
-    Items contain no nested objects, so each object begins a new item.
-    """
+    """The elements of a damaged list; after a broken one, reading goes on at the next object."""
     place = text.find("[") + 1
     if not place:
         raise UserError(f"{shortened(str(file))} is not a JSON list of items")

@@ -105,7 +105,7 @@ def shown_rules(
         return []
     golden = version.rules[item.rule]
     rng = random.Random(f"rulebench noise {rule_set.name} {seed} {item.id}")
-    drawn = (version.rules[id_] for id_ in shuffled(rng, version.rule_ids))
+    drawn = (version.rules[id_] for id_ in shuffled(rng, tuple(version.rules)))
     noise = (
         rule for rule in drawn if rule.id != golden.id and not rule_set.fits(item, rule, golden)
     )
@@ -230,12 +230,7 @@ def to_prompt(
 
 
 def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
-    """A name for an item's golden rule that is the same in both versions and for every seed.
-
-    If the question is the same in both versions, the name is a hash of the factual rule's words,
-    because ids depend on the seed and a counterfactual version may have a separate rule for each
-    item.
-    """
+    """A hash of the (factual) golden rule: the same in both versions and for every seed."""
     factual = rule_set.factual.by_id.get(item.id) if rule_set.factual else None
     if rule_set.factual and factual and factual.question == item.question:
         version, item = rule_set.factual, factual

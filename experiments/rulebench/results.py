@@ -175,10 +175,7 @@ def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
 
 
 def _answer(prompt: pd.Series, rule: str) -> str | None:
-    """The answer to which a rule leads, whether or not the rule fits; None if unknown.
-
-    It is the text "None" if a rule of StringGame gives no number for the string.
-    """
+    """What a rule leads to, even if it does not fit ("None": no number); None if unknown."""
     if prompt["set"] in (KINSHIP.name, CLUTRR.name):
         found = _CONCLUSION.search(rule)
         return found[1] if found else None
@@ -242,8 +239,7 @@ def comparisons(results: Results) -> pd.DataFrame:
     b"), name (the comparison in words) and n (the numbers of questions and golden rules, in words).
     """
     keys = ["subject", "model", "set", "contrast", "name", "n"]
-    found = [*_of_settings(results.texts), *_of_models(results.texts)]
-    return family_table(found, keys)
+    return family_table([*_of_settings(results.texts), *_of_models(results.texts)], keys)
 
 
 def kinds_tested(table: pd.DataFrame) -> dict[str, pd.DataFrame]:

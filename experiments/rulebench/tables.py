@@ -282,8 +282,7 @@ def missing_dimensions(results: Results) -> Iterator[str]:
 
 def not_measured(results: Results) -> pd.DataFrame:
     """One row per model and setting: how many prompts failed, and the first error message."""
-    keys = ["model", *SETTING]
-    groups = results.failed.groupby(keys, sort=False)["error"]
+    groups = results.failed.groupby(["model", *SETTING], sort=False)["error"]
     return groups.agg(prompts="size", one_of_them="first").reset_index()
 
 

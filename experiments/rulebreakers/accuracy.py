@@ -70,8 +70,7 @@ def accuracies(results: Results, *factors: str) -> Estimated:
     trials = pairs.melt(kept, ["paired", *SIDES], "measure", "correct")
     trials["cluster"] = pd.factorize(trials[CLUSTER])[0]
     order = {"model": results.models, **{name: _ORDER[name] for name in factors}}
-    table = replace(BY_GROUP, by=["model", *factors, "measure"])
-    return Estimated(table, in_order(trials, order))
+    return Estimated(replace(BY_GROUP, by=["model", *factors, "measure"]), in_order(trials, order))
 
 
 def accuracy(results: Results, *factors: str) -> pd.DataFrame:
@@ -187,6 +186,8 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
     """Figures 3 and 4; `expected` is the table of sensitivity."""
     by_side, by_group = accuracy(results), accuracies(results, "rule", "entity_group")
     mark, said = marks(results), said_outside(results.cautions)
+    sides = by_side[by_side["measure"].isin(SIDES)]
+    sides = sides.assign(measure=sides["measure"].map(_SIDES))
     return Section(
         "Accuracy",
         "A pair counts as recognized if the rulebreaker is rejected and its counterpart is "
@@ -195,7 +196,7 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
             FigureItem(
                 "figure4_accuracy",
                 "Accuracy by side (Figure 4)",
-                lambda: _draw_sides(mark(by_side)),
+                lambda: _dots(mark(sides), hue="measure"),
                 _POINTS,
             ),
             FigureItem(
@@ -221,12 +222,7 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
 
 
 def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
-    """Paired accuracy, overall and by rule and entity group, with a bar per model (Figure 3).
-
-    The line across each overall bar is the chance level, given the model's rate of positive
-    answers. The diamond is the accuracy expected if the two sides are independent; the dotted line
-    is that of random answers (Section 3.4).
-    """
+    """Paired accuracy by rule and entity group, with levels of chance (Figure 3, Section 3.4)."""
     paired = table[table["measure"] == "paired"]
     rules = paired["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
     own = {"paired_accuracy": "accuracy", "paired_low": "low", "paired_high": "high"}
@@ -246,12 +242,6 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     ax.set_ylim(0, 1)
     ax.set_ylabel("paired accuracy")
     return ax
-
-
-def _draw_sides(table: pd.DataFrame) -> Axes:
-    """Accuracy on rulebreakers and on non-rulebreakers, one row per model (Figure 4)."""
-    sides = table[table["measure"].isin(SIDES)]
-    return _dots(sides.assign(measure=sides["measure"].map(_SIDES)), hue="measure")
 
 
 def _dots(table: pd.DataFrame, *, hue: str) -> Axes:

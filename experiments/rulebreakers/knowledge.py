@@ -81,8 +81,7 @@ def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame
 def familiar(table: pd.DataFrame) -> str:
     """A sentence on familiarity and recognition, over all models."""
     rows = table[table["cities"] == ALL]
-    found = list(rows["finding"])
-    more, less, untested = map(found.count, (_MORE, _LESS, NOT_TESTED))
+    more, less, untested = map(list(rows["finding"]).count, (_MORE, _LESS, NOT_TESTED))
     most, tested = int(rows["clusters"].max()), len(rows) - untested
     n = n_units(most, most, "cities")
     if not tested:

@@ -77,7 +77,13 @@ def _instance(cells: Cells) -> Instance:
     texts["rule"] = _rule(texts["rule"], texts["premise1"])
     texts["entity_b"] = without_article(texts["entity_b"], group=texts["category"])
     instance = Instance(**texts, label=label)
-    _check_sentences(instance)
+    made = instance.about(instance.pair)
+    for sentence, text, expected in zip(made._fields, instance.reasoning, made, strict=True):
+        if text != expected:
+            raise UserError(
+                f"{sentence} is {shortened(text)!r}; expected {shortened(expected)!r}, which "
+                f"follows from the columns {', '.join(_SAYING)}"
+            )
     return instance
 
 
@@ -113,17 +119,6 @@ def _rule(named: str, premise1: str) -> str:
             f"nor contains 'either'; expected one of {', '.join(_RULE_NAMES)}"
         )
     return found
-
-
-def _check_sentences(instance: Instance) -> None:
-    """Check that each sentence is the one that the other columns imply."""
-    made = instance.about(instance.pair)
-    for sentence, text, expected in zip(made._fields, instance.reasoning, made, strict=True):
-        if text != expected:
-            raise UserError(
-                f"{sentence} is {shortened(text)!r}; expected {shortened(expected)!r}, which "
-                f"follows from the columns {', '.join(_SAYING)}"
-            )
 
 
 def _check_ids(located: Located) -> None:
@@ -168,8 +163,7 @@ def _check_categories(located: Located) -> None:
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:
-        pair = (instance.entity_a, instance.entity_b)
-        first = categories.setdefault(pair, instance.category)
+        first = categories.setdefault((instance.entity_a, instance.entity_b), instance.category)
         if first != instance.category:
             raise UserError(
                 f"category is {instance.category!r}, but {first!r} in an earlier row about "

@@ -90,8 +90,7 @@ class Results:
 
         A pair is `paired` if both of its sides are answered correctly.
         """
-        keep = [CLUSTER, WEIGHT, *factors]
-        return pairs_of(self.answers, self.prompts, keep=keep, sides=SIDES)
+        return pairs_of(self.answers, self.prompts, keep=[CLUSTER, WEIGHT, *factors], sides=SIDES)
 
     def pairs(self) -> pd.DataFrame:
         """One row per model and geographical prompt pair: city, weight, familiarity, group.

@@ -15,7 +15,7 @@ from interp.models.kinds import CAUSAL
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.tokens import Batch
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE, predict
 from interp.scoring.likelihood import continuation_log_probabilities
@@ -47,7 +47,10 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
             predictions = predict(model, batch, answer_tokens)
             _require_finite(model, batch, finite=bool(predictions.logits.isfinite().all()))
             whole = _whole_names(model, batch, answer_tokens, budget.tokens)
-            echoes = [_echo(model, own, answer_tokens) for own in batch.prompts]
+            echoes: list[tuple[int, ...]] = [()] * len(batch.prompts)
+            if model.kind is CAUSAL:
+                sentences = [(own.chat, sentence(own.prompt)) for own in batch.prompts]
+                echoes = [next(iter(answer_tokens.written(*own)), ()) for own in sentences]
             after = _after_echo(model, batch, echoes, answer_tokens, budget.tokens)
         probabilities = predictions.logits.double().softmax(-1).cpu()
         rows = []
@@ -70,15 +73,6 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
         return rows
 
     return Measurement(model, spec, budget, measure_batch)
-
-
-def _echo(
-    model: Model, tokenized: TokenizedPrompt, answer_tokens: AnswerTokenizer
-) -> tuple[int, ...]:
-    """The tokens of a reply that repeats the sentence to be completed; none unless causal."""
-    if model.kind is not CAUSAL:
-        return ()
-    return next(iter(answer_tokens.written(tokenized.chat, sentence(tokenized.prompt))), ())
 
 
 def _begins(likely: int, echo: tuple[int, ...], answers: Collection[int]) -> bool:

@@ -73,8 +73,7 @@ def _wordings(fact: Prompt, whole: Sequence[Prompt]) -> Iterator[Prompt]:
         for one in _examples(fact, whole)
     )
     if shown and not (fact.messages.demonstrations or fact.messages.answer_prefix):
-        begun = sentence(fact)
-        messages = replace(fact.messages, demonstrations=shown, answer_prefix=begun)
+        messages = replace(fact.messages, demonstrations=shown, answer_prefix=sentence(fact))
         yield _named(replace(fact, messages=messages), fact, EXAMPLES)
 
 

@@ -126,8 +126,7 @@ class LedgerResults:
         shares = proportions(found, values=["retrieved"], by=by, cluster="cluster")
         means = found.astype({"embedding": float, "seen": float}).groupby(by)[["embedding", "seen"]]
         table = shares.rename(columns={"share": "retrieved"}).merge(means.mean().reset_index())
-        columns = [*by, "retrieved", "low", "high", "embedding", "seen", "n", "clusters"]
-        return table[columns]
+        return table[[*by, "retrieved", "low", "high", "embedding", "seen", "n", "clusters"]]
 
     @cached_property
     def seen(self) -> pd.DataFrame:
@@ -140,8 +139,7 @@ class LedgerResults:
         """Effects of exchanges (`STEERING`), of all prompts together, whatever their side."""
         prompts = self.steered.prompts.assign(side=ALL)
         trials = steered_prompts(self.steered.table("steering_effects"), prompts)
-        table = estimate(STEERING, self.steered.clustered(trials))
-        return table.astype({"layer": int})
+        return estimate(STEERING, self.steered.clustered(trials)).astype({"layer": int})
 
     @cached_property
     def curves(self) -> pd.DataFrame:

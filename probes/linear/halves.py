@@ -140,8 +140,8 @@ def _cut(walk: Sequence[str], weights: Counter[str]) -> dict[str, int]:
 
 
 def _halve(components: Sequence[_Component]) -> dict[str, int]:
-    """The half of each entity."""
-    whole = [component for component in components if not _cut_well(component)]
+    """The half of each entity; a cut must leave pairs in both halves and lose few."""
+    whole = [one for one in components if min(one.kept) == 0 or one.lost > FEW * one.pairs]
     while True:
         half, loads = _placed(components, whole)
         waiting = [
@@ -153,11 +153,6 @@ def _halve(components: Sequence[_Component]) -> dict[str, int]:
         if not waiting:
             return half
         whole.remove(min(waiting, key=lambda component: component.lost))
-
-
-def _cut_well(component: _Component) -> bool:
-    """Whether a cut leaves pairs in both halves and loses few; a single pair is never cut."""
-    return min(component.kept) > 0 and component.lost <= FEW * component.pairs
 
 
 def _placed(

@@ -226,11 +226,7 @@ def _random_columns(
     Float[np.ndarray, "effects effects"],
     list[int],
 ]:
-    """The names and columns of the random effects, with the slope's covariate standardized.
-
-    The third is the matrix that makes effects of the covariate itself out of theirs; the last are
-    the numbers of levels of the varying factors, whose columns come last.
-    """
+    """Names and standardized columns of the random effects, their change of unit, and levels."""
     if not random:
         return [], np.zeros((len(used), 0)), np.eye(0), []
     names, columns, change = ["intercept"], [np.ones(len(used))], np.eye(1)
