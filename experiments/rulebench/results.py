@@ -44,11 +44,11 @@ CHOICES = "choices"
 
 SETTING = {
     "set": "the set of questions",
-    "rules": "the rules that are shown: none, the golden rule, few or all",
+    "rules": "the rules shown: none, the golden rule, few or all",
     "form": "natural language or first-order logic",
     "shots": "whether demonstrations precede the question",
-    "thought": "whether the prompt asks for reasoning before the answer",
-    "version": "counterfactual: conclusions and correct answers are changed; or factual",
+    "thought": "whether the prompt asks for a thought before the answer",
+    "version": "counterfactual, with changed conclusions and answers, or factual",
 }
 """The factors that make up a question's setting, in words."""
 

@@ -78,10 +78,10 @@ def _instance(cells: Cells) -> Instance:
     texts["entity_b"] = without_article(texts["entity_b"], group=texts["category"])
     instance = Instance(**texts, label=label)
     made = instance.about(instance.pair)
-    for sentence, text, expected in zip(made._fields, instance.reasoning, made, strict=True):
-        if text != expected:
+    for sentence, text, right in zip(made._fields, instance.reasoning, made, strict=True):
+        if text != right:
             raise UserError(
-                f"{sentence} is {shortened(text)!r}; expected {shortened(expected)!r}, which "
+                f"{sentence} is {shortened(text)!r}; expected {shortened(right)!r}, which "
                 f"follows from the columns {', '.join(_SAYING)}"
             )
     return instance
