@@ -97,9 +97,10 @@ def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     """
     own = with_equal_sets(theories[theories["set"].isin(SETS[kind])])
     table = estimate(replace(SCORES, by=["source", "model"]), own)
-    if own["set"].nunique() < len(SETS[kind]):
-        table = table.assign(note="a set of this kind has no theories")
-        table.loc[:, "f1":"consistency_high"] = float("nan")
+    sets = own.groupby(["source", "model"], sort=False)["set"].nunique().to_numpy()
+    missing = sets < len(SETS[kind])
+    table.loc[missing, "note"] = "a set of this kind has no theories"
+    table.loc[missing, "f1":"consistency_high"] = float("nan")
     return table
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions.caution import NOTHING, Caution
@@ -94,7 +95,8 @@ class Estimated:
             frame = frame[frame[declared.first] == frame[declared.first].iloc[0]]
         parts = list(grouped(frame, declared.within))
         if declared.by_size:
-            parts.sort(key=lambda part: part[1][declared.number].mean(), reverse=True)
+            means = [rows[declared.number].mean() for _, rows in parts]  # NaN comes last
+            parts = [parts[place] for place in np.argsort(-np.array(means), kind="stable")]
         return iter(parts)
 
     def _headlines(

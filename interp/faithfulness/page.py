@@ -243,7 +243,7 @@ def _share_section(results: Sequence[ModelResults], distances: Estimated | None)
                 "clusters; n counts prompts.",
             ),
             distances.item,
-            TableItem("shares", "Mean shares", means),
+            TableItem("shares", "Mean shares", means, "Prompts in which both are defined."),
         ),
     )
 

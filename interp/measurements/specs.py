@@ -948,7 +948,6 @@ class Lens(ReadsAnswers, Spec):
         "interp.measurements.lens.show:READINGS",
         "interp.measurements.lens.show:WORDS",
         "interp.measurements.lens.retrieval:RETRIEVAL",
-        "interp.measurements.lens.ledger:LEDGER",
     )
     shard_prompts = 60
     result = "interp.measurements.lens.show:LensReadings"

@@ -188,7 +188,7 @@ def norm_form(module: nn.Module, sample: Hidden) -> NormForm:
 
 @torch.no_grad()
 def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> NormForm:
-    """The form of a norm, inferred from its output for three vectors and checked on a sample.
+    """The form of a norm, inferred from its output for a few vectors and checked on a sample.
 
     Its weights are not read, because architectures use them differently (Gemma multiplies by 1 +
     weight), and an offloaded module has its weights only while it runs.
@@ -197,7 +197,12 @@ def _form_of(module: nn.Module, forward: Norm, sample: Hidden) -> NormForm:
     signs[..., 1::2] = -1
     up, down, level = (wide(forward(x)) for x in (signs, -signs, signs.abs()))
     shift, slope = (up + down) / 2, (up - down) / 2
-    epsilon: float = getattr(module, "eps", getattr(module, "variance_epsilon", 0.0))
+    epsilon = getattr(module, "eps", getattr(module, "variance_epsilon", None))
+    if epsilon is None:  # OLMo's has no name: the shrinking of a vector of size t tells it
+        t = 1e-3
+        small = wide(forward(t * signs)) - shift
+        ratio = float((small.abs().sum() / slope.abs().sum()) ** 2)
+        epsilon = max(0.0, t**2 * (1 - ratio) / (ratio - t**2)) if ratio > t**2 else 0.0
     form = NormForm(
         gain=(slope * signs * (1 + epsilon) ** 0.5)[0, 0],
         shift=shift[0, 0],

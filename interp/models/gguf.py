@@ -138,6 +138,8 @@ class GGUF(Format):
         _check_settings(header.settings, header.tensors)
         try:
             return AutoConfig.for_model(**_settings(header))
+        except OSError:  # of the folder for temporary files
+            raise
         # Its readers raise any error of Python about settings of other types.
         except Exception as error:
             raise ValueError(
@@ -201,11 +203,17 @@ def _settings(header: Header) -> dict[str, Any]:
     ):
         writer.add_array("tokenizer.ggml.tokens", [""])
         for key, value in header.settings.items():
-            listed = key.startswith("tokenizer.") and isinstance(value, list)
+            # No setting is made of lists about the tokenizer or, such as tags, the file.
+            listed = key.startswith(("tokenizer.", "general.")) and isinstance(value, list)
             own = key.endswith(("general.architecture", "general.alignment", ".vocab_size"))
             if not listed and not own:
-                kind = _WIDEST.get(type(value), "ARRAY")
-                writer.add_key_value(key, value, GGUFValueType[kind])
+                kinds = {_WIDEST[type(one)] for one in value} if isinstance(value, list) else set()
+                if len(kinds) == 1:
+                    of = GGUFValueType.ARRAY, GGUFValueType[kinds.pop()]
+                    writer.add_key_value(key, value, *of)
+                else:  # the writer refuses lists that no file holds
+                    kind = _WIDEST.get(type(value), "ARRAY")
+                    writer.add_key_value(key, value, GGUFValueType[kind])
         for key in header.tensors:
             writer.add_tensor(key, np.zeros(1, np.float32))
         writer.write_header_to_file()

@@ -297,8 +297,10 @@ def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
 
     modules = model.hf.named_modules()
     # Among nested modules, the innermost finishes first.
-    hooks = [module.register_forward_hook(partial(note, path)) for path, module in modules]
-    with model.measuring(), hooked(*hooks):
+    with (
+        model.measuring(),
+        hooked(*(module.register_forward_hook(partial(note, path)) for path, module in modules)),
+    ):
         logits = reader_of(model).answer_logits(pad(model, [prompt]))
     if _is_finite(logits):
         return

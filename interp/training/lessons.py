@@ -99,7 +99,9 @@ def _lessons(model: Model, spec: TrainSpec, prompts: Sequence[Prompt]) -> Iterat
         if model.kind is CLASSIFIER:
             gold = prompt.answer.gold
             option = next(option for option in prompt.answer.options if option.name == gold)
-            read, target = tokenized.token_ids, [*(fixed_answers(model, option) or ())[:1]]
+            fixed = fixed_answers(model, option)
+            assert fixed, f"the option {gold} of a classifier has no class"
+            read, target = tokenized.token_ids, [fixed[0]]
         elif model.kind is CAUSAL:
             target = _continuation(model, tokenized, spec.target(prompt))
             read = (*tokenized.token_ids, *target)

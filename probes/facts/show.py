@@ -161,8 +161,10 @@ class FactFamiliarity(_OfFacts):
         for name, title in names.items():
             ends = (f"{name}_low", f"{name}_high")
             known = rows.assign(n=rows["model"].map(asked[name].count()), note="")
-            parts.append(headline(known, title, value=name, interval=ends, n="n", unit="facts"))
-        return replace(super().opening(), numbers=pd.concat(parts))
+            measured = known[known["n"] > 0]
+            parts.append(headline(measured, title, value=name, interval=ends, n="n", unit="facts"))
+        numbers = pd.concat([part for part in parts if len(part)] or parts)
+        return replace(super().opening(), numbers=numbers)
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Familiarity of each fact, and its mean by model, entity group and wording."""

@@ -59,6 +59,7 @@ class Ledger(ReadsAnswers, Study):
     """The measurements behind the ledger of facts."""
 
     name = "ledger"
+    derives = ("interp.measurements.lens.ledger:LEDGER",)
     default_limit = 60
     any_system = True
 

@@ -112,6 +112,7 @@ def test_accuracies_are_weighted_as_everywhere(folders):
         for model in MODELS
     ]
     measures = measures_of(pairs[0], cluster="entity_b")
+    assert measures_of(pairs[0][:0], cluster="entity_b") == measures
     table = comparison_table(*pairs, measures=measures, cluster="entity_b").set_index("measure")
     assert list(table.index) == [*prompts["side"].unique(), "paired"]
     for column, model in zip(("accuracy_a", "accuracy_b"), MODELS, strict=True):

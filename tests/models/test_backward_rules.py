@@ -20,6 +20,7 @@ from interp.models.backward_rules import (
     BackwardRules,
     _with_share,
     backward_rules,
+    norm_form,
     open_attention,
 )
 from interp.models.families.modules import ARCHITECTURES, ENCODERS
@@ -326,3 +327,14 @@ def test_shared_gradients_do_not_depend_on_what_is_read_together():
     )
     found, expected = (run.table("token_scores")["score"] for run in (together, alone))
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_an_epsilon_without_a_name_is_measured():
+    from transformers.models.olmo.modeling_olmo import OlmoLayerNorm
+
+    for width, dtype in ((8, torch.float32), (64, torch.float64)):
+        norm = OlmoLayerNorm(width).to(dtype)
+        form = norm_form(norm, torch.randn(1, 3, width, dtype=dtype))
+        assert form.epsilon == pytest.approx(1e-5, rel=1e-3)
+        small = torch.full((1, 1, width), 1e-3, dtype=dtype) * torch.randn(width, dtype=dtype)
+        torch.testing.assert_close(form(small), norm(small), rtol=1e-3, atol=1e-5)

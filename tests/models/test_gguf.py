@@ -503,6 +503,13 @@ def test_settings_that_no_file_holds_are_not_left_out(written, value):
         _settings(replace(header, settings=settings))
 
 
+def test_lists_about_the_file_may_be_empty_and_integers_and_floats_keep_their_digits(written):
+    header = header_of(written[1])
+    more = {"general.tags": [], "llama.rope.factors": [2**40, 3], "llama.scales": [1.1, 1e300]}
+    known = _settings(header)
+    assert _settings(replace(header, settings={**header.settings, **more})) == known
+
+
 def test_embeddings_may_outnumber_tokens(tmp_path):
     model = make_tiny("llama", byte_level())
     model.hf.resize_token_embeddings(len(model.tokenizer) + 7)

@@ -2,15 +2,18 @@ import json
 import re
 import shutil
 
+import pandas as pd
 import pytest
 
 from interp.cli import main
 from interp.measurements.answers.show import Scores
 from interp.measurements.attribution.show import Attributions
+from interp.measurements.specs import Attribute
 from interp.measuring.spec import Spec
 from interp.models.organisms import DEFAULT
 from interp.prompts.own.pairs import EXAMPLE
 from interp.report.page import HeatMapItem
+from interp.results.measured import InMemory
 from interp.runs.folder import RunFolder
 from tests.support.pages import check_first_screen
 from tests.support.records import edited
@@ -144,3 +147,20 @@ def test_pairs_that_failed_have_no_heat_maps(tmp_path):
     results, _ = Attributions.of(RunFolder.read(folder)).report().sections
     maps = [item for item in results.items if isinstance(item, HeatMapItem)]
     assert [item.title.rpartition(": ")[2] for item in maps] == ["2", "2", "3", "3", "4", "4"]
+
+
+def test_a_pair_that_failed_on_one_model_has_the_maps_of_the_other(attributions, prompts):
+    tables = {}
+    for name, rows in attributions.tables.items():
+        other = rows.assign(model="other")
+        lost = name in ("tokens", "token_scores")
+        kept = other[other["prompt_id"] != prompts[0].id] if lost else other
+        tables[name] = pd.concat([rows, kept], ignore_index=True)
+    both = Attributions(InMemory(Attribute(keep_tokens=True), prompts[:4], tables))
+    maps = both.heat_maps(both.prompts, both.answers, pairs=2)
+    methods = both.segment_scores["method"].nunique()
+    assert len(maps) == 3 * methods
+    failed = f": {prompts[0].pair_id}"
+    assert [one.title.startswith("other") for one in maps if one.title.endswith(failed)] == [
+        False
+    ] * methods

@@ -55,7 +55,8 @@ def judged_pairs(
 def measures_of(pairs: pd.DataFrame, *, cluster: str) -> list[str]:
     """The measures of `judged_pairs` that have values: each side, and `paired`."""
     measures = pairs.drop(columns=["model", "pair_id", "weight", cluster], errors="ignore")
-    return list(map(str, measures.dropna(axis=1, how="all")))
+    # Without a whole pair, each measure has a row that says so.
+    return list(map(str, measures.dropna(axis=1, how="all") if len(pairs) else measures))
 
 
 def comparison_table(

@@ -229,8 +229,10 @@ class Attributions(Answered):
         return [
             HeatMapItem(f"{of['model']}, {of['method']}: {pair_id}", html, pair=str(pair_id))
             for pair_id, rows in first
-            for of, html in self._maps(shares, rows, answers)
-            if set(rows["prompt_id"]) <= by_model[str(of["model"])]
+            for of, html in self._maps(
+                shares[shares["model"].map(by_model.map(set(rows["prompt_id"]).issubset))],
+                *(rows, answers),
+            )
         ]
 
     def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
@@ -287,7 +289,8 @@ class Attributions(Answered):
     def opening(self) -> Opening:
         """Paired accuracy, ratios or shares of segments, and a typical pair, shaded."""
         answered, declared = super().opening(), super(Answered, self).opening()
-        accuracy = answered.numbers[answered.numbers["number"] == "paired accuracy"]
+        every = answered.numbers  # of whole pairs first, unless prompts have one side
+        accuracy = every[every["number"] == every["number"].iloc[0]]
         names = declared.numbers["number"].unique()[: MOST_NUMBERS - 1]
         others = declared.numbers[declared.numbers["number"].isin(names)]
         # A table without rows would turn the numbers into objects.
@@ -298,12 +301,12 @@ class Attributions(Answered):
             differences={**answered.differences, **declared.differences},
             sentences=list(self._findings()),
             picture=typical_pair(self, None if self.ratio is None else self.ratios()),
-            figure=self._dots(numbers),
+            figure=self._dots(others),
         )
 
     def _dots(self, numbers: pd.DataFrame) -> FigureItem | None:
-        """The numbers except the accuracy, as dots with intervals, if they compare models."""
-        of_segments = numbers[numbers["number"] != "paired accuracy"].dropna(subset="value")
+        """Numbers about segments, as dots with intervals, if they compare models."""
+        of_segments = numbers.dropna(subset="value")
         if of_segments["model"].nunique() < 2:
             return None
         note = f"{dots_with(of_segments)}; n counts prompts."

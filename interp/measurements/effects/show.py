@@ -25,11 +25,12 @@ from interp.report.formatting import segment_label
 from interp.report.glance import MOST_NUMBERS, Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser, Number, Panel
-from interp.results.result import Result, errors_by_model
+from interp.results.result import Result, errors_by_model, figure_of
 from interp.statistics.summaries import grouped, weighted_sd
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SUPPORTS = "positive: the segment supports the answer"
 
@@ -114,6 +115,11 @@ class SegmentEffects(Result):
         sizes = rows.groupby("segment")["shapley_size"].mean().sort_values(ascending=False)
         places = rows["segment"].map({name: n for n, name in enumerate(sizes.index[:MOST_NUMBERS])})
         return rows.loc[places.dropna().sort_values(kind="stable").index]
+
+    def plot(self) -> "Figure":
+        """The mean effects of the segments as bars."""
+        figure = self._figure()
+        return super().plot() if figure is None else figure_of(figure.draw())
 
     @property
     def _first(self) -> str:

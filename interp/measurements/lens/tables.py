@@ -45,7 +45,11 @@ def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     known = with_words(readings, clusters)
     parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]
     columns = [*PLACE, "prompt_id", "cluster", *_FOUND]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    every = pd.concat(parts, ignore_index=True)
+    some = every.groupby(PLACE)["accuracy"].transform("count") > 0
+    return every.assign(why=every["why"].mask(some, ""))
 
 
 def with_words(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:

@@ -214,7 +214,8 @@ class Patches(PairResult):
         first = headline(shares, name, value="share", n="n", unit="pairs")
         sites = plain.numbers["number"].unique()[: MOST_NUMBERS - 1]
         effects = plain.numbers[plain.numbers["number"].isin(sites)]
-        numbers = pd.concat([first, effects], ignore_index=True)
+        # A table without rows would turn the numbers into objects.
+        numbers = pd.concat([first, effects] if len(effects) else [first], ignore_index=True)
         return replace(plain, numbers=numbers, figure=next(self.figures, None), extent=extent)
 
     @property
