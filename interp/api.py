@@ -349,7 +349,8 @@ def measured_in_memory(
     """
     _check_model(model)
     _check_prompts(prompts)
-    tell_counting(prompts)
+    if noted:
+        tell_counting(prompts)
     arranged = spec.arranged(prompts)
     spec = spec.fitted(arranged)
     tables = collect(bind(spec, model, batch_tokens=batch_tokens), arranged)

@@ -161,7 +161,7 @@ SIDES = ("base", "negated", "other")
 
 
 def test_accuracy_of_groups_of_unequal_size_by_hand():
-    """Groups a (three members), b (two) and c (one)."""
+    """Groups a (three members), b (two) and c (one, which is none of the groups of several)."""
     members = [("a", side) for side in SIDES] + [("b", "base"), ("b", "other"), ("c", "base")]
     prompts = pd.DataFrame(members, columns=["pair_id", "side"])
     prompts["prompt_id"] = prompts["pair_id"] + prompts["side"]
@@ -174,13 +174,13 @@ def test_accuracy_of_groups_of_unequal_size_by_hand():
         }
     )
     values = accuracies(answers, prompts)
-    assert values["paired_accuracy"] == pytest.approx(2 / 3)
+    assert values["paired_accuracy"] == pytest.approx(1 / 2)
     assert [values[f"{side}_accuracy"] for side in SIDES] == [1.0, 1.0, 0.5]
     table = accuracy_by(answers, prompts, factors=[], sides=SIDES).set_index("measure")
     assert table["accuracy"].to_dict() == pytest.approx(
-        {"paired": 2 / 3, "base": 1.0, "negated": 1.0, "other": 0.5}
+        {"paired": 1 / 2, "base": 1.0, "negated": 1.0, "other": 0.5}
     )
-    assert table["pairs"].to_dict() == {"paired": 3, "base": 3, "negated": 1, "other": 2}
+    assert table["pairs"].to_dict() == {"paired": 2, "base": 3, "negated": 1, "other": 2}
     # A group of which a member is not answered counts in nothing.
     fewer = accuracy_by(answers[:4], prompts, factors=[], sides=SIDES).set_index("measure")
     assert fewer["pairs"].to_dict() == {"paired": 1, "base": 1, "negated": 1, "other": 1}
