@@ -107,6 +107,7 @@ def test_a_median_has_the_interval_of_the_share_below_it_written_out():
     sums = [away[city == one].sum() for one in range(12)]
     half = student.ppf(0.975, 11) * np.sqrt(12 / 11 * np.square(sums).sum()) / 60
     table = table_of(Median("x", "x", "logits"))
+    assert not table.main.additive
     found = only(table, trials_of(x, cluster=city))
     ends = np.quantile(x, [0.5, 0.5 - half, 0.5 + half], method="hazen")
     assert [found["x"], found["x_low"], found["x_high"]] == pytest.approx(ends.tolist())

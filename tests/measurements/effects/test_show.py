@@ -3,10 +3,12 @@
 import pandas as pd
 import pytest
 
+import interp
 from interp.choices import UNCHANGED
 from interp.estimates.compute import estimate
 from interp.measurements.effects.derive import one_answer, same_answers, segment_trials
 from interp.measurements.effects.show import SEGMENTS
+from interp.report.page import FigureItem
 
 
 def table_of(rows):
@@ -69,3 +71,11 @@ def test_one_answer_counts_the_more_frequent_answer_to_each_choice():
     found = one_answer(pd.DataFrame(rows * 2, columns=names)).set_index("model")
     assert found.loc["m"].tolist() == [3, 4]
     assert found.loc["n"].tolist() == [1, 1]
+
+
+def test_a_plot_shows_the_effects_also_where_other_scores_are_drawn(organism, prompts):
+    result = interp.effects(organism, prompts[:4], context=["context_cite"], donors=2)
+    figures = [item.name for item in result.shown if isinstance(item, FigureItem)]
+    assert figures == ["context_scores"]
+    heights = sorted(bar.get_height() for bar in result.plot().axes[0].patches)
+    assert heights == pytest.approx(sorted(result.opening().numbers["value"]))
