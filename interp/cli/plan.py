@@ -177,13 +177,7 @@ def _answered(
     factors = [contrast.factor for contrast in contrasts if contrast.factor != MODEL]
     sides = tuple(prompts["side"].unique())
     keep = list(dict.fromkeys([*factors, cluster, "weight"]))
-    answered = pairs_of(run.table(answers), prompts, keep=keep, sides=sides)
-    pairs = answered.dropna(subset="paired")
-    if pairs.empty and len(answered):
-        raise UserError(
-            f"the pairs of {folder} have one prompt each, but a plan is about paired accuracy; "
-            "expected a pilot whose pairs have two prompts"
-        )
+    pairs = pairs_of(run.table(answers), prompts, keep=keep, sides=sides).dropna(subset="paired")
     if pairs.empty:
         raise UserError(f"{folder} has no completely answered pair yet; continue the run")
     return pairs

@@ -55,7 +55,7 @@ def test_prompts_that_are_alone_count_in_accuracies_and_comparisons(kept, whole,
     files = [f"{name}={tmp_path / name}.csv" for name in "ab"]
     asked = ["--data", str(tmp_path / "mine.csv"), "--answers-from", *files]
     assert main(["evaluate", *asked, "--out", str(folder)]) == 0
-    note = f"{4 - whole} of 4 pairs have one prompt"
+    note = f"{4 - whole} of 4 pairs"
     assert note in capsys.readouterr().err
     table = pd.read_csv(folder / "accuracy_table.csv").set_index("model")
     assert table["follows_accuracy"].to_dict() == {"a": 1.0, "b": 0.0}

@@ -293,6 +293,7 @@ def test_a_table_of_a_version_without_echoes_is_summarized(organism):
     same = [name for name in then.columns if not name.startswith((*lacking, "note"))]
     pd.testing.assert_frame_equal(then[same], today[same])
     values = result.opening().numbers.set_index("number")["value"]
+    assert not values.index.str.contains("echo").any()  # what no fact has is no number
     assert values.loc["familiarity"] == pytest.approx(table["familiarity"].mean())
     assert result.report().glance is not None
 

@@ -341,15 +341,15 @@ def test_prompts_may_be_alone_in_their_pair_and_are_counted(capsys):
         assert len(found) == len(kept)
         alone = (~kept["pair"].duplicated(keep=False)).sum()
         note = counting_notes(found, "pair")
-        assert note.startswith(f"{alone} of {kept['pair'].nunique()} pairs have one prompt")
+        assert re.findall(r"\d+", note)[:2] == [str(alone), str(kept["pair"].nunique())]
         tell_counting(found)
         assert note in capsys.readouterr().err
-    with pytest.raises(UserError, match=r"pair '0' has the prompts a; .*counterpart"):
+    with pytest.raises(UserError, match=r"'0'.*\ba;.*counterpart"):
         interp.Patch().arranged(read_pairs(rows.drop(index=1)))
     three = pd.concat([rows, rows[::2].assign(side="c", premise1="Fog.", question=rows["pair"])])
     assert counting_notes(read_pairs(three), "pair") == ""
     three = three.reset_index(drop=True)
-    with pytest.raises(UserError, match=r"pair 0 lacks the side b, which other pairs have"):
+    with pytest.raises(UserError, match=r"\b0\b.*\bside b\b"):
         read_pairs(three.drop(index=1))
     three.loc[1, "gold"] = "Maybe"
     (fault,) = faults(three)
