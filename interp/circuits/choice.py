@@ -164,9 +164,6 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
     Columns are writer, reader, effect (mean over pairs, in logits) and share (the entry of `SHARES`
     for the smallest circuit that contains the edge).
-
-    Args:
-        effects: a table of all edges with the columns method, writer, reader and effect.
     """
     ends = effects[["writer", "reader"]].drop_duplicates()
     graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))

@@ -34,9 +34,6 @@ _STOPPED = {"length": "max_tokens"}
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
     """The runs whose answers differ: the first with scored answers, and all with completions.
 
-    Args:
-        runs: a run, or the stages of a study, by name.
-
     Raises:
         UserError: no run has answers.
     """

@@ -94,12 +94,8 @@ class Intervention:
         """What is added to the streams behind a layer, in float64.
 
         In several layers, the coordinates of each are set to what they are in the prompt itself,
-        changed once: a second exchange would undo the first.
-
-        Args:
-            layer: the layer.
-            streams: the streams at the positions, in the pass that is changed.
-            unchanged: those of the prompt itself.
+        changed once: a second exchange would undo the first. `unchanged` are the streams of the
+        prompt itself at the positions.
 
         Raises:
             UserError: a swap has not two directions, or steering has not one.
@@ -157,12 +153,6 @@ def intervene(
     interventions: Sequence[Intervention],
 ) -> Outcomes:
     """Run a prompt under interventions and their placebos, each in one row of a pass.
-
-    Args:
-        engine: the backend of patching (`native_grid`).
-        model: the model.
-        pair: the prompt, as `base`; nothing of its source is written.
-        interventions: the interventions.
 
     Raises:
         UserError: directions and interventions do not fit, or there is no such layer.

@@ -97,14 +97,9 @@ def summed_rows(
     *,
     budget: TokenBudget,
 ) -> Iterator[tuple[int, LensRows]]:
-    """For batches of texts, in order, their number and the sum of their rows.
+    """For batches of texts (`read_texts`), in order, their number and the sum of their rows.
 
-    Args:
-        model: the model.
-        texts: texts of `read_texts`.
-        directions: the folded rows of the unembedding.
-        layers: the layers.
-        budget: the largest number of tokens in a pass.
+    `directions` are folded rows of the unembedding; a pass has at most `budget` tokens.
     """
 
     def summed(own: Sequence[TokenizedPrompt]) -> LensRows:
@@ -145,14 +140,8 @@ def own_rows(
     """Rows of prompts' own Jacobians: at each place, the gradient of which a lens is the mean.
 
     A row's product with a small change of the stream at its place is the change in U[w] f, summed
-    over that token and all later ones.
-
-    Args:
-        model: the model.
-        batch: the prompts.
-        token_ids: the words.
-        layers: the layers.
-        places: row and column (with padding) in the batch of each token.
+    over that token and all later ones. `places` are row and column (with padding) in the batch of
+    each token.
 
     Raises:
         UserError: the model has no lens, or lacks a layer.

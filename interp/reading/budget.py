@@ -67,13 +67,9 @@ def in_chunks(
 ) -> Iterator[tuple[Sequence[_Row], _Result]]:
     """Run rows, in order, in the largest passes that fit; yield each pass's rows and result.
 
-    If memory runs out, the budget is halved, and the remaining rows are run in smaller passes.
-
-    Args:
-        rows: the rows to run.
-        run: one pass over some of the rows; its result for a row must not depend on other rows.
-        tokens: function from the first row of a pass to the number of tokens per row in that pass.
-        budget: the largest number of tokens in a pass; a pass has at least one row.
+    If memory runs out, the budget is halved, and the remaining rows are run in smaller passes. A
+    pass has at least one row, and its result for a row must not depend on other rows. `tokens`
+    gives the number of tokens per row from the first row of a pass.
 
     Raises:
         RuntimeError: memory ran out on a single row.

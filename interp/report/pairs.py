@@ -178,25 +178,14 @@ def rounded(values: Iterable[float]) -> list[float | int | None]:
 
 
 def with_sides(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Rows about prompts, with the pair_id and side of each, in the order of the prompts.
-
-    Args:
-        rows: a table with a column prompt_id; rows of other prompts are left out.
-        prompts: rows of the prompts table.
-    """
+    """Rows about these prompts, with pair_id and side, in the order of the prompts."""
     places = prompts[["prompt_id", "pair_id", "side"]].assign(place=range(len(prompts)))
     joined = rows.merge(places, on="prompt_id")
     return joined.sort_values("place", kind="stable").drop(columns="place")
 
 
 def mean_by_pair(rows: pd.DataFrame, prompts: pd.DataFrame, value: str) -> Mapping[str, float]:
-    """The mean over a pair's prompts of a number, by pair_id; missing ones are left out.
-
-    Args:
-        rows: a table with prompt_id and the number.
-        prompts: the prompts table.
-        value: the number's column.
-    """
+    """The mean over a pair's prompts of a number, by pair_id; missing ones are left out."""
     pairs = dict(zip(prompts["prompt_id"], prompts["pair_id"], strict=True))
     own = rows.dropna(subset=value)
     means = own[value].astype(float).groupby(own["prompt_id"].map(pairs), sort=False).mean()

@@ -88,11 +88,7 @@ def welch_table(
 ) -> pd.DataFrame:
     """One row per model: model, group_a, group_b and the fields of `WelchTest`.
 
-    Args:
-        frame: one row per observation, with its model.
-        value: the column to compare.
-        group: the column that says to which group a row belongs.
-        groups: the two groups, `a` and `b`; rows of other groups are omitted.
+    Rows of groups other than the two in `groups`, values of the column `group`, are omitted.
     """
 
     def compared(members: pd.DataFrame) -> WelchTest:
@@ -163,12 +159,7 @@ def spearman(x: pd.Series, y: pd.Series, *, tested: bool = True) -> SpearmanTest
 
     The exact p-value is the share of all n! orders of y whose |rho| is at least the observed |rho|;
     ties are kept. Ties make Student's t wrong: if 13 of 14 values of y are equal, rho has at most
-    14 values.
-
-    Args:
-        x: a column.
-        y: the other column.
-        tested: whether to compute p, which takes long for many rows with ties.
+    14 values. Computing p takes long for many rows with ties; `tested` says whether to.
     """
     pairs = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
     pairs = pairs[~np.isnan(pairs).any(axis=1)]
@@ -193,11 +184,7 @@ def spearman_table(
 ) -> pd.DataFrame:
     """One row per group and pair: `by`, x and y (column names), and the fields of `SpearmanTest`.
 
-    Args:
-        frame: one row per observation.
-        pairs: names of the two columns of each test.
-        by: columns whose combinations of values define the groups; if empty, all rows form one
-            group.
+    `pairs` names the two columns of each test; without `by`, all rows form one group.
     """
     rows = [
         {**cell, "x": x, "y": y, **asdict(spearman(members[x], members[y]))}

@@ -174,11 +174,9 @@ def cluster_contrast_table(
 
 
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:
-    """The linearized standard error of a weighted mean.
+    """The linearized standard error of a mean, from clusters' sums of weighted deviations from it.
 
-    Args:
-        deviations: for each cluster, the sum of its trials' weighted deviations from the mean.
-        mass: the sum of all weights.
+    `mass` is the sum of all weights.
     """
     k = len(deviations)
     return float(np.sqrt(k / (k - 1) * (deviations**2).sum()) / mass)
@@ -209,9 +207,7 @@ def median_interval(
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
     """A note, available before measuring, that tests will be impossible; otherwise empty.
 
-    Args:
-        clusters: the cluster of each prompt; read only until there are enough.
-        what: "pair", "fact", or the factor whose values are the clusters.
+    Clusters are read only until there are enough; `what` is "pair", "fact" or the clusters' factor.
     """
     found: set[Hashable] = set()
     for cluster in clusters:

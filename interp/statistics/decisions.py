@@ -33,12 +33,9 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     count towards family_size.
 
     If the table has a column p_least, p_holm_least stands before it: the smallest p_holm that any
-    test of the family could have had, whatever the data (`out_of_reach`).
-
-    Args:
-        table: one row per test, with p and, if known, p_least: the smallest p that the test can
-            give with as many clusters and resamples.
-        family: the label of the family.
+    test of the family could have had, whatever the data (`out_of_reach`). The rows of `table` have
+    p and, if known, p_least: the smallest p that the test can give with as many clusters and
+    resamples.
     """
     values = table["p"].to_numpy(dtype=float)
     tests = int(np.isfinite(values).sum())
@@ -59,11 +56,7 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
 
 
 def corrected_over(families: Iterable[pd.DataFrame]) -> str:
-    """Over how much p_holm is corrected, such as "2 tests of 2 models".
-
-    Args:
-        families: the rows of each family, with model, p_holm and, if there is one, p_holm_chance.
-    """
+    """Over how much p_holm is corrected, such as "2 tests of 2 models"."""
     tested = [own[own["p_holm"].notna()] for own in families]
     sizes = [int(own.filter(regex=r"^p_holm(_chance)?$").count().sum()) for own in tested]
     models = max((own["model"].nunique() for own in tested), default=0)
@@ -125,13 +118,7 @@ excluded; differences are neither shown nor excluded; nothing is tested.
 
 
 def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
-    """The limits beyond which one-sided t-tests exclude all differences.
-
-    Args:
-        estimate: the difference.
-        error: its standard error.
-        df: degrees of freedom; infinite for the normal distribution.
-    """
+    """The limits beyond which one-sided t-tests exclude all differences; `df` may be infinite."""
     half = float(stdtrit(df, ONE_SIDED)) * error
     return estimate - half, estimate + half
 
@@ -139,11 +126,7 @@ def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
 def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST) -> str:
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
-    Args:
-        p: two-sided p-value, corrected if there are several comparisons.
-        below: differences below this limit are excluded.
-        above: differences above this limit are excluded.
-        smallest: the smallest difference of interest, in the units of the limits.
+    p is two-sided, corrected if there are several comparisons; the limits are those of `limits`.
     """
     if np.isnan(p):
         return UNTESTED
@@ -163,11 +146,7 @@ def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SM
 
     For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
     0.1 or more is not excluded for b (−0.150 to +0.210)". The range in brackets is not excluded.
-
-    Args:
-        found: the name of each comparison, and the limits below and above which differences are
-            excluded; NaN if no difference is excluded.
-        smallest: the smallest difference of interest.
+    `found` has the limits of each comparison; NaN if no difference is excluded.
     """
     names: dict[str, list[str]] = {SMALLER: [], OPEN: []}
     for name, below, above in found:

@@ -91,12 +91,6 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     Missing values are omitted. With fewer than `FEWEST` clusters there is neither an interval nor a
     test. If all clusters have the same mean, there is no interval, and p comes from random signs.
     docs/statistics.md gives the simulated coverage.
-
-    Args:
-        trials: one row per trial.
-        value: the column to average.
-        cluster: the column of the clusters.
-        weight: the column of the trials' weights.
     """
     trials = trials.dropna(subset=[value])
     if trials.empty:
@@ -319,10 +313,8 @@ def _widened(low: Numbers, lower: Draws, last: int) -> Numbers:
 def studentized_ends(value: Numbers, error: Numbers, distances: Draws) -> tuple[Numbers, Numbers]:
     """Both ends of the interval of a studentized bootstrap.
 
-    Args:
-        value: the data's values.
-        error: their standard errors.
-        distances: of each resample's value from the data's, in the resample's standard errors.
+    `distances` are those of each resample's value from the data's, in the resample's standard
+    errors.
     """
     resamples = distances.shape[1]
     last = max(int((1 - LEVEL) / 2 * (1 + resamples)), 1)

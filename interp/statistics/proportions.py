@@ -283,12 +283,8 @@ def within_cells(
     """The correlation of two trials of one cell, from 0 to 1; 0 if no cell has two trials.
 
     One minus the ratio of the unbiased variance within cells to that of all trials (Donner, 1986,
-    International Statistical Review 54).
-
-    Args:
-        share: the share of hits.
-        n: the number of trials.
-        mean: the share of hits over all trials of the cell's model.
+    International Statistical Review 54). `mean` is the share of hits over all trials of the cell's
+    model.
     """
     share, n, mean = (values[n > 1] for values in (share, n, mean))
     variance = np.average(mean * (1 - mean), weights=n) if len(n) else 0.0

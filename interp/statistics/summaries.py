@@ -49,14 +49,9 @@ def table_by(
     *,
     constant: Mapping[str, object] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """One row per combination of `by`, with the constants and the fields of a dataclass.
+    """One row per combination of `by`: the constants, and the fields of the dataclass `kind`.
 
-    Args:
-        frame: the rows to group.
-        by: the columns whose combinations of values are the groups.
-        kind: the dataclass; its fields are columns even if there are no rows.
-        of: function that computes an instance of the dataclass from a group's rows.
-        constant: columns that have the same value in every row.
+    `of` computes an instance from a group's rows; without rows, there are the columns all the same.
     """
     rows = [{**cell, **constant, **asdict(of(members))} for cell, members in grouped(frame, by)]
     return pd.DataFrame(rows, columns=[*by, *constant, *(field.name for field in fields(kind))])

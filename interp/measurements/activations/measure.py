@@ -161,12 +161,8 @@ def place_rows(
 ) -> list[Row]:
     """The rows of the table activation_vectors: one for each place, site, layer and head.
 
-    Args:
-        model: the model that reads the prompt.
-        prompt: the prompt.
-        places: the places at which its vectors were read.
-        vectors: (place, head, size), by site and layer; the head axis has size 1 if a site has no
-            heads.
+    `vectors` are (place, head, size), by site and layer; the head axis has size 1 if a site has no
+    heads.
     """
     tokens = token_rows(model, prompt)
     rows: list[Row] = []

@@ -62,13 +62,7 @@ def _text(side: str, rows: pd.DataFrame) -> Text:
 
 
 def ratio_numbers(ratios: pd.DataFrame, prompts: pd.DataFrame, title: str) -> Iterator[Number]:
-    """Each pair's geometric mean ratio, by model and method.
-
-    Args:
-        ratios: the ratios of compared segments.
-        prompts: the prompts table.
-        title: what is compared.
-    """
+    """Each pair's geometric mean ratio, by model and method; `title` is what is compared."""
     positive = ratios[ratios["ratio"] > 0]
     logs = positive.assign(log=np.log(positive["ratio"].astype(float)))
     for of, rows in grouped(logs, ["model", "method"]):

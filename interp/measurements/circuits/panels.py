@@ -44,13 +44,7 @@ def circuit_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tu
 def drawn_numbers(
     effects: pd.DataFrame, edges: pd.DataFrame, of: Mapping[str, str]
 ) -> Iterator[Number]:
-    """The effect in logits, in each pair, of each edge of the picture.
-
-    Args:
-        effects: rows with pair_id, writer, reader and effect, of one model and method.
-        edges: the circuits, as for `interp.measurements.circuits.picture.circuit_picture`.
-        of: the model and the method.
-    """
+    """The effect in logits, in each pair, of each edge of the picture."""
     from interp.measurements.circuits.picture import drawn_edges
 
     ends = ["writer", "reader"]

@@ -28,12 +28,7 @@ def effect_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tup
 
 
 def context_panels(scores: pd.DataFrame, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-    """The scores of a pair's segments, as bars for each side, by model and method.
-
-    Args:
-        scores: rows of `interp.measurements.effects.context.context_scores`.
-        prompts: rows of the prompts table, of whole pairs.
-    """
+    """The scores of a pair's segments (`context_scores`), as bars by side, by model and method."""
     rows = scores.assign(value=scores["score"], other_segment="", contrast="", said="")
     yield from _bars("Context attribution", rows, prompts, ["model", "method"])
 

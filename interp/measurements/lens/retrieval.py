@@ -131,12 +131,7 @@ RETRIEVAL = Table(
 
 
 def retrieval_trials(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `retrieved`, once as answered all and, if judged, once as right or wrong.
-
-    Args:
-        found: the rows of `retrieved`.
-        answers: rows of the answers table: model, prompt_id, correct.
-    """
+    """The rows of `retrieved`, once as answered all and, if judged, once as right or wrong."""
     judged = found.merge(answers[["model", "prompt_id", "correct"]], on=["model", "prompt_id"])
     kind = judged["correct"].map({True: "right", False: "wrong"})
     both = [judged.assign(answered="all"), judged.assign(answered=kind).dropna(subset="answered")]

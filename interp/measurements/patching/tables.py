@@ -102,11 +102,6 @@ def effect_trials(patches: Parts, pairs: pd.DataFrame, *, cluster: str) -> pd.Da
     Columns: those of `CELL`, recognized (the group), pair_id, cluster, effect and flipped (means
     over tokens), gap (the difference of the two metrics) and of_gap (the effect, where its share of
     the gap is defined), and why (it is not). A group without pairs has a row without a cluster.
-
-    Args:
-        patches: rows of the patches table.
-        pairs: rows of the pairs table.
-        cluster: the column of `pairs` whose values group dependent pairs.
     """
     about = about_pairs(pairs, cluster)
     cells, effects = _by_cell(in_parts(patches), about.index)
