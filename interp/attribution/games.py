@@ -84,11 +84,7 @@ MOST_SEGMENTS = 6
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Reject segments if there are too many to run all their coalitions.
-
-    Raises:
-        UserError: there are too many segments.
-    """
+    """Reject segments if there are too many to run all their coalitions."""
     if len(segments) > MOST_SEGMENTS:
         raise UserError(
             f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at "

@@ -122,11 +122,7 @@ class Graph:
         return max((own.heads // own.shared for own in self.shapes if own.heads), default=1)
 
     def check_heads(self, what: str) -> None:
-        """Check that every layer has heads and an MLP, as `what` requires.
-
-        Raises:
-            UserError: a layer has not.
-        """
+        """Check that every layer has heads and an MLP, as `what` requires."""
         for layer, own in enumerate(self.shapes):
             if not own.heads or not own.mlp:
                 lacking = "MLP" if own.heads else "heads that can be separated"

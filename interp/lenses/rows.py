@@ -47,11 +47,7 @@ def stream_at(model: Model, layer: int) -> Location:
 
 
 def check_layers(model: Model, layers: Sequence[int]) -> None:
-    """Check that a model has these layers.
-
-    Raises:
-        UserError: there is no such layer.
-    """
+    """Check that a model has these layers."""
     count = layer_count(model)
     for layer in layers:
         if not EMBEDDING <= layer < count:

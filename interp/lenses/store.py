@@ -92,11 +92,7 @@ class _Lens:
         write_whole(self._file(word), partial(save_file, tensors))
 
     def part(self, word: int) -> _Part:
-        """What is known of a word's rows; zeros if nothing is.
-
-        Raises:
-            UserError: the file is damaged.
-        """
+        """What is known of a word's rows; zeros if nothing is."""
         file, shape = self._file(word), (self.record.layers, self.record.width)
         dtype = torch.float64 if self.record.dtype == "float64" else torch.float32
         try:
@@ -174,11 +170,7 @@ def fitted(
 
 
 def _opened(folder: Path, record: LensRecord) -> _Lens:
-    """The lens with its record, in a folder that is created if missing.
-
-    Raises:
-        UserError: the lens's folder has another record.
-    """
+    """The lens with its record, in a folder that is created if missing."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lens = make_folder(folder, record.name)

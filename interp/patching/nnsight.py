@@ -275,11 +275,7 @@ def _wrapped(model: Model, **options: Any) -> Any:
 
 
 def _served(model: Model) -> Any:
-    """The model as nnsight's, under the name by which a server knows it.
-
-    Raises:
-        UserError: it is not from the hub, or no server can be asked for it.
-    """
+    """The model as nnsight's, under the name by which a server knows it."""
     check_on_hub(model)
     host, name = CONFIG.API.HOST, model.source["name"]
     if not host.startswith(("http://", "https://")):

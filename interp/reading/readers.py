@@ -277,9 +277,8 @@ class TextToTextReader(Reader):
 def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
     """Check that a model's logits for a prompt are finite.
 
-    Raises:
-        UserError: the logits are not finite. The error names the first weight tensor that is not
-            finite or, if all are finite, the first module whose output is not.
+    The error names the first weight tensor that is not finite or, if all are, the first module
+    whose output is not.
     """
     first: list[str] = []
 

@@ -86,11 +86,7 @@ def tensor_name(site: str, layer: int) -> str:
 
 
 def _counted(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """One row per model, site and layer: width, vectors, prompts, norms (their sum).
-
-    Raises:
-        UserError: a model has vectors of several widths at one site of a layer.
-    """
+    """One row per model, site and layer: width, vectors, prompts, norms (their sum)."""
     key = [*_KEY, "width"]
     each = [pd.DataFrame(columns=[*key, "vectors", "prompts", "norms"])]
     for part in parts:

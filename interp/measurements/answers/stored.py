@@ -30,11 +30,7 @@ from interp.tables import Row
 
 
 def needs_no_model(*_: object, **__: object) -> None:
-    """Refuse to measure: stored texts are judged without a model.
-
-    Raises:
-        UserError: always; there is nothing to measure.
-    """
+    """Refuse to measure: stored texts are judged without a model."""
     raise UserError("stored texts are judged without a model: interp evaluate --answers-from FILE")
 
 

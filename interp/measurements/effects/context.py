@@ -72,11 +72,7 @@ def scores_of(
 
 
 def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.DataFrame:
-    """Scores of segments: one row per model, prompt, method and segment (`COLUMNS`).
-
-    Raises:
-        UserError: a method is unknown, or reads more of a model.
-    """
+    """Scores of segments: one row per model, prompt, method and segment (`COLUMNS`)."""
     built = by_coalitions(methods)
     found = []
     for part in parts:

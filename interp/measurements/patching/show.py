@@ -346,9 +346,6 @@ def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
     """The rows with the requested values and, in each of the other columns, a single value.
 
     In `source`, that value is the counterpart; in each other column, the first in the table.
-
-    Raises:
-        UserError: the table is empty, a column is unknown, or no row has one of the values.
     """
     if table.empty:
         raise UserError("no pair could be patched, so there is no figure; see the table pairs")

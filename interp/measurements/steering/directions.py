@@ -42,11 +42,7 @@ class Words:
 
 
 def option_words(prompt: TokenizedPrompt, options: tuple[str, str], read: AnswerTokenizer) -> Words:
-    """The correct answer, the other option, and a third one if the prompt has more than two.
-
-    Raises:
-        UserError: two options begin with the same token.
-    """
+    """The correct answer, the other option, and a third one if the prompt has more than two."""
     own, other = options
     found = read(prompt)
     third = next((name for name in found.of if name not in options), None)
