@@ -4,13 +4,15 @@ A measurement contributes to the pairs of its results by `Result.browser`, as pl
 draws each kind of panel itself (templates/panels.js) and shows texts as texts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
+
+from interp.statistics.summaries import grouped
 
 Labels = Mapping[str, str]
 """What distinguishes panels or numbers of one name, such as the model and the method, by column."""
@@ -182,6 +184,14 @@ def with_sides(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     places = prompts[["prompt_id", "pair_id", "side"]].assign(place=range(len(prompts)))
     joined = rows.merge(places, on="prompt_id")
     return joined.sort_values("place", kind="stable").drop(columns="place")
+
+
+def by_pair(
+    rows: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[str, dict[str, str], pd.DataFrame]]:
+    """Each pair's rows for each combination of `by`: pair_id, the labels of a panel, and rows."""
+    for of, members in grouped(rows, ["pair_id", *by]):
+        yield str(of["pair_id"]), {name: str(of[name]) for name in by}, members
 
 
 def mean_by_pair(rows: pd.DataFrame, prompts: pd.DataFrame, value: str) -> Mapping[str, float]:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import permutations
 
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy import stats
 
 from interp.statistics.resampling import ROUNDING, permutation_sums, share_as_far
-from interp.statistics.summaries import LEVEL, Z, grouped, table_by
+from interp.statistics.summaries import LEVEL, Z, grouped
 
 NAN = float("nan")
 
@@ -77,25 +77,6 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     return replace(
         groups, low=low, high=high, t=t, df=df, p=p, g=g, g_low=g - half, g_high=g + half
     )
-
-
-def welch_table(
-    frame: pd.DataFrame,
-    *,
-    value: str,
-    group: str,
-    groups: tuple[Hashable, Hashable],
-) -> pd.DataFrame:
-    """One row per model: model, group_a, group_b and the fields of `WelchTest`.
-
-    Rows of groups other than the two in `groups`, values of the column `group`, are omitted.
-    """
-
-    def compared(members: pd.DataFrame) -> WelchTest:
-        return welch(*(members.loc[members[group] == name, value] for name in groups))
-
-    names = dict(zip(("group_a", "group_b"), groups, strict=True))
-    return table_by(frame, ["model"], WelchTest, compared, constant=names)
 
 
 def _sd(values: Float[np.ndarray, " n"]) -> float:

@@ -6,7 +6,6 @@ and would find differences that do not exist.
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from jaxtyping import Float, Int
 from scipy.special import stdtrit
 
 from interp.statistics.resampling import apart, bootstrap_counts
-from interp.statistics.summaries import LEVEL, UPPER, table_by, weighted_quantile
+from interp.statistics.summaries import LEVEL, UPPER, weighted_quantile
 
 FEWEST = 10
 """Smallest number of clusters for a test. With fewer clusters, neither the bootstrap nor
@@ -154,23 +153,6 @@ def _differences_and_errors(
     squares = np.stack([(counts * own**2).sum(axis=1) for own in away], axis=1)
     differences = np.column_stack([means, means[:, 0] - means[:, 1]])
     return differences, np.sqrt(k / (k - 1) * squares)
-
-
-def cluster_contrast_table(
-    trials: pd.DataFrame,
-    *,
-    value: str,
-    group: str,
-    groups: tuple[Hashable, Hashable],
-    cluster: str,
-    weight: str,
-) -> pd.DataFrame:
-    """One row per model: model, group_a, group_b and the fields of `ClusterContrast`."""
-    contrast = partial(
-        cluster_contrast, value=value, group=group, groups=groups, cluster=cluster, weight=weight
-    )
-    names = dict(zip(("group_a", "group_b"), groups, strict=True))
-    return table_by(trials, ["model"], ClusterContrast, contrast, constant=names)
 
 
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:

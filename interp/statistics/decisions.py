@@ -123,7 +123,7 @@ def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
     return estimate - half, estimate + half
 
 
-def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST) -> str:
+def verdict(p: float, below: float, above: float) -> str:
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
     p is two-sided, corrected if there are several comparisons; the limits are those of `limits`.
@@ -132,16 +132,16 @@ def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST)
         return UNTESTED
     if p < SIGNIFICANT:
         return DIFFERENT
-    return SMALLER if -smallest < below and above < smallest else OPEN
+    return SMALLER if below > -SMALLEST and above < SMALLEST else OPEN
 
 
-def verdicts(table: pd.DataFrame, *, p: str = "p_holm", smallest: float = SMALLEST) -> list[str]:
+def verdicts(table: pd.DataFrame, *, p: str = "p_holm") -> list[str]:
     """The verdict on each row, from the columns p, excluded_below and excluded_above."""
     columns = [p, "excluded_below", "excluded_above"]
-    return [verdict(*row, smallest=smallest) for row in table[columns].to_numpy(dtype=float)]
+    return [verdict(*row) for row in table[columns].to_numpy(dtype=float)]
 
 
-def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SMALLEST) -> str:
+def left_open(found: Iterable[tuple[str, float, float]]) -> str:
     """A sentence about the comparisons in which no difference is shown; empty if there are none.
 
     For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
@@ -151,9 +151,9 @@ def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SM
     names: dict[str, list[str]] = {SMALLER: [], OPEN: []}
     for name, below, above in found:
         left = "" if np.isnan(below) else f" ({below:+.3f} to {above:+.3f})".replace("-", "−")
-        names[verdict(1.0, below, above, smallest=smallest)].append(f"{name}{left}")
+        names[verdict(1.0, below, above)].append(f"{name}{left}")
     parts = [
-        f"a difference of {smallest:g} or more is {said} for {_listed(names[outcome])}"
+        f"a difference of {SMALLEST:g} or more is {said} for {_listed(names[outcome])}"
         for outcome, said in ((SMALLER, "excluded"), (OPEN, "not excluded"))
         if names[outcome]
     ]

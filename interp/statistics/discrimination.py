@@ -6,7 +6,6 @@ between them. These measures separate the two.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy.special import expit, logit, ndtri, stdtrit
 
 from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
 from interp.statistics.resampling import ROUNDING, bootstrap_sums
-from interp.statistics.summaries import UPPER, grouped, percentile_interval, table_by
+from interp.statistics.summaries import UPPER, grouped, percentile_interval
 
 
 @dataclass(frozen=True)
@@ -99,23 +98,6 @@ def discrimination(
         clusters=clusters,
         note=area.note,
     )
-
-
-def discrimination_table(
-    trials: pd.DataFrame,
-    *,
-    score: str,
-    yes: str,
-    positive: str,
-    cluster: str,
-    weight: str,
-    by: Sequence[str] = ("model",),
-) -> pd.DataFrame:
-    """One row per combination of `by`, with the fields of `Discrimination`."""
-    of = partial(
-        discrimination, score=score, yes=yes, positive=positive, cluster=cluster, weight=weight
-    )
-    return table_by(trials, by, Discrimination, of)
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:

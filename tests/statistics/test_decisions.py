@@ -96,11 +96,6 @@ def test_verdicts(p, below, above, expected):
     assert verdicts(row) == [expected]
 
 
-def test_a_smaller_difference_of_interest_is_harder_to_exclude():
-    assert verdict(0.2, -0.05, 0.08, smallest=0.06) == "open"
-    assert re.search(r"\b0\.06\b", left_open([("a", -0.05, 0.08)], smallest=0.06))
-
-
 def test_what_is_left_open_is_said_with_its_limits():
     found = [("a", -0.021, 0.034), ("b", -0.15, 0.21), ("c", -0.01, 0.05)]
     excluded, left = left_open(found).split("; ")
