@@ -61,6 +61,8 @@ class Result:
 
     question: ClassVar[str] = ""
     """The question that the measurement answers, for the first screen."""
+    framed: ClassVar[str] = ""
+    """The table of `to_frame`; by default, the first of the measured tables."""
 
     def __init__(self, measured: ResultTables) -> None:
         """Create a result from the tables of a run folder or in memory."""
@@ -145,8 +147,8 @@ class Result:
         return self.measured.table(name, columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """The first of the measured tables."""
-        return self.table(self.measured.names()[0])
+        """The measured table with the numbers behind all others (`framed`)."""
+        return self.table(self.framed or self.measured.names()[0])
 
     def summary(self) -> pd.DataFrame:
         """The table that the command line prints first.

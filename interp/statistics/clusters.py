@@ -77,15 +77,8 @@ def cluster_contrast(
     """Test whether clusters with high values have more of their trials in one of two groups.
 
     Missing values are omitted. If a group has fewer than `FEWEST` clusters, there is neither an
-    interval nor a test.
-
-    Args:
-        trials: one row per trial.
-        value: the column to compare, constant within each cluster.
-        group: the column that assigns each trial to a group.
-        groups: the two groups, `a` and `b`; trials of other groups are omitted.
-        cluster: the column of the clusters.
-        weight: the column of the trials' weights.
+    interval nor a test. Values are constant within each cluster; trials of groups other than the
+    two in `groups` are omitted.
     """
     trials = trials[trials[group].isin(groups)].dropna(subset=[value])
     if trials.empty:

@@ -58,15 +58,8 @@ def discrimination(
     """Measure how well a score and the answers distinguish positive from negative prompts.
 
     Before z is taken, shares are corrected by the log-linear rule, (hits + 0.5) / (n + 1), so d' is
-    finite (Hautus, 1995, Behavior Research Methods 27). Hits are the weighted share times n.
-
-    Args:
-        trials: one row per prompt.
-        score: the column of the score, such as the relative probability of Yes.
-        yes: the boolean column that is true if the answer was Yes.
-        positive: the boolean column that is true if Yes is correct.
-        cluster: the column of the clusters of prompts.
-        weight: the column of the prompts' weights.
+    finite (Hautus, 1995, Behavior Research Methods 27). Hits are the weighted share times n. `yes`
+    and `positive` are boolean columns: whether the answer was Yes, and whether Yes is correct.
     """
     clusters = int(trials[cluster].nunique())
     is_positive = trials[positive].to_numpy(dtype=bool)
@@ -138,14 +131,6 @@ def auroc(
     Obuchowski's variance for clustered data (1997, Biometrics 53). If trials are compared only
     `within` strata, such as phrasings, the area is the mean of the strata's areas, weighted by the
     weights of their trials; a stratum with trials of one kind only is left out.
-
-    Args:
-        trials: one row per trial.
-        score: the column of the score.
-        positive: the boolean column that is true for positive trials.
-        cluster: the column of the clusters of trials.
-        weight: the column of the trials' weights.
-        within: the columns whose combinations of values are the strata.
     """
     strata = [
         rows

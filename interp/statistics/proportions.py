@@ -188,13 +188,8 @@ def difference_interval(
     to 0.97), the 95% interval covered the true difference in 95.8% to 100.0% of the samples,
     depending on the kind. Student's interval on the scale of Fisher's z covered it in 70.5% to
     97.7% of them, because it is much too narrow if a share is near 0 or 1. Each end of the 90%
-    interval was wrong in at most 5.8% of the samples.
-
-    Args:
-        a: hits and trials of the first share, indexed by cluster.
-        b: hits and trials of the second share.
-        paired: whether clusters have trials of both shares.
-        upper: the probability below the upper end.
+    interval was wrong in at most 5.8% of the samples. Both tables have hits and trials, indexed by
+    cluster; `upper` is the probability below the upper end.
     """
     clusters = a.index.union(b.index)
     weights, added = _weights(len(clusters))
@@ -230,14 +225,8 @@ def shrunken_shares(
 
     `share` is the plain mean over the group's cells, and `trials` is the sum of n. `estimate` is
     the shrunken mean, with a 95% posterior interval that treats the variance between groups as
-    known. If groups differ no more than chance would explain, all estimates are equal.
-
-    Args:
-        cells: one row per group and model.
-        group: the column that names the group.
-        by: the column that names the model.
-        share: the column with the share of hits.
-        n: the column with the number of trials.
+    known. If groups differ no more than chance would explain, all estimates are equal. Cells are of
+    one group and one model (`by`), with the share of hits among n trials.
     """
     own = cells[share] * cells[n]
     of_model = cells.assign(hits=own).groupby(by)[["hits", n]].transform("sum")

@@ -29,13 +29,10 @@ FOUND = ("strength", "threshold", "retrieved", "error", "embedding")
 
 
 def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
-    """One row per model, group of tokens, method and prompt that has a right word.
+    """The verdicts on prompts that have a right word.
 
-    Args:
-        readings: rows of lens_readings.
-        clusters: the cluster of each prompt, by prompt id.
-
-    Returns: The columns `PLACE`, prompt_id, cluster, fact and
+    One row per model, group of tokens, method and prompt: the columns `PLACE`, prompt_id, cluster,
+    fact and
 
         strength: of the right word, in logits.
         threshold: `LEVEL` quantile of the strengths of wrong words in prompts of other clusters.

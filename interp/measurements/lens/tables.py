@@ -24,11 +24,7 @@ COLUMNS = [
 def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     """One row per reading that has a right word, and whether this word comes first.
 
-    Args:
-        readings: rows of lens_readings.
-        clusters: the cluster of each prompt, by prompt id.
-
-    Returns: The columns `PLACE`, prompt_id, cluster and
+    The columns `PLACE`, prompt_id, cluster and
 
         accuracy: whether the right word has the highest centred score; m words with the highest
             score share the point. Missing if there is no other cluster over which could be centred.
