@@ -85,10 +85,6 @@ def pairs_of(
 
     Columns are model, pair_id, those in `keep`, for each side whether it was answered correctly (NA
     for a side that the group lacks), and paired: whether all were (NA for a prompt that is alone).
-
-    Raises:
-        UserError: a column in `keep` is missing or differs between the sides of a pair, or a model
-            answered a prompt twice.
     """
     _check_pair_columns(prompts, keep)
     prompts = prompts[prompts["side"].isin(sides)]

@@ -241,9 +241,6 @@ def build(label: str, model: Model | None) -> SharedPass | OwnPasses:
     """Build a method's implementation, with the options in its label.
 
     Without a model, it is a method that reads only values of coalitions.
-
-    Raises:
-        UserError: the method is unknown, or is not implemented as it should be.
     """
     name, options = ATTRIBUTION.parsed(label)
     place = find_method(name).implementation

@@ -95,11 +95,7 @@ def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Coalitions:
-    """A prompt mixed with each donor, for each coalition of kept segments.
-
-    Raises:
-        UserError: there is no donor, or there are too many segments.
-    """
+    """A prompt mixed with each donor, for each coalition of kept segments."""
 
     prompt: Prompt
     donors: tuple[Donor, ...]

@@ -131,11 +131,7 @@ def _random_scores(graph: Graph, draw: int) -> EdgeValues:
 
 
 def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
-    """Each edge's mean effect over pairs, for each method, from rows of the edges table.
-
-    Raises:
-        UserError: the rows come from another model, or an edge has no finite effect.
-    """
+    """Each edge's mean effect over pairs, for each method, from rows of the edges table."""
     rows = {reader.name: row for row, reader in enumerate(graph.readers)}
     columns = {writer: column for column, writer in enumerate(graph.writers)}
     found = {}

@@ -48,11 +48,7 @@ class Directions:
 
     @classmethod
     def of(cls, rows: Float[Tensor, "direction width"]) -> "Directions":
-        """The directions of vectors of any length, in float64.
-
-        Raises:
-            UserError: a vector has no direction, or two are nearly collinear.
-        """
+        """The directions of vectors of any length, in float64."""
         wide = rows.double()
         norms = wide.norm(dim=1, keepdim=True)
         if not bool((torch.isfinite(norms) & (norms > 0)).all()):
@@ -96,9 +92,6 @@ class Intervention:
         In several layers, the coordinates of each are set to what they are in the prompt itself,
         changed once: a second exchange would undo the first. `unchanged` are the streams of the
         prompt itself at the positions.
-
-        Raises:
-            UserError: a swap has not two directions, or steering has not one.
         """
         own = self.directions[layer]
         count, expected = own.unit.shape[1], {"swap": 2, "add": 1}.get(self.kind)

@@ -61,9 +61,6 @@ def read_texts(model: Model, texts: Sequence[str]) -> list[TokenizedPrompt]:
     """Texts as a model reads them without a chat template, the shortest first.
 
     Texts without a token that counts are left out.
-
-    Raises:
-        UserError: no text is left.
     """
     encoded = model.tokenizer(list(texts), add_special_tokens=True)["input_ids"]
     limit = model.context_length
@@ -138,9 +135,6 @@ def own_rows(
     A row's product with a small change of the stream at its place is the change in U[w] f, summed
     over that token and all later ones. `places` are row and column (with padding) in the batch of
     each token.
-
-    Raises:
-        UserError: the model has no lens, or lacks a layer.
     """
     check_layers(model, layers)
     directions = unembedding_rows(model, token_ids)
@@ -159,11 +153,7 @@ def own_rows(
 
 
 def logit_rows(model: Model, token_ids: Sequence[int], layers: Sequence[int]) -> LensRows:
-    """Rows of the logit lens (nostalgebraist 2020), U[w] at every layer: J is the identity.
-
-    Raises:
-        UserError: the model has no lens, or lacks a layer.
-    """
+    """Rows of the logit lens (nostalgebraist 2020), U[w] at every layer: J is the identity."""
     check_layers(model, layers)
     return unembedding_rows(model, token_ids).expand(len(layers), -1, -1)
 

@@ -46,11 +46,7 @@ class TokenBudget:
 def token_budget(
     model: Model, batch_tokens: int | None, *, on_gpu: int = GPU_BATCH_TOKENS
 ) -> TokenBudget:
-    """The requested budget, in tokens per batch, or the device's default.
-
-    Raises:
-        UserError: the budget is less than one token.
-    """
+    """The requested budget, in tokens per batch, or the device's default."""
     if batch_tokens is None:
         batch_tokens = CPU_BATCH_TOKENS if model.device.type == "cpu" else on_gpu
     if batch_tokens < 1:
@@ -70,9 +66,6 @@ def in_chunks(
     If memory runs out, the budget is halved, and the remaining rows are run in smaller passes. A
     pass has at least one row, and its result for a row must not depend on other rows. `tokens`
     gives the number of tokens per row from the first row of a pass.
-
-    Raises:
-        RuntimeError: memory ran out on a single row.
     """
     done = 0
     while done < len(rows):

@@ -28,10 +28,6 @@ def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | Non
     another thought about the prompt; for the prompt's counterpart, it is the first thought about
     the counterpart. If the other thought has no such sentence, the sentence is removed. By default,
     donors replace all segments.
-
-    Raises:
-        UserError: the model has no thought about the prompt, or has only one and sentences are
-            selected.
     """
     if prompt.thought is not None:
         return prompt
@@ -130,9 +126,6 @@ def stored_thoughts(
 
     Of a file with texts of several models, those of the model's name. Prompts may be there several
     times.
-
-    Raises:
-        UserError: the file cannot be read, has no texts of this model, or no thoughts.
     """
     unique = list({prompt.id: prompt for prompt in prompts}.values())
     matched = matched_to(Matcher(unique), _of_model(model, file), f"{file.name}: ")

@@ -119,9 +119,6 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     then the share is the other end of its 95% interval, and the correlations are assumed.
     `answered` has a row per pair (and model, if models are compared), with paired (whether all its
     sides are right), weight, the factor and the cluster.
-
-    Raises:
-        UserError: the pilot lacks one of the levels.
     """
     level = answered[contrast.factor].astype(str)
     names = list(contrast.levels or level.unique())

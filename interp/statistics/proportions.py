@@ -34,8 +34,6 @@ For `continuous` shares, such as a segment's share of a prompt's scores, half a 
 far too much: 60 shares between 0.05 and 0.09 would have an upper end of 0.13. There, the added
 cluster lies `_BEYOND` times the range of the clusters beyond their farthest one, and further in
 proportion if the clusters are skewed towards that end, but never beyond 0 or 1.
-
-COVERAGE
 """  # noqa: E501 (a table)
 
 from collections.abc import Sequence

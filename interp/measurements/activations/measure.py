@@ -114,9 +114,6 @@ def vectors_at(
     """Collect the vectors of all places, by site and layer, from a forward pass within the block.
 
     Vectors are in fp32 on the CPU. The axis `head` has size 1 if a site has no heads.
-
-    Raises:
-        UserError: the forward pass did not reach a location.
     """
     found: dict[SiteKey, Vectors] = {}
     lengths = [len(place.positions) for place in chain.from_iterable(places)]

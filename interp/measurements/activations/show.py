@@ -191,9 +191,6 @@ def fill_tensors(
     """Write tensors in fp32, (rows, width), as their rows arrive.
 
     `parts` are names of tensors, each with its next rows; `about` is the file's metadata.
-
-    Raises:
-        ValueError: the parts do not have the rows that the shapes require.
     """
     places: dict[str, tuple[int, int]] = {}
     end = 0

@@ -95,9 +95,6 @@ def ranking(
     """Select the effects from which circuits are chosen: of all methods, if none are named.
 
     With `split`, a factor of the prompts, only pairs with a random half of its values are kept.
-
-    Raises:
-        UserError: a method has no effects.
     """
     known = list(map(str, effects["method"].unique()))
     for method in methods or ():

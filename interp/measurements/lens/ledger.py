@@ -42,9 +42,6 @@ def used(effects: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
 
     error: share of the prompt's own random directions that pass its threshold. The effects are rows
     of steering_effects.
-
-    Raises:
-        UserError: there are several directions, changes or doses, or fewer than two random ones.
     """
     if len(effects[_KINDS].drop_duplicates()) > 1:
         kinds = [f"{name} {', '.join(map(str, effects[name].unique()))}" for name in _KINDS]

@@ -38,7 +38,7 @@ def layers_by_roles(
 ) -> Axes:
     """The mean effect (or `value`) over a group of pairs of patching each role at each layer.
 
-    `table` has the rows of `effect_table` for one model, direction, method and site.
+    `table` has the rows of `EFFECTS` for one model, direction, method and site.
     """
     shown = _of_head(table[table["recognized"] == recognized], head)
     grid = grid_of(shown, value)

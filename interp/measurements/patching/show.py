@@ -278,11 +278,7 @@ class Patches(PairResult):
 
 
 def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
-    """Effects of patching the premises, compared prompt by prompt with their attribution scores.
-
-    Raises:
-        UserError: the attributions do not compare two segments.
-    """
+    """Effects of patching the premises, compared prompt by prompt with their attribution scores."""
     if attributed.ratio is None:
         raise UserError(
             f"the prompts of {attributed.measured.about.system} do not name two segments to "

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from interp.choices import CONTROL, COUNTERPART
-from interp.estimates.compute import estimate
 from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.report.formatting import segment_label
 from interp.statistics.classical import spearman
@@ -89,11 +88,6 @@ EFFECTS = Table(
     ),
     more=[RECOGNIZED],
 )
-
-
-def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
-    """`EFFECTS` from the rows of the patches and pairs tables; arguments as `effect_trials`."""
-    return estimate(EFFECTS, effect_trials(patches, pairs, cluster=cluster))
 
 
 def effect_trials(patches: Parts, pairs: pd.DataFrame, *, cluster: str) -> pd.DataFrame:

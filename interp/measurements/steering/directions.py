@@ -61,10 +61,6 @@ def mentioned_words(
 
     A word's tokens are its first one in running text and its first one as an answer. `name` is a
     segment or role, or what follows the last segment's name in a role.
-
-    Raises:
-        UserError: a prompt mentions no such word, both mention the same one, or two words begin
-            with the same token.
     """
     own, counterpart = (_mention(one.prompt, name) for one in (prompt, other))
     if own == counterpart:
@@ -199,9 +195,6 @@ def side_differences(
     Both sides are about entities of other instances, in the sentences of this pair, so the
     difference owes nothing to this pair's entities. `positions_of` gives the tokens of a prompt
     whose streams are averaged.
-
-    Raises:
-        UserError: a prompt has no donors, or no donor has such tokens.
     """
     means = []
     for own in (prompt.prompt, other.prompt):
