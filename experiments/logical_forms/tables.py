@@ -8,10 +8,10 @@ from jaxtyping import Float
 from scipy.special import logit
 
 from interp.models.organisms import organism_card, organism_names
-from interp.statistics.discrimination import discrimination_table
+from interp.statistics.discrimination import Discrimination, discrimination
 from interp.statistics.proportions import proportions
 from interp.statistics.resampling import bootstrap_sums
-from interp.statistics.summaries import percentile_interval
+from interp.statistics.summaries import percentile_interval, table_by
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.results import (
@@ -189,14 +189,16 @@ def detection(results: Results) -> pd.DataFrame:
     to Yes.
     """
     rows = results.pooled("questions")
-    table = discrimination_table(
+    table = table_by(
         _also_together(rows.assign(valid=rows["gold"] == YES.name, weight=1.0)),
+        ["model", "modality"],
+        Discrimination,
+        discrimination,
         score="relative_positive",
         yes="greedy_positive",
         positive="valid",
         cluster=CLUSTER,
         weight="weight",
-        by=["model", "modality"],
     )
     return table.rename(columns=lambda name: name.replace("bias", "criterion"))
 

@@ -10,7 +10,8 @@ from interp.console import counted
 from interp.report.glance import n_units
 from interp.report.page import FigureItem, Section, TableItem
 from interp.report.pairs import Number
-from interp.statistics.clusters import cluster_contrast_table
+from interp.statistics.clusters import ClusterContrast, cluster_contrast
+from interp.statistics.summaries import table_by
 from interp_experiments.findings import listed
 from interp_experiments.rulebreakers.accuracy import marks
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
@@ -65,10 +66,9 @@ def familiarity(results: Results) -> pd.DataFrame:
 def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame:
     """Recognized compared with failed pairs by one measure of familiarity, and the paper's test."""
     trials = of_every_model(pairs, results)
-    table = cluster_contrast_table(
-        trials, value=value, group="group", groups=_GROUPS, cluster=CLUSTER, weight=WEIGHT
-    )
-    table = table.drop(columns=["group_a", "group_b"])
+    how = {"value": value, "group": "group", "groups": _GROUPS}
+    how |= {"cluster": CLUSTER, "weight": WEIGHT}
+    table = table_by(trials, ["model"], ClusterContrast, cluster_contrast, **how)
     names = {
         f"{column}_{letter}": f"{column}_{group}"
         for column in ("mean", "low", "high", "clusters", "trials")

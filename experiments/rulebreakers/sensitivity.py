@@ -6,10 +6,11 @@ from matplotlib.axes import Axes
 
 from interp.report.figures.points import cluster_points
 from interp.report.page import FigureItem, Section, TableItem
-from interp.statistics.classical import welch_table
+from interp.statistics.classical import WelchTest, welch
 from interp.statistics.decisions import SIGNIFICANT, holm
-from interp.statistics.discrimination import concordance, discrimination_table
-from interp.statistics.means import cluster_mean_table
+from interp.statistics.discrimination import Discrimination, concordance, discrimination
+from interp.statistics.means import ClusterMean, cluster_mean
+from interp.statistics.summaries import table_by
 from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
@@ -43,7 +44,11 @@ def papers_test(
     rows: pd.DataFrame, *, value: str, group: str, groups: tuple[str, str]
 ) -> pd.DataFrame:
     """The paper's test (Welch's, over prompts), in columns that end in _paper."""
-    table = welch_table(rows, value=value, group=group, groups=groups)
+
+    def compared(members: pd.DataFrame) -> WelchTest:
+        return welch(*(members.loc[members[group] == name, value] for name in groups))
+
+    table = table_by(rows, ["model"], WelchTest, compared)
     shown = ["difference", "t", "df", "p", "g", "n_a", "n_b", "mean_a", "mean_b"]
     return table[["model", *shown]].rename(columns={name: f"{name}_paper" for name in shown})
 
@@ -85,7 +90,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     pairs = answered_pairs(positive)
     order = concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
     trials = of_every_model(pairs.assign(excess=order - 0.5), results)
-    table = cluster_mean_table(trials, value="excess", cluster=CLUSTER, weight=WEIGHT)
+    table = _means(trials, "excess")
     table = judged(
         table.rename(columns={"mean": "difference"}),
         family="concordance",
@@ -94,8 +99,11 @@ def sensitivity(results: Results) -> pd.DataFrame:
     ).rename(columns={"difference": "concordance", "trials": "pairs"})
     shares = ["concordance", "low", "high"]
     table[shares] = (table[shares] + 0.5).clip(0.0, 1.0)
-    separate = discrimination_table(
+    separate = table_by(
         positive.assign(positive=positive["side"] == SIDES[1]),
+        ["model"],
+        Discrimination,
+        discrimination,
         score="relative",
         yes="accepted",
         positive="positive",
@@ -113,6 +121,12 @@ def sensitivity(results: Results) -> pd.DataFrame:
     return whole
 
 
+def _means(trials: pd.DataFrame, value: str) -> pd.DataFrame:
+    """The mean over cities of a column, one row per model."""
+    how = {"value": value, "cluster": CLUSTER, "weight": WEIGHT}
+    return table_by(trials, ["model"], ClusterMean, cluster_mean, **how)
+
+
 def confidence(results: Results) -> pd.DataFrame:
     """Confidence in positive answers, right and wrong, one row per model (Figure 5; formulas 4-7).
 
@@ -122,7 +136,7 @@ def confidence(results: Results) -> pd.DataFrame:
     """
     positive = positive_answers(results)
     trials = of_every_model(_both_accepted(positive), results)
-    table = cluster_mean_table(trials, value="difference", cluster=CLUSTER, weight=WEIGHT)
+    table = _means(trials, "difference")
     table = table.rename(columns={"mean": "difference", "trials": "pairs"})
     table[["low", "high"]] = table[["low", "high"]].clip(-1.0, 1.0)
     words = {"more": "surer when right", "less": "surer when wrong"}

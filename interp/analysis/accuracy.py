@@ -15,19 +15,13 @@ from interp.tables import TIE
 def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
     """Accuracies of one model.
 
-    Args:
-        answers: the model's rows of the answers table.
-        prompts: the prompts table, with prompt_id, pair_id, side and weight.
-
-    Returns:
-        paired_accuracy (1): share of pairs, or groups, of several prompts, all of which are
-        answered correctly; {side}_accuracy for each side (2, 3), in the order of the prompts: share
-        of the side's prompts that are answered correctly; prompts: number of judged prompts, or of
-        all prompts if none is judged. Prompts are weighted, so the shares describe the whole data
-        set even if one stratum was sampled more heavily than another. A prompt whose most probable
-        token is not an answer counts as wrong. Prompts that failed, prompts answered by generated
-        text, and the pairs of such prompts are not judged here. If no prompt is judged, the
-        accuracy is NaN.
+    The index: paired_accuracy (1): share of pairs, or groups, of several prompts, all of which are
+    answered correctly; {side}_accuracy for each side (2, 3), in the order of the prompts: share of
+    the side's prompts that are answered correctly; prompts: number of judged prompts, or of all
+    prompts if none is judged. Prompts are weighted, so the shares describe the whole data set even
+    if one stratum was sampled more heavily than another. A prompt whose most probable token is not
+    an answer counts as wrong. Prompts that failed, prompts answered by generated text, and the
+    pairs of such prompts are not judged here. If no prompt is judged, the accuracy is NaN.
     """
     joined = prompts[["prompt_id", "pair_id", "side", "weight"]].merge(
         answers[["prompt_id", "correct"]], on="prompt_id", validate="one_to_one"
@@ -69,18 +63,9 @@ def accuracy_by(
     Columns are model, the factors, measure, accuracy, low, high, pairs, clusters and note.
     `measure` is "paired" for formula 1 (all members of a group of several), or the name of a side
     for formulas 2 and 3. Only pairs in which every side was answered are counted. The intervals are
-    those of `interp.statistics.proportions`.
-
-    Args:
-        answers: rows of the answers table, for any number of models.
-        prompts: the prompts table, with prompt_id, pair_id, side and one column per factor.
-        factors: columns that describe a pair; without factors, there is one row per model and
-            measure.
-        sides: names of the sides of a pair.
-        cluster: the column whose values group pairs with dependent answers, such as their entity;
-            if None, pairs are independent.
-        weight: the column that says how many pairs of the data set a pair represents; if None, each
-            pair counts once.
+    those of `interp.statistics.proportions`. Factors are columns that describe a pair. Pairs with
+    the same value of `cluster`, such as their entity, are dependent, and each counts as `weight`
+    pairs of the data set; by default, pairs are independent and count once.
 
     Raises:
         UserError: a factor, cluster or weight is not a column or differs between the sides of a
@@ -100,10 +85,6 @@ def pairs_of(
 
     Columns are model, pair_id, those in `keep`, for each side whether it was answered correctly (NA
     for a side that the group lacks), and paired: whether all were (NA for a prompt that is alone).
-
-    Raises:
-        UserError: a column in `keep` is missing or differs between the sides of a pair, or a model
-            answered a prompt twice.
     """
     _check_pair_columns(prompts, keep)
     prompts = prompts[prompts["side"].isin(sides)]
@@ -136,11 +117,7 @@ def pairs_of(
 
 
 def alone(prompts: pd.DataFrame) -> Sequence[str]:
-    """The pairs, or groups, that have one prompt.
-
-    Args:
-        prompts: the prompts table.
-    """
+    """The pairs, or groups, that have one prompt."""
     return prompts.loc[~prompts["pair_id"].duplicated(keep=False), "pair_id"].tolist()
 
 
@@ -156,9 +133,6 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
     """By model, the share of prompts whose most probable token is not an answer option.
 
     Prompts with an error are not counted.
-
-    Args:
-        answers: rows of the answers table: model, answer and error.
     """
     none = (answers["answer"] == "") & (answers["error"] == "")
     return none.groupby(answers["model"], sort=False).mean()
@@ -167,10 +141,7 @@ def without_answer(answers: pd.DataFrame) -> pd.Series:
 def notes_without_answer(answers: pd.DataFrame, *, said: Collection[str]) -> list[str]:
     """Lines for each model with unanswered or tied prompts, giving the share of such prompts.
 
-    Args:
-        answers: rows of the answers table: model, answer and error.
-        said: models whose share of unanswered prompts is said elsewhere, as by a caution
-            (`interp.analysis.cautions.caution.said_outside`).
+    Those of models in `said` are said elsewhere, as by a caution (`said_outside`).
     """
     shares = without_answer(answers)
     shares = shares[~shares.index.isin(said)]
@@ -188,11 +159,7 @@ def notes_without_answer(answers: pd.DataFrame, *, said: Collection[str]) -> lis
 
 
 def notes_unjudged(answers: pd.DataFrame) -> list[str]:
-    """A line for each model with prompts whose answers only generated text gives.
-
-    Args:
-        answers: rows of the answers table: model, correct and error.
-    """
+    """A line for each model with prompts whose answers only generated text gives."""
     unjudged = answers["correct"].isna() & (answers["error"] == "")
     counts = unjudged.groupby(answers["model"], sort=False).agg(["sum", "size"])
     return [
@@ -205,11 +172,8 @@ def notes_unjudged(answers: pd.DataFrame) -> list[str]:
 def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
     """One row per model: shares of generated texts by outcome, and of texts cut off at the limit.
 
-    Args:
-        completions: rows of the completions table; rows with an error are not counted.
-
-    Returns:
-        Columns are model, answered, unparsed, refused (these three sum to 1), cut_off and texts.
+    Columns are model, answered, unparsed, refused (these three sum to 1), cut_off and texts; rows
+    with an error are not counted.
     """
     texts = completions[completions["error"] == ""]
     outcomes = {name: texts["outcome"] == name for name in ("answered", "unparsed", "refused")}
@@ -221,15 +185,11 @@ def outcome_table(completions: pd.DataFrame) -> pd.DataFrame:
 def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
     """One row per model: how its thoughts ended, and how long they are.
 
-    Args:
-        thoughts: rows of the thoughts table; those with an error are not counted.
-
-    Returns:
-        Columns are model, thoughts; ended, too_long, unmarked (numbers of thoughts that reached
-        their end mark, the token limit, or the end of the text without a mark; these sum to
-        `thoughts`); forced (number of thoughts to which the end mark was added at the limit);
-        other_tokens (number of thoughts whose text, tokenized again, does not give the generated
-        tokens); tokens, sentences (means).
+    Columns are model, thoughts; ended, too_long, unmarked (numbers of thoughts that reached their
+    end mark, the token limit, or the end of the text without a mark; these sum to `thoughts`);
+    forced (number of thoughts to which the end mark was added at the limit); other_tokens (number
+    of thoughts whose text, tokenized again, does not give the generated tokens); tokens, sentences
+    (means). Rows with an error are not counted.
     """
     own = thoughts[thoughts["error"] == ""]
     names = {"ended": "marker", "too_long": "length", "unmarked": "eos"}

@@ -21,11 +21,7 @@ def completeness_table(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     Columns are model, method, target, prompts; difference and gap, means over prompts in the
     target's unit; difference_size and gap_size, the means of their absolute values; largest_gap,
     the largest absolute gap; and relative_gap, gap_size divided by difference_size. Each prompt
-    counts once.
-
-    Args:
-        parts: rows of the segment_scores table, with `GAP_COLUMNS`; all rows of a prompt are in
-            one part.
+    counts once. All rows of a prompt are in one part.
     """
     sums = pd.concat([pd.DataFrame(columns=[*_BY, "sum", "gap"]), *map(_by_prompt, parts)])
     sums = sums.astype({"sum": float, "gap": float})

@@ -80,12 +80,9 @@ def constant_answers(rows: pd.DataFrame) -> Constant | None:
     same place. Otherwise, it is the most frequent one within a phrasing.
 
     Replies without an answer are not usual ones, but if they occur at prompts with other correct
-    answers than the rest, the replies depend on the prompt.
-
-    Args:
-        rows: one row per prompt: prompt_id, pair_id, side, weight, gold, answer (one of the
-            options; empty if the reply gives none), options (a tuple of their names, empty if
-            unknown) and, if known, phrasing.
+    answers than the rest, the replies depend on the prompt. Rows have prompt_id, pair_id, side,
+    weight, gold, answer (one of the options; empty if the reply gives none), options (a tuple of
+    their names, empty if unknown) and, if known, phrasing.
     """
     rows = _in_one_order(rows)
     heard = rows[rows["answer"] != ""]
@@ -141,9 +138,6 @@ def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
     For prompts with the same options, it is the most frequent correct answer. If options differ by
     prompt, it is the option at the most frequent place of the correct answer; None if the correct
     answer is always there, which is then the way in which the options are listed.
-
-    Args:
-        prompts: one row per prompt: prompt_id, gold, and options (a tuple of their names).
     """
     rows = _in_one_order(prompts.assign(answer=prompts["gold"]))
     if rows.empty:
@@ -154,11 +148,7 @@ def best_constant(prompts: pd.DataFrame) -> pd.Series | None:
 
 
 def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
-    """The phrasings whose answers hardly depend on the prompt, unlike the others', with the answer.
-
-    Args:
-        rows: as for `constant_answers`.
-    """
+    """The phrasings whose answers hardly depend on the prompt, unlike others', with the answer."""
     if "phrasing" not in rows:
         return {}
     rows = _in_one_order(rows)

@@ -54,13 +54,7 @@ class Sample:
     def __init__(
         self, prompts: pd.DataFrame, options: pd.DataFrame, cluster: str | None = None
     ) -> None:
-        """Create the sample.
-
-        Args:
-            prompts: the prompts table.
-            options: rows of the option_probabilities table, for any number of models.
-            cluster: the factor whose values group dependent prompts, if any.
-        """
+        """Create the sample; `cluster` is the factor of dependent prompts, if any."""
         alike = cluster is not None and prompts.groupby("pair_id")[cluster].nunique().max() <= 1
         self.cluster = cluster if alike else None
         several = options.dropna(subset="relative_probability")
@@ -116,11 +110,8 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
     same for chance; prompts (judged), pairs, clusters and note. In all shares, prompts count by
     their weights. Intervals are those of `interp.statistics.proportions`, p that of `mean_over`
     over the same clusters (pairs if there are no clusters); both p_holm are corrected over all
-    tests of the table (Holm, 1979).
-
-    Args:
-        sample: the prompts.
-        readings: for each model and reading, credit, tied and, if known, outside, by prompt_id.
+    tests of the table (Holm, 1979). Each reading has credit, tied and, if known, outside, by
+    prompt_id.
     """
     prompts = sample.prompts[["prompt_id", "unit", "weight"]]
     # One family of tests, since a reader would notice a difference from either baseline.
@@ -168,14 +159,7 @@ def readings_of(
     options: pd.DataFrame,
     changed: pd.DataFrame | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """The readings of one model, and the forced choices after changed prompts.
-
-    Args:
-        sample: the prompts.
-        answers: the model's rows of the answers table.
-        options: its rows of the option_probabilities table.
-        changed: its rows of the changed_options table, if changed prompts were measured.
-    """
+    """The readings of one model, and the forced choices after changed prompts, if measured."""
     scored = sample.scored(options)
     of_sample = answers[answers["prompt_id"].isin(sample.prompts["prompt_id"])]
     found = {
@@ -202,17 +186,11 @@ def readings_of(
 def change_row(
     sample: Sample, readings: Mapping[str, pd.DataFrame], changed: str
 ) -> dict[str, object]:
-    """What a change of prompts does to one model's forced choices.
+    """What a change of prompts, named by its reading, does to one model's forced choices.
 
-    Args:
-        sample: the prompts.
-        readings: the readings from `readings_of`.
-        changed: the name of the reading of the changed prompts.
-
-    Returns:
-        difference, low, high and p: the mean difference in accuracy, changed minus unchanged
-        (`cluster_mean`); changed, changed_low, changed_high: the share of prompts whose choice
-        differs (`proportions`); prompts, clusters and note.
+    difference, low, high and p: the mean difference in accuracy, changed minus unchanged
+    (`cluster_mean`); changed, changed_low, changed_high: the share of prompts whose choice differs
+    (`proportions`); prompts, clusters and note.
     """
     both = readings[FORCED].join(readings[changed].add_suffix("_changed"), how="inner")
     rows = sample.prompts[["prompt_id", "unit", "weight"]].merge(
@@ -277,11 +255,8 @@ def joined(*notes: object) -> str:
 def share_of(rows: pd.DataFrame, cluster: str | None, name: str, ends: str = "") -> dict[str, Any]:
     """The weighted mean of the column credit, from 0 to 1, with its interval (`proportions`).
 
-    Args:
-        rows: one row per trial.
-        cluster: the column of the clusters; None if trials are independent.
-        name: the name of the mean.
-        ends: what stands before low and high in the names of the interval's ends.
+    Without `cluster`, trials are independent; `ends` stands before low and high in the names of the
+    interval's ends.
     """
     table = proportions(rows, values=["credit"], by=[], cluster=cluster, weight="weight")
     names = {"share": name, "low": f"{ends}low", "high": f"{ends}high", "note": "note"}
@@ -294,11 +269,7 @@ def mean_over(rows: pd.DataFrame) -> ClusterMean:
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
-    """Rows with p as a table with p_holm, corrected over all of them, and p_holm_least.
-
-    Args:
-        rows: each with p of `mean_over` and with the number of clusters.
-    """
+    """Rows with p and clusters as a table with p_holm, corrected over all, and p_holm_least."""
     table = pd.DataFrame(rows)
     least = [least_p(int(clusters)) for clusters in table["clusters"]]
     table = holm(table.assign(**{LEAST: least}), family="rows")
@@ -306,11 +277,7 @@ def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:
 
 
 def in_words(table: pd.DataFrame) -> str:
-    """A sentence for each baseline: for how many models each reading differs from it.
-
-    Args:
-        table: the table from `reading_table`.
-    """
+    """A sentence for each baseline: for how many models each reading differs from it."""
     read = table[table["verdict"] != ""]
     verdicts = {str(read["compared"].iloc[0]): "verdict", CHANCE: "verdict_chance"}
     sentences = []

@@ -33,15 +33,9 @@ def scored_options(
 ) -> pd.DataFrame:
     """The options of prompts that offer several, with what is known about each prompt.
 
-    Args:
-        options: one model's rows of the option_probabilities table.
-        prompts: the prompts table.
-        unit: the column of the clusters of prompts.
-
-    Returns:
-        One row per prompt and option: prompt_id, option, relative_probability, log_odds (against
-        all other options, in logits), pair_id, side, weight, gold, phrasing ("" without such a
-        column), unit (the cluster) and right (whether the option is correct).
+    One row per prompt and option: prompt_id, option, relative_probability, log_odds (against all
+    other options, in logits), pair_id, side, weight, gold, phrasing ("" without such a column),
+    unit (the cluster) and right (whether the option is correct).
     """
     kept = prompts[["prompt_id", "pair_id", "side", "weight", "gold"]].assign(
         phrasing=prompts.get("phrasing", ""), unit=prompts[unit]
@@ -56,8 +50,7 @@ def scored_options(
 def free_choice(answers: pd.DataFrame) -> pd.DataFrame:
     """The option of the most probable token: credit (1 if correct, else 0), tied, outside.
 
-    Args:
-        answers: one model's rows of the answers table; those that were not judged are left out.
+    Prompts that were not judged are left out.
     """
     judged = answers[answers["correct"].notna()].set_index("prompt_id")
     return pd.DataFrame(
@@ -72,12 +65,8 @@ def free_choice(answers: pd.DataFrame) -> pd.DataFrame:
 def chosen_by(scored: pd.DataFrame, score: pd.Series, *, same: float = 0.0) -> pd.DataFrame:
     """The option with the highest score: credit, from 0 to 1, tied and chosen, by prompt_id.
 
-    `chosen` holds the name of the option, or of all tied ones.
-
-    Args:
-        scored: the rows of `scored_options`.
-        score: a score of each row; prompts with an undefined one have no credit (NaN).
-        same: the largest difference of scores that count as equal.
+    `chosen` holds the name of the option, or of all tied ones. Prompts with an undefined score have
+    no credit (NaN); scores that differ by at most `same` are equal.
     """
     prompt = scored["prompt_id"].to_numpy()
     known = score.notna().groupby(prompt).transform("all")
@@ -138,11 +127,8 @@ def left_out_medians(
 def content_free_choice(scored: pd.DataFrame, prior: pd.Series) -> pd.DataFrame:
     """The option whose share is largest relative to its share without content (`chosen_by`).
 
-    This is the diagonal W of Zhao et al. (2021, Calibrate Before Use, Section 5).
-
-    Args:
-        scored: the rows of `scored_options`.
-        prior: each row's mean share in content-free prompts; NaN if there are none.
+    This is the diagonal W of Zhao et al. (2021, Calibrate Before Use, Section 5). `prior` is each
+    row's mean share in content-free prompts; NaN if there are none.
     """
     gain = logs(scored["relative_probability"]) - logs(prior)
     return chosen_by(scored, gain, same=SAME)

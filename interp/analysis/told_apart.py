@@ -29,21 +29,15 @@ from interp.statistics.resampling import apart, random_sign_sums, share_as_far
 def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
     """How well one model's probabilities tell apart prompts with different correct answers.
 
-    Only prompts with the same phrasing are compared. A bias to one option changes nothing.
-
-    Args:
-        sample: the prompts.
-        options: the model's rows of the option_probabilities table.
-
-    Returns:
-        auroc, auroc_low, auroc_high: the probability that an option's log-odds are higher on a
-        prompt to which it is the correct answer than on one to which it is not, as a mean over
-        phrasings and options (with two options, both have the same). concordance, low, high: the
-        share of pairs of which the log-odds of the two correct answers differ in the right
-        direction between the prompts; in a group, the mean over all pairs of members with different
-        correct answers. p, of a concordance of one half; pairs, clusters and note. Intervals and p
-        are clustered (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`,
-        random signs of clusters).
+    Only prompts with the same phrasing are compared. A bias to one option changes nothing. auroc,
+    auroc_low, auroc_high: the probability that an option's log-odds are higher on a prompt to which
+    it is the correct answer than on one to which it is not, as a mean over phrasings and options
+    (with two options, both have the same). concordance, low, high: the share of pairs of which the
+    log-odds of the two correct answers differ in the right direction between the prompts; in a
+    group, the mean over all pairs of members with different correct answers. p, of a concordance of
+    one half; pairs, clusters and note. Intervals and p are clustered
+    (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`, random signs of
+    clusters).
     """
     scored = sample.scored(options)
     area, order = _area(scored), pair_order(scored)
@@ -76,13 +70,8 @@ def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
     """For each pair or group, whether its probabilities are in the right order: 1, 0, or between.
 
     Two members with the same phrasing and different correct answers, a and b, are in order if the
-    log-odds of a against b are higher where a is correct (`concordance`).
-
-    Args:
-        scored: the rows of `scored_options`.
-
-    Returns:
-        One row per group with such members: pair_id, unit, weight and order (the mean over them).
+    log-odds of a against b are higher where a is correct (`concordance`). One row per group with
+    such members: pair_id, unit, weight and order (the mean over them).
     """
     columns = ["pair_id", "phrasing", "prompt_id", "gold", "unit", "weight"]
     members = scored.drop_duplicates("prompt_id")[columns].reset_index(drop=True)
@@ -110,19 +99,14 @@ def pair_order(scored: pd.DataFrame) -> pd.DataFrame:
 def part_rows(
     sample: Sample, options: pd.DataFrame, changed: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
-    """How well one model tells prompts apart as they are, and without parts of them.
+    """How well one model tells prompts apart as they are, and without parts of them (`changed`).
 
-    Args:
-        sample: the prompts.
-        options: the model's rows of the option_probabilities table.
-        changed: its rows of the changed_options table.
-
-    Yields:
-        change and what `side_row` gives for the changed prompts. p is that of a difference of 0;
-        p_half that of a concordance of one half. difference, difference_low, difference_high: the
-        concordance of the changed prompts minus that of the same pairs as they are, with the
-        interval of a share over clusters (`interp.statistics.proportions`) of (1 + difference) / 2;
-        auroc_difference with its ends: the same of the areas, with the interval of `mean_over`.
+    Each row has the change and what `side_row` gives for the changed prompts. p is that of a
+    difference of 0; p_half that of a concordance of one half. difference, difference_low,
+    difference_high: the concordance of the changed prompts minus that of the same pairs as they
+    are, with the interval of a share over clusters (`interp.statistics.proportions`) of (1 +
+    difference) / 2; auroc_difference with its ends: the same of the areas, with the interval of
+    `mean_over`.
     """
     whole = side_row(sample, options)
     yield {"change": "as they are", **whole, "p": np.nan, "p_half": whole["p"]}
@@ -164,11 +148,6 @@ def alone_cautions(
     """A caution about each model that tells the sides apart as well without any premise.
 
     That is: without them, its concordance is above one half, and no loss is shown (both at 5%).
-
-    Args:
-        sample: the prompts.
-        options: rows of the option_probabilities table, by model.
-        changed: rows of the changed_options table, by model.
     """
     for model, rows in changed.items():
         without = rows[rows["what"] == ALL_PREMISES]

@@ -240,12 +240,7 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
 def build(label: str, model: Model | None) -> SharedPass | OwnPasses:
     """Build a method's implementation, with the options in its label.
 
-    Args:
-        label: the method, with options.
-        model: the model; None for a method that reads only values of coalitions.
-
-    Raises:
-        UserError: the method is unknown, or is not implemented as it should be.
+    Without a model, it is a method that reads only values of coalitions.
     """
     name, options = ATTRIBUTION.parsed(label)
     place = find_method(name).implementation

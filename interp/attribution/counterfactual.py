@@ -20,11 +20,7 @@ from interp.reading.tokens import Batch, TokenizedPrompt, tokenize
 
 
 def counterfactual_ids(model: Model, batch: Batch) -> Int[Tensor, "batch token"]:
-    """The batch's tokens, with each segment's tokens replaced by those of its donor.
-
-    Raises:
-        UserError: a prompt has no donor from another instance.
-    """
+    """The batch's tokens, with each segment's tokens replaced by those of its donor."""
     token_ids = batch.token_ids.clone()
     for row, prompt in enumerate(batch.prompts):
         token_ids[row, batch.unpadded(row)] = torch.tensor(
@@ -46,11 +42,7 @@ def equal_columns(model: Model, batch: Batch, donors: Int[Tensor, "batch token"]
 
 
 def counterfactual_tokens(model: Model, prompt: TokenizedPrompt) -> list[int]:
-    """The prompt's tokens, with each segment's tokens replaced by those of the donor.
-
-    Raises:
-        UserError: the prompt has no donor from another instance.
-    """
+    """The prompt's tokens, with each segment's tokens replaced by those of the donor."""
     donors = donors_of(prompt.prompt, "instance")
     if not donors:
         raise UserError(

@@ -84,11 +84,7 @@ MOST_SEGMENTS = 6
 
 
 def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
-    """Reject segments if there are too many to run all their coalitions.
-
-    Raises:
-        UserError: there are too many segments.
-    """
+    """Reject segments if there are too many to run all their coalitions."""
     if len(segments) > MOST_SEGMENTS:
         raise UserError(
             f"the donors of prompt {prompt.id} replace {len(segments)} segments; expected at "
@@ -99,11 +95,7 @@ def check_segments(prompt: Prompt, segments: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Coalitions:
-    """A prompt mixed with each donor, for each coalition of kept segments.
-
-    Raises:
-        UserError: there is no donor, or there are too many segments.
-    """
+    """A prompt mixed with each donor, for each coalition of kept segments."""
 
     prompt: Prompt
     donors: tuple[Donor, ...]

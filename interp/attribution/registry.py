@@ -338,11 +338,7 @@ ATTRIBUTION = Variants("method", method_names, lambda name: find_method(name).op
 
 
 def check_by_coalitions(name: str) -> None:
-    """Refuse a method that reads more than values of coalitions; one of another package might.
-
-    Raises:
-        UserError: the method is unknown, or reads more of a model.
-    """
+    """Refuse a method that reads more than values of coalitions; one of another package might."""
     if not _reads_only_coalitions(name):
         known = [own for own in method_names() if _reads_only_coalitions(own)]
         raise UserError(

@@ -107,11 +107,7 @@ def values_of(predictions: Predictions, attributed: Sequence[Attributed]) -> Obj
     """The log-odds of one token, in nats; for a contrast or margin, a difference of logits.
 
     The logit of several tokens is their log-sum-exp. A whole text counts like a token, whose
-    probability is that of a reply that begins with the text.
-
-    Args:
-        predictions: the logits, one row for each prompt.
-        attributed: the attributed tokens of each prompt, all for the same target.
+    probability is that of a reply that begins with the text. All prompts have the same target.
     """
     others = [one.other for one in attributed if one.other is not None]
     own = [one.own for one in attributed]

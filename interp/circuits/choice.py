@@ -131,11 +131,7 @@ def _random_scores(graph: Graph, draw: int) -> EdgeValues:
 
 
 def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
-    """Each edge's mean effect over pairs, for each method, from rows of the edges table.
-
-    Raises:
-        UserError: the rows come from another model, or an edge has no finite effect.
-    """
+    """Each edge's mean effect over pairs, for each method, from rows of the edges table."""
     rows = {reader.name: row for row, reader in enumerate(graph.readers)}
     columns = {writer: column for column, writer in enumerate(graph.writers)}
     found = {}
@@ -164,9 +160,6 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
 
     Columns are writer, reader, effect (mean over pairs, in logits) and share (the entry of `SHARES`
     for the smallest circuit that contains the edge).
-
-    Args:
-        effects: a table of all edges with the columns method, writer, reader and effect.
     """
     ends = effects[["writer", "reader"]].drop_duplicates()
     graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))

@@ -58,13 +58,6 @@ class EdgeEstimator:
         softmax: first order, except that the attention weights under a patched query or key are
             computed exactly (AtP*, Kramar et al. 2024).
         gim: first order, with the backward rules of GIM (Edin et al. 2025).
-
-    Args:
-        model: the model.
-        graph: its edges.
-        estimate: one of the estimates above.
-        steps: the number of points of `integrated` and `activations`: the midpoints of equal
-            intervals.
     """
 
     def __init__(

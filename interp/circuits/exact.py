@@ -158,9 +158,7 @@ class LayerRuns:
     def outputs(self, layer: int, changes: Written) -> Iterator[ReaderOutputs]:
         """Outputs of a layer's readers if a single writer's change is added to their stream.
 
-        Args:
-            layer: the layer whose readers are run.
-            changes: the change of each writer of the graph, (writer, token, size).
+        Changes are those of each writer of the graph, (writer, token, size).
         """
         graph, shape = self._graph, self._graph.shapes[layer]
         first, mlp = graph.attention_readers(layer).start, graph.mlp_reader(layer)
@@ -236,10 +234,8 @@ class ExactEdges:
     ) -> EdgeValues:
         """The change in the metric per patched edge, in logits; call within `answers_alone`.
 
-        Args:
-            streams: the streams of a pair that was run.
-            step: how far a patch moves from the base output (0) to the source output (1).
-            only: the edges to run; the effects of all others are NaN.
+        A patch moves by `step` from the base output (0) to the source output (1). The effects of
+        edges that are not in `only` are NaN.
         """
         graph = self._graph
         to_run = graph.edges if only is None else only & graph.edges

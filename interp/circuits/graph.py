@@ -83,11 +83,7 @@ class Graph:
 
     @classmethod
     def of_edges(cls, edges: Collection[tuple[str, str]]) -> "Graph":
-        """The graph with these edges, each given as the names of its writer and reader.
-
-        Raises:
-            UserError: the edges are not all edges of a graph.
-        """
+        """The graph with these edges, each given as the names of its writer and reader."""
         names = {name for edge in edges for name in edge}
         nodes = [match for name in names if (match := _NODE.fullmatch(name))]
         count = 1 + max((int(match[2]) for match in nodes), default=-1)
@@ -122,11 +118,7 @@ class Graph:
         return max((own.heads // own.shared for own in self.shapes if own.heads), default=1)
 
     def check_heads(self, what: str) -> None:
-        """Check that every layer has heads and an MLP, as `what` requires.
-
-        Raises:
-            UserError: a layer has not.
-        """
+        """Check that every layer has heads and an MLP, as `what` requires."""
         for layer, own in enumerate(self.shapes):
             if not own.heads or not own.mlp:
                 lacking = "MLP" if own.heads else "heads that can be separated"
@@ -216,12 +208,7 @@ _NODE = re.compile(r"([am])(\d{1,4})(?:\.(h|kv)\d{1,5}(?:\.([qkv]))?)?")
 
 
 def graph_of(model: Model) -> Graph:
-    """The graph of a model.
-
-    Raises:
-        UserError: the model is an encoder or spread over processes, or what its layers add to the
-            residual stream is not the sum of what mixers and MLPs return.
-    """
+    """The graph of a model."""
     if not model.architecture.causal:
         raise UserError(
             f"{model.name} is a {model.kind.name}; edges are defined for causal language models"

@@ -77,11 +77,7 @@ class Writers:
 
 
 def input_by_output(module: nn.Module) -> Float[Tensor, "input output"]:
-    """The weight of a linear module.
-
-    Raises:
-        UserError: the module has no plain weight, for instance because it is quantized.
-    """
+    """The weight of a linear module."""
     if isinstance(module, Conv1D):
         return module.weight.detach()
     if type(module) is nn.Linear:
@@ -102,11 +98,7 @@ class PairStreams:
 
     @classmethod
     def of(cls, model: Model, graph: Graph, pair: PatchingPair) -> "PairStreams":
-        """Run a pair; call within `answers_alone`.
-
-        Raises:
-            UserError: the contributions do not sum to the residual stream.
-        """
+        """Run a pair; call within `answers_alone`."""
         entrances = [entrance(model, layer) for layer in range(graph.layers + 1)]
         passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
         streams = cls(passes, _differences(Writers(model, graph), passes, graph))

@@ -66,12 +66,9 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def values(number: Number, trials: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The columns `by`, and the number, without an interval: a row per combination, as they appear.
+    """The columns `by`, and a number as in `estimate`, without its interval.
 
-    Args:
-        number: what is computed, as in `estimate`; NaN where it is undefined.
-        trials: one row per trial.
-        by: the columns whose combinations have a row.
+    One row per combination, as they appear.
     """
     groups = trials.groupby(list(by), sort=False, dropna=False, observed=True).ngroup()
     first = trials.loc[~groups.duplicated(), list(by)].reset_index(drop=True)

@@ -194,11 +194,7 @@ class Table:
         return self.tested or self.numbers[0]
 
     def schema(self, measured: pa.Schema) -> pa.Schema:
-        """The columns with their descriptions, for the data dictionary.
-
-        Args:
-            measured: the measured table.
-        """
+        """The columns with their descriptions, for the data dictionary."""
         *others, last = self.by
         rows = f"One row per {', '.join(others)} and {last}. {' '.join(self.text.split())}"
         fields = {own.name: own for own in self._fields(measured)}

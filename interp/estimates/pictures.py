@@ -23,15 +23,10 @@ def curve(
     lines: Mapping[str, str],
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Numbers of some rows over a column, each as a line with its interval as a band.
+    """Numbers of rows of a table's frame over a column, each as a line with its interval as a band.
 
-    Args:
-        table: the declaration.
-        rows: rows of its frame, one per point.
-        x: a column of numbers.
-        lines: the names of the numbers, each with the label of its line, in which columns of `by`
-            may stand in braces.
-        ax: the axes to draw on; new axes if None.
+    `lines` are the names of the numbers, each with the label of its line, in which columns of `by`
+    may stand in braces.
     """
     from interp.report.figures import lines as figure
 

@@ -212,8 +212,7 @@ class Estimated:
     def cautions(self, rows: pd.DataFrame | None = None) -> Iterator[Caution]:
         """Cautions about models for which no test can be significant, or none is.
 
-        Args:
-            rows: the rows of the frame that readers are shown first; by default all.
+        Rows of the frame are those that readers are shown first; by default all.
         """
         shown = self.frame if rows is None else rows
         if self.table.tested is None:

@@ -32,14 +32,7 @@ _STOPPED = {"length": "max_tokens"}
 
 
 def answered_runs(runs: Mapping[str, RunFolder]) -> list[RunFolder]:
-    """The runs whose answers differ: the first with scored answers, and all with completions.
-
-    Args:
-        runs: a run, or the stages of a study, by name.
-
-    Raises:
-        UserError: no run has answers.
-    """
+    """The runs whose answers differ: the first with scored answers, and all with completions."""
     scored = [run for run in runs.values() if "answers" in run.tables()]
     found = scored[:1] + [run for run in runs.values() if "completions" in run.tables()]
     if not found:

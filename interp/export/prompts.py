@@ -116,11 +116,8 @@ def prompt_lines(
 ) -> str:
     """The prompts as JSON, one per line: id, pair, side, text, options, gold, weight and factors.
 
-    A factor with the name of another field is omitted.
-
-    Args:
-        prompts: the prompts.
-        around: the fields that a prompt has for the messages around it.
+    A factor with the name of another field is omitted. `around` are the fields that a prompt has
+    for the messages around it.
     """
     rows = ({**_row(prompt, prompts.weight(prompt)), **around(prompt)} for prompt in prompts)
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)

@@ -70,9 +70,6 @@ def unembedding_rows(model: Model, token_ids: Sequence[int]) -> Float[Tensor, "w
     In fp32 (fp64 for fp64 models). A token's logit is its row times the final stream (the final
     norm's input), divided by `FinalNorm.scale`, plus a constant if norm or unembedding have a bias,
     before any soft cap.
-
-    Raises:
-        UserError: the model has no unembedding of its stream, or it is offloaded.
     """
     check_lens(model)
     norm = FinalNorm(model)

@@ -48,11 +48,7 @@ class Directions:
 
     @classmethod
     def of(cls, rows: Float[Tensor, "direction width"]) -> "Directions":
-        """The directions of vectors of any length, in float64.
-
-        Raises:
-            UserError: a vector has no direction, or two are nearly collinear.
-        """
+        """The directions of vectors of any length, in float64."""
         wide = rows.double()
         norms = wide.norm(dim=1, keepdim=True)
         if not bool((torch.isfinite(norms) & (norms > 0)).all()):
@@ -94,15 +90,8 @@ class Intervention:
         """What is added to the streams behind a layer, in float64.
 
         In several layers, the coordinates of each are set to what they are in the prompt itself,
-        changed once: a second exchange would undo the first.
-
-        Args:
-            layer: the layer.
-            streams: the streams at the positions, in the pass that is changed.
-            unchanged: those of the prompt itself.
-
-        Raises:
-            UserError: a swap has not two directions, or steering has not one.
+        changed once: a second exchange would undo the first. `unchanged` are the streams of the
+        prompt itself at the positions.
         """
         own = self.directions[layer]
         count, expected = own.unit.shape[1], {"swap": 2, "add": 1}.get(self.kind)
@@ -157,12 +146,6 @@ def intervene(
     interventions: Sequence[Intervention],
 ) -> Outcomes:
     """Run a prompt under interventions and their placebos, each in one row of a pass.
-
-    Args:
-        engine: the backend of patching (`native_grid`).
-        model: the model.
-        pair: the prompt, as `base`; nothing of its source is written.
-        interventions: the interventions.
 
     Raises:
         UserError: directions and interventions do not fit, or there is no such layer.

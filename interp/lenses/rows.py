@@ -47,11 +47,7 @@ def stream_at(model: Model, layer: int) -> Location:
 
 
 def check_layers(model: Model, layers: Sequence[int]) -> None:
-    """Check that a model has these layers.
-
-    Raises:
-        UserError: there is no such layer.
-    """
+    """Check that a model has these layers."""
     count = layer_count(model)
     for layer in layers:
         if not EMBEDDING <= layer < count:
@@ -65,9 +61,6 @@ def read_texts(model: Model, texts: Sequence[str]) -> list[TokenizedPrompt]:
     """Texts as a model reads them without a chat template, the shortest first.
 
     Texts without a token that counts are left out.
-
-    Raises:
-        UserError: no text is left.
     """
     encoded = model.tokenizer(list(texts), add_special_tokens=True)["input_ids"]
     limit = model.context_length
@@ -97,14 +90,9 @@ def summed_rows(
     *,
     budget: TokenBudget,
 ) -> Iterator[tuple[int, LensRows]]:
-    """For batches of texts, in order, their number and the sum of their rows.
+    """For batches of texts (`read_texts`), in order, their number and the sum of their rows.
 
-    Args:
-        model: the model.
-        texts: texts of `read_texts`.
-        directions: the folded rows of the unembedding.
-        layers: the layers.
-        budget: the largest number of tokens in a pass.
+    `directions` are folded rows of the unembedding; a pass has at most `budget` tokens.
     """
 
     def summed(own: Sequence[TokenizedPrompt]) -> LensRows:
@@ -145,17 +133,8 @@ def own_rows(
     """Rows of prompts' own Jacobians: at each place, the gradient of which a lens is the mean.
 
     A row's product with a small change of the stream at its place is the change in U[w] f, summed
-    over that token and all later ones.
-
-    Args:
-        model: the model.
-        batch: the prompts.
-        token_ids: the words.
-        layers: the layers.
-        places: row and column (with padding) in the batch of each token.
-
-    Raises:
-        UserError: the model has no lens, or lacks a layer.
+    over that token and all later ones. `places` are row and column (with padding) in the batch of
+    each token.
     """
     check_layers(model, layers)
     directions = unembedding_rows(model, token_ids)
@@ -174,11 +153,7 @@ def own_rows(
 
 
 def logit_rows(model: Model, token_ids: Sequence[int], layers: Sequence[int]) -> LensRows:
-    """Rows of the logit lens (nostalgebraist 2020), U[w] at every layer: J is the identity.
-
-    Raises:
-        UserError: the model has no lens, or lacks a layer.
-    """
+    """Rows of the logit lens (nostalgebraist 2020), U[w] at every layer: J is the identity."""
     check_layers(model, layers)
     return unembedding_rows(model, token_ids).expand(len(layers), -1, -1)
 

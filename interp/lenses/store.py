@@ -92,11 +92,7 @@ class _Lens:
         write_whole(self._file(word), partial(save_file, tensors))
 
     def part(self, word: int) -> _Part:
-        """What is known of a word's rows; zeros if nothing is.
-
-        Raises:
-            UserError: the file is damaged.
-        """
+        """What is known of a word's rows; zeros if nothing is."""
         file, shape = self._file(word), (self.record.layers, self.record.width)
         dtype = torch.float64 if self.record.dtype == "float64" else torch.float32
         try:
@@ -134,15 +130,9 @@ def fitted(
 ) -> LensRows:
     """The rows of the Jacobian lens (`lenses.rows`), fitted now or read from disk.
 
-    They are on the CPU, in fp32 (fp64 for fp64 models).
-
-    Args:
-        model: the model.
-        token_ids: the words, each by its (first) token.
-        layers: the layers behind which the stream is read; `EMBEDDING` for the embeddings.
-        texts: the corpus. Texts without a token that counts are left out.
-        folder: where lenses are kept (default: `cache_folder`).
-        batch_tokens: largest number of tokens in a pass; by default, it depends on the device.
+    They are on the CPU, in fp32 (fp64 for fp64 models). Words are known by their (first) tokens;
+    the layers are those behind which the stream is read (`EMBEDDING` for the embeddings). Texts
+    without a token that counts are left out. Lenses are kept in `cache_folder` by default.
 
     Raises:
         UserError: the model has no lens or layer, no text is long enough, or a file is damaged.
@@ -174,11 +164,7 @@ def fitted(
 
 
 def _opened(folder: Path, record: LensRecord) -> _Lens:
-    """The lens with its record, in a folder that is created if missing.
-
-    Raises:
-        UserError: the lens's folder has another record.
-    """
+    """The lens with its record, in a folder that is created if missing."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     lens = make_folder(folder, record.name)

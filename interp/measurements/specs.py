@@ -128,11 +128,7 @@ class Evaluate(ReadsAnswers, Spec):
         return self.model_copy(update={"without_premises": True})
 
     def prompts_of(self, source: "PromptSource") -> "PromptSet":
-        """The prompts of a source.
-
-        Raises:
-            UserError: only generated text can be judged, or no prompt can be changed as requested.
-        """
+        """The prompts of a source."""
         prompts = source.load()
         if not any(prompt.answer.scored_by_next_token for prompt in prompts):
             raise UserError(
@@ -142,11 +138,7 @@ class Evaluate(ReadsAnswers, Spec):
         return self.arranged(prompts)
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with a donor, which tells the content, if content is replaced.
-
-        Raises:
-            UserError: no prompt can be changed as requested.
-        """
+        """The prompts, with a donor, which tells the content, if content is replaced."""
         if not self.changes_prompts:
             return prompts
         from interp.prompts.changes import swapped_options
@@ -281,11 +273,7 @@ class Attribute(ReadsAnswers, Spec):
     """also keep each token and its score"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, with donors if a method uses any.
-
-        Raises:
-            UserError: no prompt has a segment, and tokens are not kept.
-        """
+        """The prompts, with donors if a method uses any."""
         if not self.keep_tokens and not any(prompt.segments for prompt in prompts):
             raise UserError(
                 "the prompts have no segments to which answers could be attributed; mark them in "
@@ -393,11 +381,7 @@ class Effects(ReadsAnswers, OfPairs, Spec):
         return self.server is None
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts with their donors.
-
-        Raises:
-            UserError: the prompts have no donors, or the donors replace no segment or too many.
-        """
+        """The prompts with their donors."""
         from interp.attribution.games import check_segments
         from interp.prompts.mixing import with_donors
         from interp.prompts.prompt_set import on_sides
@@ -593,11 +577,7 @@ class Patch(ReadsAnswers, OfPairs, Spec):
         return (*super().modules(), *([] if backend is None else [backend.module]))
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean before the corrupt prompt, with donors for controls.
-
-        Raises:
-            UserError: the prompts are not pairs, or have no donors for controls.
-        """
+        """The prompts pair by pair, the clean one first, with donors for controls."""
         from interp.patching.pairs import in_pairs
         from interp.prompts.mixing import with_donors
 
@@ -676,11 +656,7 @@ class Edges(ReadsAnswers, OfPairs, Spec):
         return "a graph of edges"
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean before the corrupt prompt.
-
-        Raises:
-            UserError: the prompts are not pairs.
-        """
+        """The prompts pair by pair, the clean before the corrupt prompt."""
         from interp.patching.pairs import in_pairs
 
         return in_pairs(prompts, clean=self.clean, sides=self.sides)
@@ -759,12 +735,7 @@ class Steer(ReadsAnswers, OfPairs, Spec):
         return "" if self.directions == ("difference",) else "a direction of words"
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, with donors.
-
-        Raises:
-            UserError: the prompts are not pairs, lack the side, or no prompt has a requested
-                segment or role; with difference, they have no donors.
-        """
+        """The prompts pair by pair, with donors."""
         from interp.patching.pairs import in_pairs
         from interp.prompts.mixing import with_donors
         from interp.prompts.prompt_set import PromptSet
@@ -835,11 +806,7 @@ class Circuits(ReadsAnswers, OfPairs, Spec):
         return "a graph of edges"
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts pair by pair, the clean before the corrupt prompt.
-
-        Raises:
-            UserError: the prompts are not pairs, or lack the split factor.
-        """
+        """The prompts pair by pair, the clean before the corrupt prompt."""
         from interp.patching.pairs import in_pairs
 
         known = list(dict.fromkeys(name for prompt in prompts for name in prompt.factors))
@@ -912,11 +879,7 @@ class Activations(ReadsAnswers, Spec):
         return _site_of_heads(self.sites)
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, unchanged.
-
-        Raises:
-            UserError: no prompt has a requested segment or role.
-        """
+        """The prompts, unchanged."""
         _check_roles(self.roles, prompts)
         return prompts
 
@@ -990,11 +953,7 @@ class Lens(ReadsAnswers, Spec):
         return "a lens"
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, unchanged.
-
-        Raises:
-            UserError: no prompt has a requested segment or role.
-        """
+        """The prompts, unchanged."""
         _check_roles(self.roles, prompts)
         return prompts
 

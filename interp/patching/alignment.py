@@ -67,12 +67,7 @@ def align(base: TokenizedPrompt, source: TokenizedPrompt, *, policy: Policy) -> 
 def check_alignments(
     pairs: Sequence[tuple[TokenizedPrompt, TokenizedPrompt]], policy: Policy
 ) -> None:
-    """Check that the policy aligns every pair.
-
-    Raises:
-        UserError: the policy fails to align at least one pair; the message lists each pair's first
-            difference.
-    """
+    """Check that the policy aligns every pair."""
     refused = [pair for pair in pairs if align(*pair, policy=policy) is None]
     if refused:
         raise UserError(refusal(refused, policy))

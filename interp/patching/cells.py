@@ -37,9 +37,6 @@ def groups(prompt: TokenizedPrompt, granularity: Granularity) -> Iterator[Group]
 
     If tokens are grouped by role or segment, the token at which the answer is read is always a
     separate group, since patching it in a late layer amounts to patching the answer.
-
-    Raises:
-        UserError: a segment or role has a reserved name.
     """
     if granularity == "position":
         for position, role in enumerate(token_roles(prompt)):
@@ -80,11 +77,7 @@ class PatchingPair:
         policy: Policy,
         whole: bool = False,
     ) -> "PatchingPair":
-        """The pair with its tokens aligned.
-
-        Raises:
-            UserError: the policy cannot align the two prompts.
-        """
+        """The pair with its tokens aligned."""
         alignment = align(base, source, policy=policy)
         if alignment is None:
             raise UserError(refusal([(base, source)], policy))
@@ -181,9 +174,6 @@ def control_of(model: Model, prompt: Prompt) -> tuple[str, TokenizedPrompt]:
     Replacing one mention of an entity leaves a prompt whose parts disagree, and a model may react
     to the disagreement itself. Activations of a control cause the same disagreement but do not
     support another answer. The donor is the first from another instance of the prompt's template.
-
-    Raises:
-        UserError: the prompt has no such donor.
     """
     donors = donors_of(prompt, "instance")
     if not donors:

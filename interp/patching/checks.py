@@ -43,11 +43,7 @@ SUMS = {
 
 
 def check_causal(model: Model, what: str) -> None:
-    """Reject a kind of patching that works only for causal models.
-
-    Raises:
-        UserError: the model is an encoder.
-    """
+    """Reject a kind of patching that works only for causal models."""
     if not model.architecture.causal:
         raise UserError(
             f"{model.name} is a {model.kind.name}, which can only be patched natively and "
@@ -60,10 +56,6 @@ def check_sums(model: Model, prompt: TokenizedPrompt, sites: Sequence[str]) -> N
     """Check on one prompt that a causal model adds nothing but its sites to the residual stream.
 
     The sites of layers that were found by measuring have been checked then.
-
-    Raises:
-        UserError: the model adds something else, for instance because its architecture has an
-            unmapped norm.
     """
     for site in [] if model.anatomy.measured else sites:
         if site not in SUMS:
@@ -89,12 +81,7 @@ def wrong_sum(model: Model, site: str, layer: int) -> ModelError:
 
 @torch.no_grad()
 def check_patterns(model: Model, pair: PatchingPair) -> None:
-    """Check that each head's output is its attention weights times the cached values.
-
-    Raises:
-        UserError: heads output something else, as in differential or latent attention, or the
-            model keeps more than keys and values.
-    """
+    """Check that each head's output is its attention weights times the cached values."""
     if not runs_in_parts(model):
         raise UserError(
             f"the layers of {model.name} ({model.hf.config.model_type}) keep more than keys and "
@@ -117,11 +104,7 @@ def check_patterns(model: Model, pair: PatchingPair) -> None:
 
 @torch.no_grad()
 def check_passes(model: Model, pair: PatchingPair) -> None:
-    """Check that running a prompt in parts, or from a later layer on, does not change its logits.
-
-    Raises:
-        UserError: the logits differ.
-    """
+    """Check that running a prompt in parts, or from a later layer on, leaves its logits alone."""
     last = layer_count(model) - 1
     with answers_alone(ExactLogits(model), pair.answers):
         passes = run_pair(model, pair, [entrance(model, last)])

@@ -43,12 +43,9 @@ from interp.patching.passes import (
 
 
 class Estimator:
-    """Estimates the metric under patches in one model.
+    """Estimates the metric under patches in one model: at the base prompt, or the mean over points.
 
-    Args:
-        model: the model.
-        estimate: `gradient`, at the base prompt, or `integrated`, the mean over points.
-        steps: the number of points of `integrated`: the midpoints of equal intervals.
+    The points of `integrated`, `steps` of them, are the midpoints of equal intervals.
     """
 
     def __init__(

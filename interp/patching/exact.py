@@ -137,13 +137,9 @@ class ExactRows(ABC):
     ) -> tuple[float, list[float]]:
         """The base prompt's metric, and its metric under the edits of each row.
 
-        Args:
-            pair: the pair, of whose source prompt nothing is written.
-            keys: the sites that both passes keep.
-            rows: what is run, in order, each as one row of a pass.
-            edits: function from the pair's passes, the rows of a pass and the token at which it
-                begins to its edits.
-            first: function that returns the first token that a row's edits change.
+        The pair's source prompt gives nothing. Both passes keep the sites in `keys`; each of the
+        `rows` is one row of a pass, whose edits come from the pair's passes, the rows and the token
+        at which the pass begins; `first` gives the first token that a row's edits change.
         """
         with self._model.measuring(), self._reading(pair):
             passes = self._run_pair(pair, keys)
@@ -362,15 +358,9 @@ def answered_from(
 ) -> Float[Tensor, "row answer"]:
     """The logits of the answers in a pass from a layer on.
 
-    Whole texts are read behind the pass; call it after what edits the pass.
-
-    Args:
-        model: the model.
-        passes: the passes of the pair.
-        run: the pass.
-        layer: the first layer that it ran.
-        before: keys and values of all layers, of which those before `layer` are read; the base
-            prompt's if None.
+    Whole texts are read behind the pass; call it after what edits the pass. The pass ran the layers
+    from `layer` on; of the keys and values in `before`, those of earlier layers are read (the base
+    prompt's if None).
     """
     pair = passes.pair
     if not pair.answers.ways:

@@ -74,10 +74,8 @@ subtracted from it, and the cells' rows."""
 class NnsightBackend:
     """A backend that runs the cells of a pair in one session of nnsight.
 
-    Args:
-        model: the model; if `remote`, its weights are not used and may be absent.
-        remote: whether to run on NDIF's servers.
-        batch_tokens: largest number of tokens in a pass, which has at most `ROWS` cells.
+    If `remote`, it runs on NDIF's servers, and the model's weights may be absent. Passes have at
+    most `ROWS` cells and `batch_tokens` tokens.
 
     Raises:
         UserError: a remote model is not from the hub, or no server can be asked for it.
@@ -135,10 +133,9 @@ class NnsightBackend:
     ) -> tuple[Float[Tensor, "row token"], list[bool], list[str]]:
         """Run a session: its block names nothing of this package.
 
-        Returns:
-            The logits of the answers' tokens: of the base prompt, the source prompt and each cell;
-            whether each last place differs from the sum of the others in the base prompt; and the
-            type of the activations, if any are read.
+        Returns the logits of the answers' tokens (of the base prompt, the source prompt and each
+        cell), whether each last place differs from the sum of the others in the base prompt, and
+        the type of the activations, if any are read.
         """
         model, scale, share = self._nnsight, self._model.residual_scale, SHARE
         tokens = [*pair.answers.positive, *pair.answers.negative]
@@ -275,11 +272,7 @@ def _wrapped(model: Model, **options: Any) -> Any:
 
 
 def _served(model: Model) -> Any:
-    """The model as nnsight's, under the name by which a server knows it.
-
-    Raises:
-        UserError: it is not from the hub, or no server can be asked for it.
-    """
+    """The model as nnsight's, under the name by which a server knows it."""
     check_on_hub(model)
     host, name = CONFIG.API.HOST, model.source["name"]
     if not host.startswith(("http://", "https://")):

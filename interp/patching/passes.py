@@ -232,9 +232,6 @@ def answers_behind(model: Model, answers: AnswerReading) -> AnswerReading | None
     """How options are read behind patched passes; None if only by first tokens that differ.
 
     Whole texts are read through the keys and values of a pass, so nothing else may be kept.
-
-    Raises:
-        UserError: whole texts are asked for, but the model keeps something else.
     """
     if model.kind is CLASSIFIER:
         return answers

@@ -39,13 +39,9 @@ class NestedSets:
 def patch_nested(
     grid: ExactRows, pair: PatchingPair, found: tuple[str, Sequence[Cell], PatchedMetrics]
 ) -> Iterator[NestedSets]:
-    """Patch nested sets of cells, ranked by effect and at random.
+    """Patch nested sets of cells, ranked at random and by effect.
 
-    Args:
-        grid: the backend that runs the patches.
-        pair: the pair.
-        found: the method that ranks the cells, the cells themselves, and their metrics under
-            this method.
+    `found` is the method that ranks the cells, the cells themselves, and their metrics under it.
     """
     method, cells, metrics = found
     acting = [

@@ -46,11 +46,7 @@ class TokenBudget:
 def token_budget(
     model: Model, batch_tokens: int | None, *, on_gpu: int = GPU_BATCH_TOKENS
 ) -> TokenBudget:
-    """The requested budget, in tokens per batch, or the device's default.
-
-    Raises:
-        UserError: the budget is less than one token.
-    """
+    """The requested budget, in tokens per batch, or the device's default."""
     if batch_tokens is None:
         batch_tokens = CPU_BATCH_TOKENS if model.device.type == "cpu" else on_gpu
     if batch_tokens < 1:
@@ -67,16 +63,9 @@ def in_chunks(
 ) -> Iterator[tuple[Sequence[_Row], _Result]]:
     """Run rows, in order, in the largest passes that fit; yield each pass's rows and result.
 
-    If memory runs out, the budget is halved, and the remaining rows are run in smaller passes.
-
-    Args:
-        rows: the rows to run.
-        run: one pass over some of the rows; its result for a row must not depend on other rows.
-        tokens: function from the first row of a pass to the number of tokens per row in that pass.
-        budget: the largest number of tokens in a pass; a pass has at least one row.
-
-    Raises:
-        RuntimeError: memory ran out on a single row.
+    If memory runs out, the budget is halved, and the remaining rows are run in smaller passes. A
+    pass has at least one row, and its result for a row must not depend on other rows. `tokens`
+    gives the number of tokens per row from the first row of a pass.
     """
     done = 0
     while done < len(rows):

@@ -18,12 +18,7 @@ from interp.prompts.answers import AnswerOption
 
 
 def decoder_prefix(model: Model) -> tuple[int, ...]:
-    """The tokens that the decoder reads before it writes its first token.
-
-    Raises:
-        UserError: the model does not specify the first token of its decoder, or its tokenizer
-            cannot write targets.
-    """
+    """The tokens that the decoder reads before it writes its first token."""
     start = model.token_setting("decoder_start_token_id")
     if start is None:
         raise ModelError(
@@ -69,9 +64,6 @@ def fixed_answers(model: Model, option: AnswerOption) -> tuple[int, ...] | None:
     """The indices of an option in the answer logits; None for a causal model.
 
     A causal model's answer tokens depend on the prompt (`interp.scoring.answer_tokens`).
-
-    Raises:
-        UserError: the option has forms, but none of its forms has a class or token.
     """
     if model.kind is CLASSIFIER:
         return _classes(model, option)

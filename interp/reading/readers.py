@@ -50,12 +50,9 @@ class Reader(ABC):
     ) -> AnswerLogits:
         """The model's logits at the position of each prompt's answer, from one forward pass.
 
-        Args:
-            batch: the prompts.
-            embeddings: input embeddings to read instead of the batch's tokens; if the batch is one
-                prompt, they may have several rows.
-            past: keys and values of the batch's first columns, which are not read again; only for
-                causal models.
+        Embeddings are read instead of the batch's tokens; those of a single prompt may have several
+        rows. The first columns, whose keys and values are `past`, are not read again (only causal
+        models).
         """
 
     def logits_behind(
@@ -69,13 +66,9 @@ class Reader(ABC):
     ) -> Float[Tensor, "copy new vocabulary"]:
         """The next-token logits after each of some tokens that follow prompts, in fp32.
 
-        Args:
-            batch: the prompts.
-            rows: for each row of tokens, the row of its prompt in the batch, or in `embeddings`.
-            tokens: the tokens that follow; what fills a row up comes after its own tokens.
-            embeddings: input embeddings of the prompts instead of the batch's tokens.
-            past: the keys and values of the whole prompts, for each row of tokens; without them,
-                the prompts are read again.
+        `rows` are the rows of the prompts in the batch, or in `embeddings`; what fills a row of
+        tokens up comes after its own. `past` are the keys and values of the whole prompts, for each
+        row of tokens; without them, the prompts are read again.
         """
         raise TypeError(f"a {self.model.kind.name} continues no prompt")
 
@@ -284,9 +277,8 @@ class TextToTextReader(Reader):
 def check_finite(model: Model, prompt: TokenizedPrompt) -> None:
     """Check that a model's logits for a prompt are finite.
 
-    Raises:
-        UserError: the logits are not finite. The error names the first weight tensor that is not
-            finite or, if all are finite, the first module whose output is not.
+    The error names the first weight tensor that is not finite or, if all are, the first module
+    whose output is not.
     """
     first: list[str] = []
 

@@ -42,12 +42,9 @@ def families(
     the root down, a beginning is used if reading it once saves enough tokens, without those that a
     shorter used beginning already saves. Enough is `SAVED_SHARE` of the tokens after the shorter
     beginning; if there is a shorter one, two passes' worth of tokens also suffice. A prompt belongs
-    to its longest used beginning. Prompts without one form a family that shares no tokens.
-
-    Args:
-        prompts: the tokens of each prompt.
-        most: largest number of tokens in a beginning and a whole prompt together.
-        rest: the smallest number of tokens that a prompt has after those that its family shares.
+    to its longest used beginning. Prompts without one form a family that shares no tokens. A
+    beginning and a whole prompt have together at most `most` tokens; `rest` is the smallest number
+    of tokens that a prompt has after those that its family shares.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     common = [

@@ -26,16 +26,8 @@ def after_thought(model: Model, prompt: Prompt, *, segments: Sequence[str] | Non
     If the model has several thoughts about the prompt, donors also replace the thought's sentences
     with those at the same positions in another thought. For a donor from another instance, this is
     another thought about the prompt; for the prompt's counterpart, it is the first thought about
-    the counterpart. If the other thought has no such sentence, the sentence is removed.
-
-    Args:
-        model: a model with thoughts.
-        prompt: the prompt, with its donors.
-        segments: the segments that donors replace; by default, all.
-
-    Raises:
-        UserError: the model has no thought about the prompt, or has only one and sentences are
-            selected.
+    the counterpart. If the other thought has no such sentence, the sentence is removed. By default,
+    donors replace all segments.
     """
     if prompt.thought is not None:
         return prompt
@@ -93,10 +85,8 @@ class Said:
 def cut_thought(model: Model, prompt: TokenizedPrompt, token_ids: Sequence[int]) -> Said:
     """Cut generated tokens directly after the end mark of the thought.
 
-    Args:
-        model: a model that thinks.
-        prompt: the prompt as read, up to the beginning of the thought.
-        token_ids: the generated tokens, without the token that ends the text.
+    The prompt is as read, up to the beginning of the thought; the token that ends the text is left
+    out.
     """
     marks, whole = marks_of(model), _text(model, prompt, token_ids)
     thought, _ = marks.cut(whole)
@@ -134,13 +124,8 @@ def stored_thoughts(
 ) -> tuple[Mapping[str, tuple[Thought, ...]], StoredTexts]:
     """The thoughts in a file that another tool stored, by prompt, and how they fit the prompts.
 
-    Args:
-        model: a model that thinks; of a file with texts of several models, those of its name.
-        file: the file.
-        prompts: the prompts to which the texts belong; some may be there several times.
-
-    Raises:
-        UserError: the file cannot be read, has no texts of this model, or no thoughts.
+    Of a file with texts of several models, those of the model's name. Prompts may be there several
+    times.
     """
     unique = list({prompt.id: prompt for prompt in prompts}.values())
     matched = matched_to(Matcher(unique), _of_model(model, file), f"{file.name}: ")

@@ -29,16 +29,10 @@ def browser_of(page: str) -> str:
 
 
 def write_browser(browser: Browser, folder: Path, *, title: str, page: str) -> list[str]:
-    """Write the browser's page and its pieces; remove pieces of an earlier page.
+    """Write the browser's page and its pieces into a folder; remove pieces of an earlier page.
 
-    Args:
-        browser: the pairs.
-        folder: the folder of the report's page.
-        title: the title of the report.
-        page: the name of the report's page, to which the browser leads back.
-
-    Returns:
-        The paths of the files within the folder.
+    `page` is the name of the report's page, to which the browser leads back. Returns the files'
+    paths within the folder.
 
     Raises:
         UserError: a file cannot be written.

@@ -20,11 +20,8 @@ _MARKUP = re.compile(r"[\\`*_\[\]|~#]")
 def card(metadata: Mapping[str, object], title: str, parts: Mapping[str, str | Rows]) -> str:
     """A card as Markdown.
 
-    Args:
-        metadata: properties that hubs filter by, such as `license`; written as YAML.
-        title: the heading.
-        parts: texts in Markdown and tables, by heading; parts without content are omitted. The part
-            "" comes under the title.
+    Metadata are properties that hubs filter by, such as `license`. Of the texts and tables, by
+    heading, those without content are omitted; the part "" comes under the title.
     """
     lines = ["---", yaml.safe_dump(dict(metadata), sort_keys=False).strip(), "---"]
     lines += ["", f"# {plain(title)}"]

@@ -81,14 +81,9 @@ def headline(
 ) -> pd.DataFrame:
     """One headline number for each model: rows with `COLUMNS`.
 
-    Args:
-        table: one row per model, with the columns named below; the columns `note` and `label` are
-            kept. Without a note, `clusters` (or else `n`) tells why an interval is missing.
-        number: the number's name, such as "paired accuracy".
-        value: column of the values.
-        n: column of their counts.
-        unit: what is counted, such as "pairs".
-        interval: columns with the ends of the 95% intervals, NaN if there is none.
+    The table has one row per model; its columns `note` and `label` are kept. Without a note,
+    `clusters` (or else `n`) tells why an interval is missing. `unit` is what is counted, such as
+    "pairs".
     """
     low, high = interval
     names = {value: "value", low: "low", high: "high", n: "n"}
@@ -112,15 +107,9 @@ def glance(
 ) -> Glance:
     """The first screen of a page.
 
-    Args:
-        question: the question, the models, and how much was measured, in one or two sentences.
-        numbers: three to five headline numbers for each model, as rows from `headline`.
-        sentences: at most five, each with at most 25 words and with its n.
-        picture: the picture that the measurement is known for.
-        figure: the figure with the main result; by default, one of the numbers with their
-            intervals, unless a picture already shows the only model.
-        drawn: the numbers in the default figure, which must share one scale; all if None.
-        cautions: what a careful reader would object to, by severity.
+    There are three to five headline numbers (`headline`) and at most five sentences, each of at
+    most 25 words with its n. Without a figure, one shows the numbers (those in `drawn`, which must
+    share one scale) with their intervals, unless a picture already shows the only model.
     """
     items: list[TableItem | FigureItem | PictureItem] = []
     if len(numbers):
@@ -143,11 +132,8 @@ def quotable(
 ) -> pd.DataFrame:
     """The headline numbers, without accuracies of models that do not read their prompts.
 
-    Args:
-        numbers: rows from `headline`.
-        cautions: what a careful reader would object to.
-        names: the numbers that measure how often answers are right; by default, those whose names
-            match `ACCURACY`.
+    `names` are the numbers that measure how often answers are right; by default, those whose names
+    match `ACCURACY`.
     """
     reasons = numbers["model"].map(void_models(cautions))
     judged = numbers["number"].str.contains(ACCURACY)
@@ -160,12 +146,7 @@ def quotable(
 
 
 def named_numbers(every: pd.DataFrame, numbers: pd.DataFrame) -> list[str]:
-    """The first headline numbers with a value of some model, or of none for another reason.
-
-    Args:
-        every: the headline numbers.
-        numbers: those that may be quoted (`quotable`).
-    """
+    """The first headline numbers with a value of some model, or of none for another reason."""
     names = numbers["number"].unique()
     lost = every["value"].notna().groupby(every["number"]).any()
     there = numbers["value"].notna().groupby(numbers["number"]).any()
@@ -200,12 +181,8 @@ def extremes(
     With two models, it gives both values and, if known, their difference. With more, it names the
     highest and the lowest if their intervals do not overlap, and otherwise gives only the range. If
     several models share an extreme value, the sentence counts them instead of naming them. It has
-    at most 25 words if the name of the headline number has at most five.
-
-    Args:
-        numbers: rows from `headline`.
-        number: the name of one of the numbers.
-        differences: the difference between two models, the first minus the second, by number.
+    at most 25 words if the name of the headline number has at most five. Differences are those of
+    the first model minus the second.
     """
     rows = numbers[numbers["number"] == number].dropna(subset="value")
     if rows.empty:

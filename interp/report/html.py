@@ -164,14 +164,9 @@ def token_heat_map(
 ) -> Markup:
     """HTML of prompts, one below another, with each token shaded by its share of the score.
 
-    It needs the style sheet heatmap.css, which report pages and notebook displays include.
-
-    Args:
-        shares: the result of `interp.measurements.attribution.segments.token_shares` for one model.
-        prompts: the rows of the prompts table to show, in order; usually the two sides of a pair.
-        answers: the answers table of this model.
-        method: name of the attribution method whose scores are shown.
-        compared: the two segments to underline, the first of which is compared with the second.
+    It needs the style sheet heatmap.css, which report pages and notebook displays include. The
+    shares are those of one model (`token_shares`), and the prompts usually the two sides of a pair.
+    Of the two segments to underline, the first is `compared` with the second.
 
     Raises:
         UserError: the scores are from several models, or a prompt has no answer or no scores from

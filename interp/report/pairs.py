@@ -4,13 +4,15 @@ A measurement contributes to the pairs of its results by `Result.browser`, as pl
 draws each kind of panel itself (templates/panels.js) and shows texts as texts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
+
+from interp.statistics.summaries import grouped
 
 Labels = Mapping[str, str]
 """What distinguishes panels or numbers of one name, such as the model and the method, by column."""
@@ -178,25 +180,22 @@ def rounded(values: Iterable[float]) -> list[float | int | None]:
 
 
 def with_sides(rows: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Rows about prompts, with the pair_id and side of each, in the order of the prompts.
-
-    Args:
-        rows: a table with a column prompt_id; rows of other prompts are left out.
-        prompts: rows of the prompts table.
-    """
+    """Rows about these prompts, with pair_id and side, in the order of the prompts."""
     places = prompts[["prompt_id", "pair_id", "side"]].assign(place=range(len(prompts)))
     joined = rows.merge(places, on="prompt_id")
     return joined.sort_values("place", kind="stable").drop(columns="place")
 
 
-def mean_by_pair(rows: pd.DataFrame, prompts: pd.DataFrame, value: str) -> Mapping[str, float]:
-    """The mean over a pair's prompts of a number, by pair_id; missing ones are left out.
+def by_pair(
+    rows: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[str, dict[str, str], pd.DataFrame]]:
+    """Each pair's rows for each combination of `by`: pair_id, the labels of a panel, and rows."""
+    for of, members in grouped(rows, ["pair_id", *by]):
+        yield str(of["pair_id"]), {name: str(of[name]) for name in by}, members
 
-    Args:
-        rows: a table with prompt_id and the number.
-        prompts: the prompts table.
-        value: the number's column.
-    """
+
+def mean_by_pair(rows: pd.DataFrame, prompts: pd.DataFrame, value: str) -> Mapping[str, float]:
+    """The mean over a pair's prompts of a number, by pair_id; missing ones are left out."""
     pairs = dict(zip(prompts["prompt_id"], prompts["pair_id"], strict=True))
     own = rows.dropna(subset=value)
     means = own[value].astype(float).groupby(own["prompt_id"].map(pairs), sort=False).mean()

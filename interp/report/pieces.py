@@ -65,12 +65,7 @@ Column = tuple[dict[str, Any], Any]
 
 
 def pieces(browser: Browser, about: Mapping[str, Any]) -> Iterator[Piece]:
-    """The pieces of a browser; the index comes last.
-
-    Args:
-        browser: the pairs.
-        about: what else the index holds, such as the title of the page.
-    """
+    """The pieces of a browser; the index, which also holds `about`, comes last."""
     prompts = browser.prompts
     sides = list(map(str, prompts["side"].unique()))
     models = list(map(str, browser.answers["model"].unique()))
@@ -134,10 +129,8 @@ def plain_json(data: Any) -> str:
 def links(browser: Browser, page: str, about: Mapping[str, str]) -> dict[str, Any]:
     """What a page needs to lead from its numbers to the pairs behind them.
 
-    Args:
-        browser: the pairs.
-        page: the address of the browser; empty if it is on the same page.
-        about: values of factors of the pairs that numbers are about, unless a table says otherwise.
+    The address of the browser is empty if it is on the same page. `about` has values of factors of
+    the pairs that numbers are about, unless a table says otherwise.
     """
     prompts = browser.prompts
     factors = {

@@ -37,12 +37,7 @@ def pairs_by_word(
 ) -> dict[str, list[int]]:
     """Each word of the pairs' ids and prompts, in the order in which a page compares texts.
 
-    Args:
-        prompts: the prompts table.
-        by_pair: the places of each pair's prompts in the table.
-
-    Returns:
-        for each word, the numbers of the pairs that have it, increasing.
+    Each has the numbers of its pairs, increasing; `by_pair` has the places of each pair's prompts.
     """
     texts = prompts["text"].astype(str).tolist()
     having: dict[str, list[int]] = {}
@@ -53,12 +48,7 @@ def pairs_by_word(
 
 
 def indexed(having: Mapping[str, Sequence[int]], digits: str) -> Iterator[Entry]:
-    """Each word with its pairs.
-
-    Args:
-        having: from `pairs_by_word`.
-        digits: the letters of codes, at least 2 * 45.
-    """
+    """Each word of `pairs_by_word` with its pairs; `digits` are letters of codes, at least 90."""
     for word, numbers in having.items():
         yield word, _shorter(numbers, digits)
 
@@ -68,10 +58,7 @@ def unions(
 ) -> Iterator[Entry]:
     """Beginnings of words that many pieces hold, each with the pairs that have any such word.
 
-    Args:
-        having: from `pairs_by_word`.
-        firsts: the first word of each piece of `indexed`.
-        digits: the letters of codes, at least 2 * 45.
+    `firsts` are the first words of the pieces of `indexed`.
     """
     words = list(having)
     places, order = list(map(_order, words)), list(map(_order, firsts))

@@ -59,11 +59,7 @@ PAGE = "report.html"
 def write_report(report: Report, folder: Path, *, page: str = PAGE, embed: bool = False) -> Path:
     """Write the page, tables/ and figures/ into the folder; return the page's path.
 
-    Args:
-        report: the content of the page.
-        folder: folder of the page, created if it does not exist.
-        page: name of the page's file.
-        embed: write only the page, with the files of its tables and figures embedded in it.
+    With `embed`, only the page is written, with the files of its tables and figures embedded in it.
 
     Raises:
         UserError: two tables or two figures share a name, a name is not a valid file name, or the
@@ -329,11 +325,7 @@ class Provenance:
 
 
 def provenance(record: Mapping[str, Any]) -> Provenance | None:
-    """The provenance of a run or study; None if the record has no calls.
-
-    Args:
-        record: run.json or study.json.
-    """
+    """The provenance of a run or study, from its record; None if the record has no calls."""
     calls = record.get("history", [])
     if not calls:
         return None

@@ -18,8 +18,7 @@ from interp.runs.merge import merging
 def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[str]:
     """Write small tables as CSV and LaTeX into a folder, and figures as PNG into its figures/.
 
-    Returns:
-        The paths of the figures within the folder.
+    Returns the paths of the figures within the folder, as `write_files` does.
     """
     figures = []
     for item in items:
@@ -35,11 +34,7 @@ def write_items(folder: Path, items: Sequence[TableItem | FigureItem]) -> list[s
 
 
 def write_files(run: RunFolder, result: Result) -> list[str]:
-    """Write a result's files into its run folder; additional files only if there are new shards.
-
-    Returns:
-        The paths of the figures within the folder.
-    """
+    """Write a result's files into its run folder; additional files only if there are new shards."""
     figures = write_items(run.folder, result.shown)
     changed = run.mergeable() != run.record.merged
     for item in result.files:

@@ -56,11 +56,7 @@ class PairResult(Result):
 
 
 def meaning(pairs: pd.DataFrame) -> str:
-    """What an effect on a pair's answers is, in words; empty without pairs.
-
-    Args:
-        pairs: the pairs table.
-    """
+    """What an effect on a pair's answers is, in words; empty without pairs."""
     options = pairs[["positive_option", "negative_option"]].dropna().drop_duplicates()
     if options.empty:
         return ""

@@ -61,6 +61,8 @@ class Result:
 
     question: ClassVar[str] = ""
     """The question that the measurement answers, for the first screen."""
+    framed: ClassVar[str] = ""
+    """The table of `to_frame`; by default, the first of the measured tables."""
 
     def __init__(self, measured: ResultTables) -> None:
         """Create a result from the tables of a run folder or in memory."""
@@ -145,8 +147,8 @@ class Result:
         return self.measured.table(name, columns)
 
     def to_frame(self) -> pd.DataFrame:
-        """The first of the measured tables."""
-        return self.table(self.measured.names()[0])
+        """The measured table with the numbers behind all others (`framed`)."""
+        return self.table(self.framed or self.measured.names()[0])
 
     def summary(self) -> pd.DataFrame:
         """The table that the command line prints first.
@@ -365,12 +367,7 @@ def summarize(
     """Each model's share of prompts without an answer, and its most frequent errors.
 
     Prints a line for each share above zero that no caution gives, and for each of these errors.
-
-    Args:
-        answers: a table with the columns model, prompt_id, answer and error.
-        failed: the rows with an error, with the columns model, prompt_id and error; by default,
-            those of `answers`.
-        cautions: what is printed anyway.
+    Failed rows are by default those of `answers`, the rows with model, prompt_id, answer and error.
     """
     if failed is None:
         failed = answers[answers["error"] != ""]
@@ -396,10 +393,7 @@ def errors_by_model(rows: pd.DataFrame) -> dict[str, object]:
 def note_errors(model: str, errors: pd.Series, unit: str) -> dict[str, int]:
     """Print a line about each of the most frequent errors; return the frequency of each.
 
-    Args:
-        model: name of the model.
-        errors: one error for each failed prompt or pair.
-        unit: "prompt" or "pair".
+    There is one error for each failed prompt or pair, as `unit` says.
     """
     counts = errors.value_counts()
     shown = {str(error): int(count) for error, count in counts.head(ERRORS_SHOWN).items()}

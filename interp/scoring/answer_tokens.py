@@ -96,12 +96,10 @@ class AnswerTokenizer:
     ) -> None:
         """Look up the answer tokens of a model.
 
-        Args:
-            model: the model.
-            answers: "first" to read options by their first tokens, or as whole texts if two begin
-                with the same token; "whole" to read all as whole texts; None to refuse options that
-                begin with the same token.
-            normalize: the length by which log-probabilities of whole texts are divided.
+        `answers` is "first" to read options by their first tokens, or as whole texts if two begin
+        with the same token; "whole" to read all as whole texts; None to refuse options that begin
+        with the same token. Log-probabilities of whole texts are divided by the length that
+        `normalize` names.
         """
         self._model = model
         self._answers, self._normalize = answers, normalize

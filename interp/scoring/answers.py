@@ -113,12 +113,8 @@ def predict(
 ) -> Predictions:
     """One forward pass that keeps the logits at the answer's position.
 
-    Args:
-        model: the model, within `model.measuring()`.
-        batch: the prompts.
-        answer_tokens: the lookup of each prompt's answer tokens.
-        embeddings: input embeddings to read instead of the batch's tokens.
-        past: keys and values of the batch's first columns, which are not read again.
+    Within `model.measuring()`. Input embeddings are read instead of the batch's tokens, and the
+    batch's first columns, whose keys and values are `past`, are not read again.
 
     Raises:
         UserError: embeddings were passed to a model that reads only tokens, or a prompt's answers

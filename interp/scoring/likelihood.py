@@ -26,13 +26,8 @@ def perplexities(
     """Perplexity of each prompt: exp of its tokens' mean surprisal in nats (Chan et al. 2024).
 
     Every token except the first counts, including the tokens of a chat template. The perplexity of
-    a prompt of one token is NaN.
-
-    Args:
-        model: the model, within `model.measuring()`.
-        batch: the prompts.
-        states: the output of the final norm in the forward pass.
-        last_logits: the model's logits at the last position of that pass, used as a check.
+    a prompt of one token is NaN. Within `model.measuring()`. `states` are the output of the final
+    norm in the forward pass, and `last_logits` the logits at its last position, used as a check.
 
     Raises:
         UserError: the model's logits are not its unembedded final states.
@@ -73,11 +68,8 @@ def continuation_log_probabilities(
 ) -> Float[Tensor, " prompt"]:
     """Log-probability of each continuation after its prompt, in nats, in fp64.
 
-    Args:
-        model: a causal model, within `model.measuring()`.
-        prompts: the prompts; they may repeat.
-        continuations: the tokens after each prompt, at least one.
-        batch_tokens: maximum number of tokens in a forward pass, including padding.
+    Within `model.measuring()` of a causal model. Prompts may repeat; passes have at most
+    `batch_tokens` tokens, including padding.
     """
     read = [
         replace(prompt, token_ids=prompt.token_ids + tokens[:-1])

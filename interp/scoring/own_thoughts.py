@@ -47,15 +47,10 @@ class Surprise:
 def thought_surprise(model: Model, prompts: Sequence[Prompt]) -> Surprise | None:
     """How much less probable a model's stored thoughts are than thoughts of its own.
 
-    Args:
-        model: a model with thoughts.
-        prompts: prompts, some of which may have no thought.
-
-    Returns:
-        The ratio of sums over the first thoughts on at most `SAMPLE` prompts; None if the thoughts
-        are not from a file, none can be read, or the weights are not on this machine. For thoughts
-        of its own, the tokens' deviations are uncorrelated, so the variance of their sum is the sum
-        of the variances of the surprisal in the model's distributions.
+    The ratio of sums over the first thoughts on at most `SAMPLE` prompts; None if the thoughts are
+    not from a file, none can be read, or the weights are not on this machine. For thoughts of its
+    own, the tokens' deviations are uncorrelated, so the variance of their sum is the sum of the
+    variances of the surprisal in the model's distributions.
     """
     if model.thought_texts is None or not model.has_weights or model.kind is not CAUSAL:
         return None
@@ -88,12 +83,8 @@ class Excess(NamedTuple):
 def excess_surprisal(model: Model, prompt: Prompt, thought: Thought) -> Excess:
     """The sum over a thought's tokens of surprisal minus entropy.
 
-    The tokens begin after the generation prompt and end with the mark that ends the thought.
-
-    Args:
-        model: a causal model that thinks, within `model.measuring()`.
-        prompt: the prompt.
-        thought: the thought; if it is long, its first `MOST_TOKENS` tokens are read.
+    The tokens begin after the generation prompt and end with the mark that ends the thought. Within
+    `model.measuring()`. Of a long thought, the first `MOST_TOKENS` tokens are read.
     """
     bare = replace(prompt, thought=None, segments={}, roles={}, donors=())
     (before,) = tokenize(model, [bare])

@@ -45,15 +45,8 @@ def first_replies(model: Model, prompts: Sequence[Prompt], sample: int) -> Repli
     """Whether a model replies with an option at all, and what helps if it does not.
 
     A preference between options is defined for any model, even for one that would reply with
-    neither of them.
-
-    Args:
-        model: the model.
-        prompts: the prompts.
-        sample: number of prompts that are read, spread evenly over all (`Spec.replies_read`).
-
-    Returns:
-        None if no prompt can be read, or the weights are not on this machine.
+    neither of them. `sample` prompts are read, spread evenly over all (`Spec.replies_read`). None
+    if no prompt can be read, or the weights are not on this machine.
     """
     if not (sample and model.has_weights):
         return None

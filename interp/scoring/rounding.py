@@ -23,11 +23,8 @@ COARSE = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 def logit_spacing(model: Model, prompts: Sequence[Prompt]) -> float | None:
     """The distance between neighboring numbers of the model's type at the size of its logits.
 
-    The size is the median absolute logit of the answer options over the first prompts.
-
-    Returns:
-        The distance in logits; None if the type is not coarse, no prompt can be read, or the
-        weights are not on this machine.
+    The size is the median absolute logit of the answer options over the first prompts. None if the
+    type is not coarse, no prompt can be read, or the weights are not on this machine.
     """
     if model.dtype not in COARSE or not model.has_weights:
         return None
@@ -39,10 +36,8 @@ def logit_spacing(model: Model, prompts: Sequence[Prompt]) -> float | None:
 def spacing_at(sizes: Sequence[float], dtype: str) -> float | None:
     """The distance between neighboring numbers of a coarse type at the median size.
 
-    In a binary type with machine epsilon e, numbers from 2^k to 2^(k + 1) are 2^k e apart.
-
-    Returns:
-        The distance; None if the type is not coarse, or there is no finite size above zero.
+    In a binary type with machine epsilon e, numbers from 2^k to 2^(k + 1) are 2^k e apart. None if
+    the type is not coarse, or there is no finite size above zero.
     """
     size = float(torch.tensor(sizes).median()) if sizes else 0.0
     if dtype not in COARSE or not (size > 0 and math.isfinite(size)):

@@ -256,12 +256,7 @@ class Server:
 
 
 def _within(seconds: float, request: Request) -> tuple[int, bytes]:
-    """The status and the content of an answer; of a refusal, as much as arrives.
-
-    Raises:
-        TimeoutError: it is not complete in time, as a limit of the socket, which bounds each read
-            of a few bytes, would not notice.
-    """
+    """The status and the content of an answer; of a refusal, as much as arrives."""
     answer: Future[tuple[int, bytes]] = Future()
 
     def ask() -> None:

@@ -112,10 +112,8 @@ def rows_behind(ways: tuple[Way, ...]) -> int:
 def cache_for(model: Model, tokens: int, *, past: Cache | None = None) -> tuple[Cache, ...]:
     """The cache of a pass behind which other tokens follow; none if they need whole passes.
 
-    Args:
-        model: the model.
-        tokens: the length of the longest prompt, including the tokens that follow it.
-        past: the cache that the pass extends; an empty one by default.
+    `tokens` is the length of the longest prompt with the tokens that follow it; an empty cache is
+    extended by default.
     """
     if past is None:
         in_parts = model.kind is CAUSAL and readable_in_parts(model, tokens)
@@ -161,14 +159,9 @@ def read_behind(
 ) -> Behind:
     """Read what follows the prompts of a batch, after the passes that gave their `logits`.
 
-    Args:
-        model: the model, within `model.measuring()`.
-        batch: the prompts, or a single prompt that the pass read in several rows.
-        ways: the ways of each prompt, or of each row.
-        logits: the next-token logits of each prompt.
-        embeddings: the input embeddings that the passes read, if any.
-        past: the caches of the passes, which have the keys and values of the prompts (of the next
-            rows each); none to read the prompts again.
+    Within `model.measuring()`. The batch may be a single prompt that the pass read in several rows;
+    there are ways of each prompt, or of each row. `past` are the caches of the passes, of the next
+    rows each; without any, the prompts are read again.
     """
     rows: list[tuple[int, Tokens]] = []
     steps: list[_Step] = []

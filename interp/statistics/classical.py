@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import permutations
 
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy import stats
 
 from interp.statistics.resampling import ROUNDING, permutation_sums, share_as_far
-from interp.statistics.summaries import LEVEL, Z, grouped, table_by
+from interp.statistics.summaries import LEVEL, Z, grouped
 
 NAN = float("nan")
 
@@ -79,29 +79,6 @@ def welch(a: pd.Series, b: pd.Series) -> WelchTest:
     )
 
 
-def welch_table(
-    frame: pd.DataFrame,
-    *,
-    value: str,
-    group: str,
-    groups: tuple[Hashable, Hashable],
-) -> pd.DataFrame:
-    """One row per model: model, group_a, group_b and the fields of `WelchTest`.
-
-    Args:
-        frame: one row per observation, with its model.
-        value: the column to compare.
-        group: the column that says to which group a row belongs.
-        groups: the two groups, `a` and `b`; rows of other groups are omitted.
-    """
-
-    def compared(members: pd.DataFrame) -> WelchTest:
-        return welch(*(members.loc[members[group] == name, value] for name in groups))
-
-    names = dict(zip(("group_a", "group_b"), groups, strict=True))
-    return table_by(frame, ["model"], WelchTest, compared, constant=names)
-
-
 def _sd(values: Float[np.ndarray, " n"]) -> float:
     """The sample standard deviation; exactly zero for equal values, despite rounding."""
     if len(values) < 2:
@@ -163,12 +140,7 @@ def spearman(x: pd.Series, y: pd.Series, *, tested: bool = True) -> SpearmanTest
 
     The exact p-value is the share of all n! orders of y whose |rho| is at least the observed |rho|;
     ties are kept. Ties make Student's t wrong: if 13 of 14 values of y are equal, rho has at most
-    14 values.
-
-    Args:
-        x: a column.
-        y: the other column.
-        tested: whether to compute p, which takes long for many rows with ties.
+    14 values. Computing p takes long for many rows with ties; `tested` says whether to.
     """
     pairs = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
     pairs = pairs[~np.isnan(pairs).any(axis=1)]
@@ -193,11 +165,7 @@ def spearman_table(
 ) -> pd.DataFrame:
     """One row per group and pair: `by`, x and y (column names), and the fields of `SpearmanTest`.
 
-    Args:
-        frame: one row per observation.
-        pairs: names of the two columns of each test.
-        by: columns whose combinations of values define the groups; if empty, all rows form one
-            group.
+    `pairs` names the two columns of each test; without `by`, all rows form one group.
     """
     rows = [
         {**cell, "x": x, "y": y, **asdict(spearman(members[x], members[y]))}

@@ -6,7 +6,6 @@ and would find differences that do not exist.
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from jaxtyping import Float, Int
 from scipy.special import stdtrit
 
 from interp.statistics.resampling import apart, bootstrap_counts
-from interp.statistics.summaries import LEVEL, UPPER, table_by, weighted_quantile
+from interp.statistics.summaries import LEVEL, UPPER, weighted_quantile
 
 FEWEST = 10
 """Smallest number of clusters for a test. With fewer clusters, neither the bootstrap nor
@@ -78,15 +77,8 @@ def cluster_contrast(
     """Test whether clusters with high values have more of their trials in one of two groups.
 
     Missing values are omitted. If a group has fewer than `FEWEST` clusters, there is neither an
-    interval nor a test.
-
-    Args:
-        trials: one row per trial.
-        value: the column to compare, constant within each cluster.
-        group: the column that assigns each trial to a group.
-        groups: the two groups, `a` and `b`; trials of other groups are omitted.
-        cluster: the column of the clusters.
-        weight: the column of the trials' weights.
+    interval nor a test. Values are constant within each cluster; trials of groups other than the
+    two in `groups` are omitted.
     """
     trials = trials[trials[group].isin(groups)].dropna(subset=[value])
     if trials.empty:
@@ -156,29 +148,10 @@ def _differences_and_errors(
     return differences, np.sqrt(k / (k - 1) * squares)
 
 
-def cluster_contrast_table(
-    trials: pd.DataFrame,
-    *,
-    value: str,
-    group: str,
-    groups: tuple[Hashable, Hashable],
-    cluster: str,
-    weight: str,
-) -> pd.DataFrame:
-    """One row per model: model, group_a, group_b and the fields of `ClusterContrast`."""
-    contrast = partial(
-        cluster_contrast, value=value, group=group, groups=groups, cluster=cluster, weight=weight
-    )
-    names = dict(zip(("group_a", "group_b"), groups, strict=True))
-    return table_by(trials, ["model"], ClusterContrast, contrast, constant=names)
-
-
 def standard_error(deviations: Float[np.ndarray, " clusters"], mass: float) -> float:
-    """The linearized standard error of a weighted mean.
+    """The linearized standard error of a mean, from clusters' sums of weighted deviations from it.
 
-    Args:
-        deviations: for each cluster, the sum of its trials' weighted deviations from the mean.
-        mass: the sum of all weights.
+    `mass` is the sum of all weights.
     """
     k = len(deviations)
     return float(np.sqrt(k / (k - 1) * (deviations**2).sum()) / mass)
@@ -209,9 +182,7 @@ def median_interval(
 def small_sample(clusters: Iterable[Hashable], what: str) -> str:
     """A note, available before measuring, that tests will be impossible; otherwise empty.
 
-    Args:
-        clusters: the cluster of each prompt; read only until there are enough.
-        what: "pair", "fact", or the factor whose values are the clusters.
+    Clusters are read only until there are enough; `what` is "pair", "fact" or the clusters' factor.
     """
     found: set[Hashable] = set()
     for cluster in clusters:

@@ -238,14 +238,7 @@ def _over_errors(
     squared_weights: Float[np.ndarray, "2"],
     correction: Float[np.ndarray, "2"],
 ) -> Float[np.ndarray, " draws"]:
-    """Differences of two weighted means divided by their standard errors; infinite for errors of 0.
-
-    Args:
-        sums: sums of the values times the weights of each group, and times the squared weights.
-        squares: sums of the squared values times the squared weights.
-        squared_weights: the sums of squared weights.
-        correction: clusters / (clusters - 1) of each group.
-    """
+    """Differences of two weighted means by their standard errors; infinite for errors of 0."""
     means, by_squares = sums[:, :2], sums[:, 2:]
     variances = squares - 2 * means * by_squares + means**2 * squared_weights
     variance = (variances * correction).sum(axis=1)

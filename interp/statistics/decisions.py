@@ -33,12 +33,9 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
     count towards family_size.
 
     If the table has a column p_least, p_holm_least stands before it: the smallest p_holm that any
-    test of the family could have had, whatever the data (`out_of_reach`).
-
-    Args:
-        table: one row per test, with p and, if known, p_least: the smallest p that the test can
-            give with as many clusters and resamples.
-        family: the label of the family.
+    test of the family could have had, whatever the data (`out_of_reach`). The rows of `table` have
+    p and, if known, p_least: the smallest p that the test can give with as many clusters and
+    resamples.
     """
     values = table["p"].to_numpy(dtype=float)
     tests = int(np.isfinite(values).sum())
@@ -59,11 +56,7 @@ def holm(table: pd.DataFrame, *, family: str) -> pd.DataFrame:
 
 
 def corrected_over(families: Iterable[pd.DataFrame]) -> str:
-    """Over how much p_holm is corrected, such as "2 tests of 2 models".
-
-    Args:
-        families: the rows of each family, with model, p_holm and, if there is one, p_holm_chance.
-    """
+    """Over how much p_holm is corrected, such as "2 tests of 2 models"."""
     tested = [own[own["p_holm"].notna()] for own in families]
     sizes = [int(own.filter(regex=r"^p_holm(_chance)?$").count().sum()) for own in tested]
     models = max((own["model"].nunique() for own in tested), default=0)
@@ -125,56 +118,42 @@ excluded; differences are neither shown nor excluded; nothing is tested.
 
 
 def limits(estimate: float, error: float, df: float) -> tuple[float, float]:
-    """The limits beyond which one-sided t-tests exclude all differences.
-
-    Args:
-        estimate: the difference.
-        error: its standard error.
-        df: degrees of freedom; infinite for the normal distribution.
-    """
+    """The limits beyond which one-sided t-tests exclude all differences; `df` may be infinite."""
     half = float(stdtrit(df, ONE_SIDED)) * error
     return estimate - half, estimate + half
 
 
-def verdict(p: float, below: float, above: float, *, smallest: float = SMALLEST) -> str:
+def verdict(p: float, below: float, above: float) -> str:
     """`DIFFERENT`, `SMALLER` than the smallest difference of interest, `OPEN`, or `UNTESTED`.
 
-    Args:
-        p: two-sided p-value, corrected if there are several comparisons.
-        below: differences below this limit are excluded.
-        above: differences above this limit are excluded.
-        smallest: the smallest difference of interest, in the units of the limits.
+    p is two-sided, corrected if there are several comparisons; the limits are those of `limits`.
     """
     if np.isnan(p):
         return UNTESTED
     if p < SIGNIFICANT:
         return DIFFERENT
-    return SMALLER if -smallest < below and above < smallest else OPEN
+    return SMALLER if below > -SMALLEST and above < SMALLEST else OPEN
 
 
-def verdicts(table: pd.DataFrame, *, p: str = "p_holm", smallest: float = SMALLEST) -> list[str]:
+def verdicts(table: pd.DataFrame, *, p: str = "p_holm") -> list[str]:
     """The verdict on each row, from the columns p, excluded_below and excluded_above."""
     columns = [p, "excluded_below", "excluded_above"]
-    return [verdict(*row, smallest=smallest) for row in table[columns].to_numpy(dtype=float)]
+    return [verdict(*row) for row in table[columns].to_numpy(dtype=float)]
 
 
-def left_open(found: Iterable[tuple[str, float, float]], *, smallest: float = SMALLEST) -> str:
+def left_open(found: Iterable[tuple[str, float, float]]) -> str:
     """A sentence about the comparisons in which no difference is shown; empty if there are none.
 
     For example, "a difference of 0.1 or more is excluded for a (−0.021 to +0.034); a difference of
     0.1 or more is not excluded for b (−0.150 to +0.210)". The range in brackets is not excluded.
-
-    Args:
-        found: the name of each comparison, and the limits below and above which differences are
-            excluded; NaN if no difference is excluded.
-        smallest: the smallest difference of interest.
+    `found` has the limits of each comparison; NaN if no difference is excluded.
     """
     names: dict[str, list[str]] = {SMALLER: [], OPEN: []}
     for name, below, above in found:
         left = "" if np.isnan(below) else f" ({below:+.3f} to {above:+.3f})".replace("-", "−")
-        names[verdict(1.0, below, above, smallest=smallest)].append(f"{name}{left}")
+        names[verdict(1.0, below, above)].append(f"{name}{left}")
     parts = [
-        f"a difference of {smallest:g} or more is {said} for {_listed(names[outcome])}"
+        f"a difference of {SMALLEST:g} or more is {said} for {_listed(names[outcome])}"
         for outcome, said in ((SMALLER, "excluded"), (OPEN, "not excluded"))
         if names[outcome]
     ]

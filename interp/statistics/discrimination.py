@@ -6,7 +6,6 @@ between them. These measures separate the two.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy.special import expit, logit, ndtri, stdtrit
 
 from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
 from interp.statistics.resampling import ROUNDING, bootstrap_sums
-from interp.statistics.summaries import UPPER, grouped, percentile_interval, table_by
+from interp.statistics.summaries import UPPER, grouped, percentile_interval
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,8 @@ def discrimination(
     """Measure how well a score and the answers distinguish positive from negative prompts.
 
     Before z is taken, shares are corrected by the log-linear rule, (hits + 0.5) / (n + 1), so d' is
-    finite (Hautus, 1995, Behavior Research Methods 27). Hits are the weighted share times n.
-
-    Args:
-        trials: one row per prompt.
-        score: the column of the score, such as the relative probability of Yes.
-        yes: the boolean column that is true if the answer was Yes.
-        positive: the boolean column that is true if Yes is correct.
-        cluster: the column of the clusters of prompts.
-        weight: the column of the prompts' weights.
+    finite (Hautus, 1995, Behavior Research Methods 27). Hits are the weighted share times n. `yes`
+    and `positive` are boolean columns: whether the answer was Yes, and whether Yes is correct.
     """
     clusters = int(trials[cluster].nunique())
     is_positive = trials[positive].to_numpy(dtype=bool)
@@ -99,23 +91,6 @@ def discrimination(
         clusters=clusters,
         note=area.note,
     )
-
-
-def discrimination_table(
-    trials: pd.DataFrame,
-    *,
-    score: str,
-    yes: str,
-    positive: str,
-    cluster: str,
-    weight: str,
-    by: Sequence[str] = ("model",),
-) -> pd.DataFrame:
-    """One row per combination of `by`, with the fields of `Discrimination`."""
-    of = partial(
-        discrimination, score=score, yes=yes, positive=positive, cluster=cluster, weight=weight
-    )
-    return table_by(trials, by, Discrimination, of)
 
 
 def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Series:
@@ -156,14 +131,6 @@ def auroc(
     Obuchowski's variance for clustered data (1997, Biometrics 53). If trials are compared only
     `within` strata, such as phrasings, the area is the mean of the strata's areas, weighted by the
     weights of their trials; a stratum with trials of one kind only is left out.
-
-    Args:
-        trials: one row per trial.
-        score: the column of the score.
-        positive: the boolean column that is true for positive trials.
-        cluster: the column of the clusters of trials.
-        weight: the column of the trials' weights.
-        within: the columns whose combinations of values are the strata.
     """
     strata = [
         rows

@@ -18,7 +18,6 @@ Cells with the same clusters are computed together, as products of matrices.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 
 import numpy as np
@@ -28,7 +27,7 @@ from jaxtyping import Bool, Float, Int
 from interp.statistics.clusters import FEWEST, LEAST_ERROR, NAN, RESAMPLES, too_few
 from interp.statistics.decisions import SIGNIFICANT
 from interp.statistics.resampling import ROUNDING, bootstrap_counts, least_sign_p, random_signs
-from interp.statistics.summaries import LEVEL, table_by
+from interp.statistics.summaries import LEVEL
 
 FINE = 39_999
 """Number of resamples for p of at most `SMALL`, enough to survive correction for many cells."""
@@ -91,12 +90,6 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     Missing values are omitted. With fewer than `FEWEST` clusters there is neither an interval nor a
     test. If all clusters have the same mean, there is no interval, and p comes from random signs.
     docs/statistics.md gives the simulated coverage.
-
-    Args:
-        trials: one row per trial.
-        value: the column to average.
-        cluster: the column of the clusters.
-        weight: the column of the trials' weights.
     """
     trials = trials.dropna(subset=[value])
     if trials.empty:
@@ -111,14 +104,6 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     (note,) = reasons(mean, np.array([len(sums)]))
     center, low, high, p = (float(one[0]) for one in (mean.value, mean.low, mean.high, mean.p))
     return ClusterMean(center, low, high, p, trials=len(trials), clusters=len(sums), note=note)
-
-
-def cluster_mean_table(
-    trials: pd.DataFrame, *, value: str, cluster: str, weight: str
-) -> pd.DataFrame:
-    """One row per model: model and the fields of `ClusterMean`."""
-    mean = partial(cluster_mean, value=value, cluster=cluster, weight=weight)
-    return table_by(trials, ["model"], ClusterMean, mean)
 
 
 def reasons(found: Estimates, clusters: Int[np.ndarray, " cells"]) -> np.ndarray:
@@ -319,10 +304,8 @@ def _widened(low: Numbers, lower: Draws, last: int) -> Numbers:
 def studentized_ends(value: Numbers, error: Numbers, distances: Draws) -> tuple[Numbers, Numbers]:
     """Both ends of the interval of a studentized bootstrap.
 
-    Args:
-        value: the data's values.
-        error: their standard errors.
-        distances: of each resample's value from the data's, in the resample's standard errors.
+    `distances` are those of each resample's value from the data's, in the resample's standard
+    errors.
     """
     resamples = distances.shape[1]
     last = max(int((1 - LEVEL) / 2 * (1 + resamples)), 1)

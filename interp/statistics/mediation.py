@@ -54,14 +54,7 @@ class ClusterRatio:
 def effects_of_draws(
     own: Draws, changed: Draws, own_under_other: Draws, changed_under_other: Draws
 ) -> dict[str, Draws]:
-    """The effects of one unit, draw by draw, in the unit of the answers.
-
-    Args:
-        own: y(x, t).
-        changed: y(x', t).
-        own_under_other: y(x, t').
-        changed_under_other: y(x', t').
-    """
+    """The effects of one unit, draw by draw; answers are y(x, t), y(x', t), y(x, t'), y(x', t')."""
     return {
         "total": own - changed_under_other,
         "direct": own - changed,
@@ -92,14 +85,8 @@ def cluster_ratio(
     The interval is Fieller's (1954, J. R. Stat. Soc. B 16): all ratios R for which the mean of
     `above` - R `below` over clusters does not differ significantly from 0, by Student's t. With
     fewer than `FEWEST` clusters, there is no interval. If the denominator does not differ
-    significantly from 0 by the same test, the ratio is undefined.
-
-    Args:
-        trials: one row per trial; rows with a missing value are omitted.
-        above: the column of the numerator.
-        below: the column of the denominator.
-        cluster: the column of the clusters.
-        weight: the column of the trials' weights.
+    significantly from 0 by the same test, the ratio is undefined. Trials with a missing value are
+    omitted.
     """
     trials = trials.dropna(subset=[above, below])
     if trials.empty:

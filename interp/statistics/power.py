@@ -117,15 +117,8 @@ def expected(answered: pd.DataFrame, contrast: Contrast, cluster: str) -> Expect
     level's share. A contrast without named levels has few answers per level, so all levels share
     one correlation. Answers that are nearly all right or all wrong have no variance to plan with;
     then the share is the other end of its 95% interval, and the correlations are assumed.
-
-    Args:
-        answered: one row per pair, or per model and pair if models are compared, with paired
-            (whether all its sides are right), weight, the factor and the cluster.
-        contrast: the planned comparison.
-        cluster: the column of the clusters.
-
-    Raises:
-        UserError: the pilot lacks one of the levels.
+    `answered` has a row per pair (and model, if models are compared), with paired (whether all its
+    sides are right), weight, the factor and the cluster.
     """
     level = answered[contrast.factor].astype(str)
     names = list(contrast.levels or level.unique())
@@ -201,12 +194,7 @@ class Planned:
 def of_pilot(
     answered: pd.DataFrame, contrasts: Sequence[Contrast], *, cluster: str
 ) -> list[Planned]:
-    """The contrasts within each model of a pilot, and between all pairs of models.
-
-    Args:
-        answered: one row per model and pair: model, paired, weight, the factors and the cluster.
-        contrasts: the contrasts of the system.
-        cluster: the column of the clusters.
+    """The contrasts within each model of a pilot, and between all pairs of models (`expected`).
 
     Raises:
         UserError: the pilot lacks one of the levels.
@@ -254,12 +242,8 @@ def known_pairs(
 ) -> pd.DataFrame:
     """The pairs that a filter leaves if models know a share of the facts, drawn at random.
 
-    Args:
-        pairs: one row per pair, with the filter's factor and the cluster.
-        known: the pairs that are left out if a model fails their fact.
-        share: the share of the facts that every model knows.
-        cluster: the column of the clusters, each with a fact of its own.
-        seed: seed of the draw.
+    `known` are the pairs that are left out if a model fails their fact; each cluster has a fact of
+    its own.
     """
     about_facts = pairs[known.factor].isin(known.levels)
     facts = pairs.loc[about_facts, cluster].unique()
@@ -277,13 +261,8 @@ def plan_table(
     the only true difference of a family at 5% divided by the number of tests. Both are strings:
     "none" if no difference can be detected, for instance with fewer than ten clusters. `note` says
     what was assumed because the pilot's answers do not vary. If no model is named, there is no
-    column model, and without any note no column note.
-
-    Args:
-        pairs: one row per pair, with the factors, the cluster and weight.
-        planned: the comparisons; those without two levels in the pairs are omitted.
-        cluster: the column of the clusters within which outcomes are correlated.
-        tests: the number of tests corrected together.
+    column model, and without any note no column note. Planned comparisons without two levels in the
+    pairs are omitted; `tests` are corrected together.
     """
     found = (_row(pairs, one, cluster, tests) for one in planned)
     table = pd.DataFrame([row for row in found if row])
@@ -316,13 +295,7 @@ def _said(found: float) -> str:
 
 
 def detectable(trials: PairCounts, awaited: Expected, *, tests: int = 1) -> float:
-    """The smallest difference detected with 80% power; NaN if there is none.
-
-    Args:
-        trials: the pairs of the study.
-        awaited: the expected answers.
-        tests: the number of tests, by which the 5% level is divided.
-    """
+    """The smallest difference detected with 80% power at 5% divided by `tests`; NaN without any."""
     if trials.fewest() < FEWEST or power(trials, awaited, 1.0, tests=tests) < POWER:
         return float("nan")
     low, high = 0.0, 1.0

@@ -34,8 +34,6 @@ For `continuous` shares, such as a segment's share of a prompt's scores, half a 
 far too much: 60 shares between 0.05 and 0.09 would have an upper end of 0.13. There, the added
 cluster lies `_BEYOND` times the range of the clusters beyond their farthest one, and further in
 proportion if the clusters are skewed towards that end, but never beyond 0 or 1.
-
-COVERAGE
 """  # noqa: E501 (a table)
 
 from collections.abc import Sequence
@@ -188,13 +186,8 @@ def difference_interval(
     to 0.97), the 95% interval covered the true difference in 95.8% to 100.0% of the samples,
     depending on the kind. Student's interval on the scale of Fisher's z covered it in 70.5% to
     97.7% of them, because it is much too narrow if a share is near 0 or 1. Each end of the 90%
-    interval was wrong in at most 5.8% of the samples.
-
-    Args:
-        a: hits and trials of the first share, indexed by cluster.
-        b: hits and trials of the second share.
-        paired: whether clusters have trials of both shares.
-        upper: the probability below the upper end.
+    interval was wrong in at most 5.8% of the samples. Both tables have hits and trials, indexed by
+    cluster; `upper` is the probability below the upper end.
     """
     clusters = a.index.union(b.index)
     weights, added = _weights(len(clusters))
@@ -230,14 +223,8 @@ def shrunken_shares(
 
     `share` is the plain mean over the group's cells, and `trials` is the sum of n. `estimate` is
     the shrunken mean, with a 95% posterior interval that treats the variance between groups as
-    known. If groups differ no more than chance would explain, all estimates are equal.
-
-    Args:
-        cells: one row per group and model.
-        group: the column that names the group.
-        by: the column that names the model.
-        share: the column with the share of hits.
-        n: the column with the number of trials.
+    known. If groups differ no more than chance would explain, all estimates are equal. Cells are of
+    one group and one model (`by`), with the share of hits among n trials.
     """
     own = cells[share] * cells[n]
     of_model = cells.assign(hits=own).groupby(by)[["hits", n]].transform("sum")
@@ -283,12 +270,8 @@ def within_cells(
     """The correlation of two trials of one cell, from 0 to 1; 0 if no cell has two trials.
 
     One minus the ratio of the unbiased variance within cells to that of all trials (Donner, 1986,
-    International Statistical Review 54).
-
-    Args:
-        share: the share of hits.
-        n: the number of trials.
-        mean: the share of hits over all trials of the cell's model.
+    International Statistical Review 54). `mean` is the share of hits over all trials of the cell's
+    model.
     """
     share, n, mean = (values[n > 1] for values in (share, n, mean))
     variance = np.average(mean * (1 - mean), weights=n) if len(n) else 0.0

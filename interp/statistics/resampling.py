@@ -58,13 +58,8 @@ def share_as_far(
     """The two-sided p-value of a permutation test around zero.
 
     p is the share of statistics at least as far from zero as the observed one, which is included,
-    so p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9).
-
-    Args:
-        resampled: the statistic of each draw.
-        observed: the statistic of the data.
-        rounding: largest statistic that rounding alone may produce; zero if true differences may be
-            that small.
+    so p is never 0 (Phipson and Smyth, 2010, Stat. Appl. Genet. Mol. Biol. 9). Statistics up to
+    `rounding` may be due to rounding alone; zero if true differences may be so small.
     """
     least = abs(observed) * (1 - _ROUNDING) - rounding
     as_far = int((np.abs(resampled) >= least).sum())

@@ -1,8 +1,7 @@
 """Grouped rows, weighted summaries, and the confidence level of every interval."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -45,21 +44,16 @@ def table_by(
     frame: pd.DataFrame,
     by: Sequence[str],
     kind: type[Any],
-    of: Callable[[pd.DataFrame], Any],
-    *,
-    constant: Mapping[str, object] = MappingProxyType({}),
+    of: Callable[..., Any],
+    **options: object,
 ) -> pd.DataFrame:
-    """One row per combination of `by`, with the constants and the fields of a dataclass.
+    """One row per combination of `by`, with the fields of the dataclass `kind`.
 
-    Args:
-        frame: the rows to group.
-        by: the columns whose combinations of values are the groups.
-        kind: the dataclass; its fields are columns even if there are no rows.
-        of: function that computes an instance of the dataclass from a group's rows.
-        constant: columns that have the same value in every row.
+    `of` computes an instance from a group's rows and the options; without rows, there are the
+    columns all the same.
     """
-    rows = [{**cell, **constant, **asdict(of(members))} for cell, members in grouped(frame, by)]
-    return pd.DataFrame(rows, columns=[*by, *constant, *(field.name for field in fields(kind))])
+    rows = [{**cell, **asdict(of(members, **options))} for cell, members in grouped(frame, by)]
+    return pd.DataFrame(rows, columns=[*by, *(field.name for field in fields(kind))])
 
 
 Values = Float[np.ndarray, " n"]

@@ -47,11 +47,7 @@ class StudyFolder:
         return stage in self.runs and bool(self.runs[stage].tables())
 
     def require(self, *stages: str) -> None:
-        """Check that something of each stage has been measured.
-
-        Raises:
-            UserError: a stage has no results.
-        """
+        """Check that something of each stage has been measured."""
         for stage in stages:
             if not self.has(stage):
                 raise UserError(

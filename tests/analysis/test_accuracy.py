@@ -35,15 +35,6 @@ def tables(correct):
     return answers, prompts
 
 
-def test_accuracies_by_hand():
-    answers, prompts = tables([(True, True), (False, True), (True, False), (False, True)])
-    values = accuracies(answers, prompts)
-    assert values["paired_accuracy"] == 0.25
-    assert values["rulebreaker_accuracy"] == 0.5
-    assert values["non_rulebreaker_accuracy"] == 0.75
-    assert values["prompts"] == 8
-
-
 def test_prompts_that_are_alone_count_on_their_side_alone():
     answers, prompts = tables([(True, True), (False, True), (True, False), (False, True)])
     some = prompts.drop(index=[3, 4])  # the pairs 1 and 2 have one prompt each, both wrong
@@ -59,19 +50,6 @@ def test_prompts_that_are_alone_count_on_their_side_alone():
     }
     one_sided = accuracies(answers, prompts[::2])
     assert np.isnan(one_sided["paired_accuracy"]) and one_sided["rulebreaker_accuracy"] == 0.5
-
-
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
-def test_paired_accuracy_lies_between_its_bounds(correct):
-    values = accuracies(*tables(correct))
-    one, other = values["rulebreaker_accuracy"], values["non_rulebreaker_accuracy"]
-    assert max(0.0, one + other - 1) - 1e-9 <= values["paired_accuracy"] <= min(one, other) + 1e-9
-
-
-def test_the_order_of_answers_does_not_matter():
-    answers, prompts = tables([(True, True), (False, True), (True, False)])
-    shuffled = answers.sample(frac=1.0, random_state=3)
-    pd.testing.assert_series_equal(accuracies(answers, prompts), accuracies(shuffled, prompts))
 
 
 def test_one_row_a_model_in_the_order_of_the_answers():

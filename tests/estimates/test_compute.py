@@ -115,27 +115,6 @@ def test_a_median_has_the_interval_of_the_share_below_it_written_out():
     assert np.isnan(few["x_low"]) and few["note"].startswith("not tested: 6 clusters")
 
 
-def test_a_share_of_shares_reaches_no_farther_than_half_their_range():
-    x = np.linspace(0.4, 0.5, 12)
-    plain, continuous = (
-        only(table_of(Share("x", "x", "share", continuous=kind)), trials_of(x))
-        for kind in (False, True)
-    )
-    assert 0.4 < continuous["x_low"] < continuous["x"] < continuous["x_high"] < 0.5
-    assert plain["x_low"] < 0.4 and plain["x_high"] > 0.5
-
-
-def test_columns_that_are_named_come_first():
-    numbers = (
-        Mean("x", "x", "logits"),
-        Plain("sd", "sd", "logits", of="x", how=weighted_sd, why="x"),
-    )
-    table = table_of(*numbers, order=["pairs", "sd"])
-    frame = estimate(table, trials_of(np.arange(12.0)))
-    assert frame.columns.tolist()[:5] == ["model", "row", "pairs", "sd", "x"]
-    assert frame["sd"].tolist() == [pytest.approx(np.arange(12).std(ddof=1))]
-
-
 @pytest.mark.parametrize("clusters", [1, 5, 12])
 def test_shares_have_the_interval_of_proportions(clusters):
     rng = np.random.default_rng(2)

@@ -12,7 +12,6 @@ from interp.statistics.classical import welch
 from interp.statistics.clusters import (
     LEAST_ERROR,
     cluster_contrast,
-    cluster_contrast_table,
     standard_error,
 )
 from interp.statistics.means import NO_SPREAD, cluster_mean
@@ -202,12 +201,7 @@ def test_no_trials_are_no_error():
 
 def test_the_same_rows_give_the_same_numbers_whatever_their_order():
     trials = pairs_of_cities(np.random.default_rng(6), cities=24)
-    both = pd.concat([trials.assign(model="b"), trials.assign(model="a")])
-    table = cluster_contrast_table(
-        both, value="familiarity", group="group", groups=GROUPS, cluster="city", weight="weight"
-    )
-    assert table["model"].tolist() == ["b", "a"]
-    assert contrast(trials.sample(frac=1.0, random_state=0)).p == table["p"][0] == table["p"][1]
+    assert contrast(trials.sample(frac=1.0, random_state=0)).p == contrast(trials).p
 
 
 STUDIES = 300

@@ -6,12 +6,9 @@ import pytest
 from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 
-from interp.statistics.discrimination import (
-    concordance,
-    discrimination,
-    discrimination_table,
-)
+from interp.statistics.discrimination import Discrimination, concordance, discrimination
 from interp.statistics.means import cluster_mean
+from interp.statistics.summaries import table_by
 
 
 def found(trials):
@@ -103,11 +100,13 @@ def test_one_side_alone_is_undefined():
 def test_one_row_per_model():
     trials = prompts(np.random.default_rng(5))
     both = pd.concat([trials.assign(model="z"), trials.assign(model="a")])
-    table = discrimination_table(
-        both, score="score", yes="yes", positive="positive", cluster="city", weight="weight"
-    )
+    how = {"score": "score", "yes": "yes", "positive": "positive"}
+    how |= {"cluster": "city", "weight": "weight"}
+    table = table_by(both, ["model"], Discrimination, discrimination, **how)
     assert table["model"].tolist() == ["z", "a"]
     assert table["auroc"][0] == found(trials).auroc
+    none = table_by(both[:0], ["model"], Discrimination, discrimination, **how)
+    assert (len(none), list(none)) == (0, list(table))
 
 
 def test_concordance_counts_a_tie_as_a_half():

@@ -19,20 +19,6 @@ def test_the_draws_are_those_of_one_multinomial_sample():
     assert sums == pytest.approx(draws @ values, abs=1e-12)
 
 
-def test_columns_are_resampled_together():
-    values = np.random.default_rng(0).normal(size=20)
-    one, twice = bootstrap_sums(np.column_stack([values, 2 * values]), resamples=250).T
-    assert twice == pytest.approx(2 * one)
-    assert len(np.unique(one)) == 250
-
-
-def test_the_spread_of_resampled_means_is_the_standard_error():
-    values = np.random.default_rng(0).normal(size=(50, 1))
-    means = bootstrap_sums(values, resamples=4000) / 50
-    assert means.std() == pytest.approx(values.std() / np.sqrt(50), rel=0.05)
-    assert means.mean() == pytest.approx(values.mean(), abs=0.01)
-
-
 def test_random_signs_are_fair_and_independent():
     signs = np.array([random_sign_sums(row, resamples=2000) for row in np.eye(4)])
     assert set(signs.ravel()) == {-1.0, 1.0}

@@ -49,15 +49,10 @@ def answer_cautions(
 ) -> Iterator[Caution]:
     """Cautions about replies outside the options, and about answers that hardly vary.
 
-    Prompts with an error, with free text or with a single option are not counted.
-
-    Args:
-        answers: rows of the answers table: model, prompt_id, answer (empty if the reply is outside
-            the options), error and, if known, predicted_token or completion. A column `FORCED`
-            says that the answers are the preferred ones of some options, whatever the replies are.
-        prompts: the prompts table.
-        options: rows of the option_probabilities table, if there are any.
-        replies: what models reply to a few prompts (`ModelFacts.replies`), if that was read.
+    Prompts with an error, with free text or with a single option are not counted. Answers are empty
+    if the reply is outside the options; predicted_token or completion are read if known. A column
+    `FORCED` says that the answers are the preferred ones of some options, whatever the replies to a
+    few prompts are (`ModelFacts.replies`).
     """
     chosen = _with_options(answers, prompts, options)
     for model, rows in chosen.groupby("model", sort=False):

@@ -30,17 +30,9 @@ def cautions_on(
 ) -> tuple[Caution, ...]:
     """Everything that a careful reader would object to, by severity.
 
-    Args:
-        prompts: the prompts table.
-        answers: the models' answers, if they are their own (`answer_cautions`).
-        options: rows of the option_probabilities table, if there are any.
-        facts: what is known about each model.
-        methods: names of the attribution methods that were measured.
-        gaps: how far their scores are from adding up, if they should
-            (`interp.analysis.completeness.completeness_table`).
-        differences: how much the sides of a pair differ for each model, in logits; by default,
-            computed from the options (`side_differences`).
-        cluster: the factor whose values group dependent prompts, if any.
+    The answers are given if they are the models' own; gaps say how far scores are from adding up
+    (`completeness_table`), if they should. Differences between the sides of a pair, in logits, are
+    by default computed from the options (`side_differences`).
     """
     if differences is None:
         differences = {} if options is None else side_differences(options, prompts)

@@ -49,11 +49,8 @@ def model_cautions(
 ) -> Iterator[Caution]:
     """Cautions about stored texts, replies, system prompts of templates, and rounding.
 
-    Args:
-        facts: what is known about each model.
-        differences: for each model, how much the sides of a pair typically differ, in logits
-            (`side_differences`).
-        compared: whether options alone are compared, so that no table tells what models reply.
+    Differences are those of `side_differences`. If options alone are `compared`, no table tells
+    what models reply.
     """
     for model, own in facts.items():
         if own.surprise is not None:
@@ -101,12 +98,7 @@ def _replies(model: str, replies: Replies) -> Iterator[Caution]:
 
 
 def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> Iterator[Caution]:
-    """Cautions about paths through a model that attribution methods leave out.
-
-    Args:
-        facts: what is known about each model.
-        methods: names of the attribution methods that were measured.
-    """
+    """Cautions about paths through a model that the attribution methods leave out."""
     known = [label for label in methods if name_of(label) in method_names()]
     gradients = [label for label in known if find_method(label).differentiates]
     for model, own in facts.items():
@@ -128,11 +120,7 @@ def path_cautions(facts: Mapping[str, ModelFacts], methods: Sequence[str]) -> It
 
 
 def gap_cautions(gaps: pd.DataFrame) -> Iterator[Caution]:
-    """Cautions about scores that miss the change in the target that they should add up to.
-
-    Args:
-        gaps: the table of `interp.analysis.completeness.completeness_table`.
-    """
+    """Cautions about scores that do not add up as they should (`completeness_table`)."""
     for row in gaps[gaps["relative_gap"] >= LARGE_GAP].to_dict("records"):
         label, size, change = str(row["method"]), row["gap_size"], row["difference_size"]
         text = (
@@ -179,10 +167,6 @@ def side_differences(options: pd.DataFrame, prompts: pd.DataFrame) -> dict[str, 
     """For each model, the median over pairs of how far the log-odds of an option differ by side.
 
     Of a pair's options, the one with the largest difference counts.
-
-    Args:
-        options: rows of the option_probabilities table.
-        prompts: the prompts table.
     """
     rows = options.dropna(subset="relative_probability")
     rows = rows.merge(prompts[["prompt_id", "pair_id"]], on="prompt_id")

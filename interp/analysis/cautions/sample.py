@@ -22,11 +22,9 @@ def reach_cautions(
 ) -> Iterator[Caution]:
     """A caution about each model with corrected tests that no effect could make significant.
 
-    Args:
-        families: tests that are corrected together, of one model, with clusters and the columns of
-            `interp.statistics.decisions.holm`. Of a model with several, the largest is named.
-        clusters_for: with how many clusters one of so many tests could be significant; None if
-            more clusters would not help.
+    A family's tests, of one model, are corrected together (`holm`); of several, the largest is
+    named. `clusters_for` tells with how many clusters one of so many tests could be significant;
+    None if more would not help.
     """
     largest: dict[str, pd.DataFrame] = {}
     for rows in families:
@@ -51,9 +49,7 @@ def reach_cautions(
 def sample_cautions(prompts: pd.DataFrame, cluster: str | None = None) -> Iterator[Caution]:
     """Cautions about shared prompts, unequal weights, and samples too small for any test.
 
-    Args:
-        prompts: the prompts table; without a column `text`, no prompts are compared.
-        cluster: the factor whose values group dependent prompts, if any.
+    Without a column `text`, no prompts are compared.
     """
     column = cluster if cluster is not None and cluster in prompts else "pair_id"
     name = "fact" if prompts["side"].eq(FACT_SIDE).any() else column.removesuffix("_id")

@@ -37,11 +37,7 @@ class ByDeletion(AnyModel):
 
 
 def without(prompt: TokenizedPrompt, name: str) -> TokenizedPrompt:
-    """The prompt without the tokens of a segment.
-
-    Raises:
-        UserError: no tokens are left.
-    """
+    """The prompt without the tokens of a segment."""
     start, end = prompt.segments[name]
     kept = prompt.token_ids[:start] + prompt.token_ids[end:]
     if not kept:

@@ -114,9 +114,6 @@ def vectors_at(
     """Collect the vectors of all places, by site and layer, from a forward pass within the block.
 
     Vectors are in fp32 on the CPU. The axis `head` has size 1 if a site has no heads.
-
-    Raises:
-        UserError: the forward pass did not reach a location.
     """
     found: dict[SiteKey, Vectors] = {}
     lengths = [len(place.positions) for place in chain.from_iterable(places)]
@@ -161,12 +158,8 @@ def place_rows(
 ) -> list[Row]:
     """The rows of the table activation_vectors: one for each place, site, layer and head.
 
-    Args:
-        model: the model that reads the prompt.
-        prompt: the prompt.
-        places: the places at which its vectors were read.
-        vectors: (place, head, size), by site and layer; the head axis has size 1 if a site has no
-            heads.
+    `vectors` are (place, head, size), by site and layer; the head axis has size 1 if a site has no
+    heads.
     """
     tokens = token_rows(model, prompt)
     rows: list[Row] = []

@@ -86,14 +86,7 @@ def tensor_name(site: str, layer: int) -> str:
 
 
 def _counted(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """One row per model, site and layer: width, vectors, prompts, norms (their sum).
-
-    Args:
-        parts: vectors, in parts each of which contains complete prompts.
-
-    Raises:
-        UserError: a model has vectors of several widths at one site of a layer.
-    """
+    """One row per model, site and layer: width, vectors, prompts, norms (their sum)."""
     key = [*_KEY, "width"]
     each = [pd.DataFrame(columns=[*key, "vectors", "prompts", "norms"])]
     for part in parts:
@@ -197,14 +190,7 @@ def fill_tensors(
 ) -> None:
     """Write tensors in fp32, (rows, width), as their rows arrive.
 
-    Args:
-        file: the file to write.
-        shapes: shape of each tensor, by name.
-        parts: names of tensors, each with its next rows.
-        about: the file's metadata.
-
-    Raises:
-        ValueError: the parts do not have the rows that the shapes require.
+    `parts` are names of tensors, each with its next rows; `about` is the file's metadata.
     """
     places: dict[str, tuple[int, int]] = {}
     end = 0

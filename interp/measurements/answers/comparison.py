@@ -32,12 +32,6 @@ def judged_pairs(
     Other columns are model, pair_id, the cluster, and weight: the number of pairs of the data set
     that a pair represents. Undefined values are NA, as in `pairs_of`.
 
-    Args:
-        answers: the answers table.
-        prompts: the prompts table.
-        model: the model.
-        cluster: the column of prompts whose values group dependent pairs.
-
     Raises:
         UserError: none of the model's answers was judged.
     """
@@ -68,13 +62,8 @@ def comparison_table(
     p, detectable, excluded_below and excluded_above, computed from weighted pairs with clusters as
     units (`interp.statistics.contrasts.Difference`); only_a and only_b, the numbers of pairs that
     are correct only in `a` or only in `b`; p_mcnemar, from McNemar's exact test, which treats pairs
-    as independent; pairs, clusters and note.
-
-    Args:
-        a: one row per pair, with pair_id, weight, the measures (booleans) and the cluster.
-        b: a table of the same form, with the same pairs.
-        measures: the columns to compare.
-        cluster: the column of the clusters within which pairs are correlated.
+    as independent; pairs, clusters and note. Both tables have a row for each of the same pairs,
+    with pair_id, weight, the measures (booleans) and the cluster.
     """
     both = a.merge(b[["pair_id", *measures]], on="pair_id", suffixes=("_a", "_b"))
     return pd.DataFrame([_row(both, measure, cluster) for measure in measures])
@@ -167,10 +156,8 @@ def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponen
 def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.DataFrame:
     """One row per model and measure: model, measure and the fields of `SeedComponents`.
 
-    Args:
-        pairs: one row per model, seed and pair: model, seed, the cluster and the measures.
-        measures: columns of booleans.
-        cluster: a column whose values do not depend on the seed, such as the entity.
+    Rows are those of a model, seed and pair; the values of the cluster, such as the entity, do not
+    depend on the seed.
     """
     rows = []
     for cell, own in grouped(pairs, ["model"]):

@@ -135,11 +135,7 @@ def _settings(model: Model, spec: Generate, prefix: Sequence[int]) -> Generation
 
 @contextmanager
 def _generating(model: Model, settings: GenerationConfig) -> Iterator[Any]:
-    """The model to call within the block; these generation settings replace its own.
-
-    Raises:
-        UserError: the model cannot generate text with its configuration.
-    """
+    """The model to call within the block; these generation settings replace its own."""
     # The annotated type of a model may lack `generate`.
     hf: Any = model.hf
     own, hf.generation_config = hf.generation_config, settings

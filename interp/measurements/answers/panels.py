@@ -5,9 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from interp.report.pairs import Bars, Panel, Shaded, Text, with_sides
+from interp.report.pairs import Bars, Panel, Shaded, Text, by_pair, with_sides
 from interp.results.measured import ResultTables
-from interp.statistics.summaries import grouped
 
 _OPTIONS = "Summed probability of the texts or first tokens with which an answer may begin."
 
@@ -18,37 +17,35 @@ def option_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tup
         return
     columns = ["model", "prompt_id", "option", "probability"]
     rows = measured.table("option_probabilities", columns, prompts=prompts["prompt_id"])
-    for key, own in grouped(with_sides(rows, prompts), ["pair_id", "model"]):
+    for pair, labels, own in by_pair(with_sides(rows, prompts), ["model"]):
         groups = {
             str(side): list(zip(each["option"], each["probability"], strict=True))
             for side, each in own.groupby("side", sort=False)
         }
-        title = "Probabilities of the options"
-        yield str(key["pair_id"]), Bars(title, {"model": str(key["model"])}, groups, note=_OPTIONS)
+        yield pair, Bars("Probabilities of the options", labels, groups, note=_OPTIONS)
 
 
 def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
     """The texts that models generated, and their thoughts, if any."""
     ids = prompts["prompt_id"]
     rows = measured.table("completions", ["model", "prompt_id", "completion"], prompts=ids)
-    for key, own in grouped(with_sides(rows, prompts), ["pair_id", "model"]):
+    for pair, labels, own in by_pair(with_sides(rows, prompts), ["model"]):
         texts = [
             Text(str(side), [text if isinstance(text, str) else ""], [float("nan")])
             for side, text in zip(own["side"], own["completion"], strict=True)
         ]
-        yield str(key["pair_id"]), Shaded("Generated text", {"model": str(key["model"])}, texts)
+        yield pair, Shaded("Generated text", labels, texts)
     if "thoughts" not in measured.names():
         return
     columns = ["model", "prompt_id", "draw", "before", "sentences", "after"]
     thoughts = measured.table("thoughts", columns, prompts=ids)
-    for key, own in grouped(with_sides(thoughts, prompts), ["pair_id", "model", "draw"]):
+    for pair, labels, own in by_pair(with_sides(thoughts, prompts), ["model", "draw"]):
         texts = [
             Text(str(row["side"]), pieces, [float("nan")] * len(pieces))
             for row in own.to_dict("records")
             if (pieces := _pieces(row["before"], row["sentences"], row["after"]))
         ]
-        of = {"model": str(key["model"]), "draw": str(key["draw"])}
-        yield str(key["pair_id"]), Shaded("Thought", of, texts)
+        yield pair, Shaded("Thought", labels, texts)
 
 
 def _pieces(before: Any, sentences: Any, after: Any) -> list[str]:

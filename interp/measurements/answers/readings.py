@@ -47,15 +47,8 @@ def reading_items(
     The first compares readings of the answers, forced and calibrated, with baselines
     (`reading_table`). If changed prompts were measured, another says what the changes do to forced
     choices (`change_row`). The next says how well prompts with different correct answers are told
-    apart (`side_row`), and the last ones the same for each value of some factors.
-
-    Args:
-        answers: rows of the answers table, for any number of models.
-        prompts: the prompts table.
-        options: rows of the option_probabilities table.
-        cluster: the factor whose values group dependent prompts, if any.
-        changed: rows of the changed_options table, if changed prompts were measured.
-        by: factors with the same value on both sides of a pair.
+    apart (`side_row`), and the last ones the same for each value of some factors. `by` are factors
+    with the same value on both sides of a pair.
     """
     sample = Sample(prompts, options, cluster)
     if sample.prompts.empty:

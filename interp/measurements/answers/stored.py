@@ -30,11 +30,7 @@ from interp.tables import Row
 
 
 def needs_no_model(*_: object, **__: object) -> None:
-    """What a run with a model would measure.
-
-    Raises:
-        UserError: always; there is nothing to measure.
-    """
+    """Refuse to measure: stored texts are judged without a model."""
     raise UserError("stored texts are judged without a model: interp evaluate --answers-from FILE")
 
 
@@ -46,17 +42,10 @@ def judge_files(
     fail_on_error: float = 0.1,
     command: str | None = None,
 ) -> Path:
-    """Judge stored texts, and write a run folder whose tables are not merged yet.
+    """Judge stored texts; returns the run folder that is written, whose tables are not merged yet.
 
-    Args:
-        files: the files, which may hold texts of several models.
-        source: the prompts to which the texts belong.
-        out: the folder; by default, one in runs/ named after prompts and files.
-        fail_on_error: largest share of a model's prompts that may lack a text.
-        command: the command line, for the record.
-
-    Returns:
-        The folder.
+    The folder is by default one in runs/, named after prompts and files. `fail_on_error` is the
+    largest share of a model's prompts that may lack a text.
 
     Raises:
         UserError: a file cannot be read, no text of a model fits the prompts, too many prompts have

@@ -27,10 +27,6 @@ def typical_pair(result: Answered, ratios: pd.DataFrame | None) -> PictureItem |
 
     The median is that of the ratio that the prompts' system compares or, without one, of the share
     of the segment with the largest mean share. None if no pair has scores on every side.
-
-    Args:
-        result: a run of attribute.
-        ratios: the ratio of each prompt; None if the system compares no segments.
     """
     number, values = _judged(result, ratios)
     if values.empty:

@@ -10,11 +10,7 @@ from interp.report.formatting import segment_label
 
 
 def segment_shares(table: pd.DataFrame) -> Axes:
-    """The mean share that each method gives to each segment, with one panel per model.
-
-    Args:
-        table: the frame of `segments.SEGMENTS`.
-    """
+    """The mean share of each segment by each method (`SEGMENTS`), with one panel per model."""
     named = table.assign(segment=table["segment"].map(segment_label))
     methods = distinct(named["method"])
 
@@ -33,11 +29,9 @@ def decisive_title(decisive: Decisive | None) -> str:
 
 
 def decisive_segments(table: pd.DataFrame, *, hue: str = "reading") -> Axes:
-    """The area under the ROC curve over segments, with one panel per model and a line at chance.
+    """The AUC over segments (`decisive_table`), with one panel per model and a line at chance.
 
-    Args:
-        table: from `segments.decisive_table`.
-        hue: column of the bars within each method's cluster.
+    `hue` is the column of the bars within each method's cluster.
     """
     named = table.assign(
         method=table["method"].str.replace("control: ", ""),

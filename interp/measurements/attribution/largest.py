@@ -49,9 +49,6 @@ def largest_effects(coalition_values: pd.DataFrame) -> pd.DataFrame:
     their effects, each counted in the direction of its mean over donors, have a mean above zero by
     Student's t for paired samples (two-sided, 95%). Where donors replace a single segment, there is
     nothing to compare, and no row.
-
-    Args:
-        coalition_values: rows of the coalition_values table, with `VALUE_COLUMNS`.
     """
     keys = ["model", "donor_kind", "prompt_id"]
     several = coalition_values[coalition_values["segments"].map(len) > 1]
@@ -67,9 +64,6 @@ def largest_scores(segment_scores: pd.DataFrame) -> pd.DataFrame:
 
     Columns are model, method, target, prompt_id, segment, outcome (`LARGEST` or `TIE`) and alone.
     The sentences of a thought count as one segment.
-
-    Args:
-        segment_scores: rows of the segment_scores table, with `SCORE_COLUMNS`.
     """
     keys = ["model", "method", "target", "prompt_id"]
     named = segment_scores[segment_scores["segment"] != TEMPLATE]
@@ -117,15 +111,7 @@ def largest_of(
     *,
     by: Sequence[str],
 ) -> pd.DataFrame:
-    """The rows of `largest_table` of a result.
-
-    Args:
-        result: the result.
-        table: the name of the measured table that `find` reads, part by part.
-        columns: its columns that `find` uses.
-        find: `largest_effects` or `largest_scores`.
-        by: columns whose combinations are counted separately.
-    """
+    """`largest_table` of a measured table, whose columns `find` reads part by part."""
     found = pd.concat(map(find, result.measured.parts(table, columns)), ignore_index=True)
     return largest_table(found, result.prompts, by=by, cluster=result.cluster or "pair_id")
 
@@ -139,14 +125,7 @@ def largest_table(
     for other outcomes), outcome; pairs, share (of all counted pairs), low and high (the 95%
     interval of the share, over clusters), of_pairs; prompts, of_prompts; alone, the prompts in
     which no other segment has any effect or score; clusters and note. Each pair counts once,
-    whatever its weight.
-
-    Args:
-        found: the table of `largest_effects` or `largest_scores`.
-        prompts: the prompts table, with prompt_id, pair_id and the cluster.
-        by: columns whose combinations are counted separately, such as model and method.
-        cluster: the column whose values group dependent pairs; each group is one unit of the
-            intervals.
+    whatever its weight. `found` is from `largest_effects` or `largest_scores`.
     """
     rows = found.merge(prompts[[*{"prompt_id", "pair_id", cluster}]], on="prompt_id")
     by, names = list(by), ["segment", "outcome"]
@@ -214,11 +193,8 @@ def shown(table: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
 def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> str:
     """The segment that is the largest in most pairs, in a sentence of at most 25 words.
 
-    Args:
-        rows: the rows of `largest_table` of one model, and of one method or kind of donor.
-        who: what the sentence is about, such as the model.
-        what: what is largest, such as "effect".
-        prompts: the prompts table, which tells whether pairs have several sides.
+    `rows` are those of one model, and of one method or kind of donor; `who` names them, and `what`
+    is what is largest, such as "effect".
     """
     unit = "pair" if prompts["pair_id"].duplicated().any() else "prompt"
     of = int(rows["of_pairs"].iloc[0])
@@ -241,12 +217,7 @@ def item(
 ) -> TableItem:
     """The table of `largest_table`, with counts and shares as text.
 
-    Args:
-        table: at least one row of `largest_table`.
-        said: sentences about it, of which the terminal prints the first ones above the table.
-        by: the columns whose combinations are counted separately.
-        title: the question.
-        note: how sizes are compared.
+    Of the sentences that are `said` about it, the terminal prints the first ones above the table.
     """
     text, alone = shown(table, by=by), int(table["alone"].sum())
     note = f"{note} {_NOTE}"

@@ -16,6 +16,7 @@ from interp.report.pairs import (
     Panel,
     Shaded,
     Text,
+    by_pair,
     mean_by_pair,
     with_sides,
 )
@@ -34,26 +35,23 @@ def attribution_panels(
 ) -> Iterator[tuple[str, Panel]]:
     """Shaded tokens, if they were kept, and the shares of segments, by model and method."""
     ids = prompts["prompt_id"]
-    key = ["pair_id", "model", "method"]
     if "token_scores" in measured.names():
         scores, tokens = (measured.table(name, prompts=ids) for name in ("token_scores", "tokens"))
         shares = with_sides(token_shares(scores, tokens), prompts)
-        for of, own in grouped(shares, key):
+        for pair, labels, own in by_pair(shares, ["model", "method"]):
             texts = [
                 _text(str(side), rows.sort_values("position"))
                 for side, rows in own.groupby("side", sort=False)
             ]
-            labels = {name: str(of[name]) for name in key[1:]}
-            yield str(of["pair_id"]), Shaded("Shading by tokens", labels, texts, note=_TOKENS)
+            yield pair, Shaded("Shading by tokens", labels, texts, note=_TOKENS)
     rows = with_sides(measured.table("segment_scores", _SCORES, prompts=ids), prompts)
     named = {name: segment_label(name) for name in rows["segment"].unique()}
-    for of, own in grouped(rows, key):
+    for pair, labels, own in by_pair(rows, ["model", "method"]):
         groups: dict[str, list[tuple[str, float]]] = {}
         columns = (own[name].tolist() for name in ("side", "segment", "share"))
         for side, segment, share in zip(*columns, strict=True):
             groups.setdefault(str(side), []).append((named[segment], share))
-        labels = {name: str(of[name]) for name in key[1:]}
-        yield str(of["pair_id"]), Bars("Shares of segments", labels, groups, note=_SEGMENTS)
+        yield pair, Bars("Shares of segments", labels, groups, note=_SEGMENTS)
 
 
 def _text(side: str, rows: pd.DataFrame) -> Text:
@@ -62,13 +60,7 @@ def _text(side: str, rows: pd.DataFrame) -> Text:
 
 
 def ratio_numbers(ratios: pd.DataFrame, prompts: pd.DataFrame, title: str) -> Iterator[Number]:
-    """Each pair's geometric mean ratio, by model and method.
-
-    Args:
-        ratios: the ratios of compared segments.
-        prompts: the prompts table.
-        title: what is compared.
-    """
+    """Each pair's geometric mean ratio, by model and method; `title` is what is compared."""
     positive = ratios[ratios["ratio"] > 0]
     logs = positive.assign(log=np.log(positive["ratio"].astype(float)))
     for of, rows in grouped(logs, ["model", "method"]):

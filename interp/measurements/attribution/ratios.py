@@ -79,11 +79,6 @@ def attribution_table(
     segments' sums; paired_accuracy, the accuracy of each side, and prompts; and, of each method,
     the other numbers of `RATIOS`, of which the main one has its interval. In each group, columns of
     other methods follow; those of a method that was not run are empty.
-
-    Args:
-        ratios: the table of `ratio_table`.
-        answers: rows of the answers table.
-        prompts: the prompts table.
     """
     accuracy = accuracy_table(answers, prompts)
     methods = dict.fromkeys([*map(column_name, DEFAULT_METHODS), *ratios["method"]])
@@ -115,11 +110,6 @@ def attribution_table(
 
 def ratio_trials(ratios: pd.DataFrame, prompts: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
     """The trials of `RATIOS`: one row per kind of ratio, and ratio that is defined.
-
-    Args:
-        ratios: the table of `interp.measurements.attribution.segments.segment_ratios`.
-        prompts: the prompts table, with prompt_id, weight and the cluster.
-        cluster: the column of the clusters of prompts, such as their entity.
 
     Raises:
         UserError: the ratios belong to several targets.

@@ -32,10 +32,6 @@ def segment_ratios(segment_scores: pd.DataFrame, ratio: tuple[str, str]) -> pd.D
 
     Columns are those of `KEY`; ratio, from the mean share per token (Chan et al., Table 2);
     ratio_unnormalized, from the shares (Table 3); and error, the reason why the ratios are missing.
-
-    Args:
-        segment_scores: rows of the segment_scores table, with `RATIO_COLUMNS`.
-        ratio: the segments of the numerator and of the denominator.
     """
     table = segment_scores[KEY].drop_duplicates()
     for name, segment in zip(("above", "below"), ratio, strict=True):
@@ -89,13 +85,7 @@ SEGMENTS = Table(
 def segment_trials(
     segment_scores: pd.DataFrame, prompts: pd.DataFrame, cluster: str
 ) -> pd.DataFrame:
-    """The trials of `SEGMENTS`; a failed prompt, which has no score, is no trial.
-
-    Args:
-        segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
-        prompts: the prompts table, with prompt_id, pair_id and the cluster.
-        cluster: the column of the clusters of prompts.
-    """
+    """The trials of `SEGMENTS`; a failed prompt, which has no score, is no trial."""
     about = prompts.assign(cluster=pd.factorize(prompts[cluster])[0])
     about = about[["prompt_id", "pair_id", "cluster"]]
     rows = segment_scores.merge(about, on="prompt_id")
@@ -103,11 +93,7 @@ def segment_trials(
 
 
 def with_whole_thoughts(segment_scores: pd.DataFrame) -> pd.DataFrame:
-    """The rows with one segment, `thought`, in place of the sentences of each prompt's thought.
-
-    Args:
-        segment_scores: rows of the segment_scores table, with `TABLE_COLUMNS`.
-    """
+    """The scores with one segment, `thought`, in place of the sentences of each thought."""
     parts = segment_scores["segment"].map(is_part)
     numbers = ["tokens", "score", "share"]
     whole = segment_scores.assign(segment=segment_scores["segment"].mask(parts, PART))
@@ -116,12 +102,7 @@ def with_whole_thoughts(segment_scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def token_shares(token_scores: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
-    """The token_scores table with each token's text, segment and share of the absolute scores.
-
-    Args:
-        token_scores: rows of the token_scores table, of whole prompts.
-        tokens: the rows of the tokens table for these prompts.
-    """
+    """The scores of whole prompts' tokens, with text, segment and share of absolute scores."""
     sizes = token_scores["score"].abs()
     totals = sizes.groupby([token_scores[name] for name in KEY], sort=False).transform("sum")
     place = ["model", "prompt_id", "position"]
@@ -151,11 +132,6 @@ def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisiv
     (ties count half); share, the deciding segments' share of all absolute scores; chance, the
     fraction of segments that decide, which is the expectation of hit for a random order. Prompts in
     which no segment or every segment decides are omitted, as are scores that are not finite.
-
-    Args:
-        segment_scores: rows of the segment_scores table, with `DECISIVE_COLUMNS`.
-        prompts: the prompts table.
-        decisive: the deciding segments, and the segments with which they are compared.
     """
     names = segment_scores["segment"]
     rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]
@@ -188,14 +164,7 @@ DECISIVE = Table(
 
 
 def decisive_table(found: pd.DataFrame, cluster: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """The table `DECISIVE`, with one row for each combination of `by` as well.
-
-    Args:
-        found: the table of `finds`, with the columns `cluster` and `by` added.
-        cluster: the column whose values group dependent prompts; each group is one unit of the
-            intervals.
-        by: additional columns.
-    """
+    """The table `DECISIVE` of the rows of `finds`, with a row for each value of `by` as well."""
     trials = found.assign(cluster=found[cluster]).drop(columns="weight", errors="ignore")
     return estimate(replace(DECISIVE, by=[*DECISIVE.by, *by]), trials)
 

@@ -62,6 +62,7 @@ class Attributions(Answered):
         "To which segments do the attribution methods point? On which the answers depend, effects "
         "measures."
     )
+    framed = "segment_scores"
 
     @property
     def option_probabilities(self) -> pd.DataFrame:
@@ -88,18 +89,10 @@ class Attributions(Answered):
         """The two segments that the prompts' system compares: numerator, then denominator."""
         return self.measured.about.ratio
 
-    def to_frame(self) -> pd.DataFrame:
-        """The segment_scores table: one row per prompt, method and segment."""
-        return self.segment_scores
-
     def ratios(self, above: str | None = None, below: str | None = None) -> pd.DataFrame:
         """Ratios of one segment's share to another's: one row per prompt and method.
 
-        Args:
-            above: the segment in the numerator; by default, the one that the prompts' system
-                specifies.
-            below: the segment in the denominator; by default, the one that the prompts' system
-                specifies.
+        By default, those that the prompts' system compares: `above` is the numerator.
 
         Raises:
             UserError: an argument is missing and the system compares no segments.

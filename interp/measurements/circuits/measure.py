@@ -44,12 +44,8 @@ def circuits_by(
 ) -> PairMeasurement:
     """Run each pair through the circuits that are chosen by these effects.
 
-    Args:
-        effects: a table with the columns pair_id, method, writer, reader, effect, and the split
-            factor if there is one; if None, every pair gets an error.
-        model: the model.
-        spec: the options.
-        batch_tokens: token budget of a batch.
+    The effects have the columns pair_id, method, writer, reader, effect, and the split factor if
+    there is one; without effects, every pair gets an error.
     """
     graph = graph_of(model)
     budget = circuit_budget(model, batch_tokens)
@@ -96,16 +92,9 @@ def circuit_budget(model: Model, batch_tokens: int | None = None) -> TokenBudget
 def ranking(
     effects: pd.DataFrame, *, methods: Sequence[str] | None, split: str | None
 ) -> pd.DataFrame:
-    """Select the effects from which circuits are chosen.
+    """Select the effects from which circuits are chosen: of all methods, if none are named.
 
-    Args:
-        effects: a table with the columns method, writer, reader, effect, and the split factor if
-            there is one.
-        methods: the methods to keep; all if None.
-        split: a factor of the prompts; only pairs with a random half of its values are kept.
-
-    Raises:
-        UserError: a method has no effects.
+    With `split`, a factor of the prompts, only pairs with a random half of its values are kept.
     """
     known = list(map(str, effects["method"].unique()))
     for method in methods or ():

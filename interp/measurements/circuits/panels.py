@@ -1,10 +1,11 @@
 """What the browser of pairs shows about circuits: the answer that each circuit leaves."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 
 import pandas as pd
 
-from interp.report.pairs import Grid, Number, Panel
+from interp.report.pairs import Grid, Labels, Number, Panel, by_pair
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
 
@@ -19,47 +20,27 @@ def circuit_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tu
     about = {(str(row["model"]), str(row["pair_id"])): row for row in pairs.to_dict("records")}
     for part in measured.parts("circuits", filters=chosen):
         rows = part.assign(ranking=part["method"] + " " + part["choice"])
-        for of, own in grouped(rows, ["pair_id", "model"]):
-            model, pair = str(of["model"]), str(of["pair_id"])
+        for pair, of, own in by_pair(rows, ["model"]):
             values = own.pivot_table(index="ranking", columns="share", values="metric", sort=False)
-            row = about[model, pair]
+            row = about[of["model"], pair]
             note = _NOTE.format(
                 positive=row["positive_option"],
                 negative=row["negative_option"],
                 whole=row["base_metric"],
             )
-            yield (
-                pair,
-                Grid(
-                    "Answers with a circuit alone",
-                    {"model": model},
-                    list(map(str, values.index)),
-                    [f"{100 * share:g}%" for share in values.columns],
-                    values.to_numpy(dtype=float).tolist(),
-                    note=note,
-                ),
-            )
+            rankings = list(map(str, values.index))
+            shares = [f"{100 * share:g}%" for share in values.columns]
+            cells = values.to_numpy(dtype=float).tolist()
+            yield pair, Grid("Answers with a circuit alone", of, rankings, shares, cells, note=note)
 
 
-def drawn_numbers(
-    effects: pd.DataFrame, edges: pd.DataFrame, of: Mapping[str, str]
-) -> Iterator[Number]:
-    """The effect in logits, in each pair, of each edge of the picture.
-
-    Args:
-        effects: rows with pair_id, writer, reader and effect, of one model and method.
-        edges: the circuits, as for `interp.measurements.circuits.picture.circuit_picture`.
-        of: the model and the method.
-    """
+def drawn_numbers(effects: pd.DataFrame, edges: pd.DataFrame, of: Labels) -> Iterator[Number]:
+    """The effect in logits, in each pair, of each edge of the picture."""
     from interp.measurements.circuits.picture import drawn_edges
 
     ends = ["writer", "reader"]
     rows = effects.merge(drawn_edges(edges)[ends].drop_duplicates(), on=ends)
-    for edge, own in grouped(rows, ends):
-        means = own.groupby("pair_id", sort=False)["effect"].mean()
-        values = {str(pair): float(mean) for pair, mean in means.items()}
-        labels = {**of, **{name: str(value) for name, value in edge.items()}}
-        yield Number("effect", labels, values)
+    yield from _numbers("effect", rows, ends, "effect", of)
 
 
 def circuit_numbers(measured: ResultTables) -> Iterator[Number]:
@@ -67,8 +48,15 @@ def circuit_numbers(measured: ResultTables) -> Iterator[Number]:
     whole = measured.table("pairs", ["model", "pair_id", "base_metric"])
     rows = measured.table("circuits").merge(whole, on=["model", "pair_id"])
     rows = rows.assign(distance=(rows["metric"] - rows["base_metric"]).abs())
-    for of, own in grouped(rows, ["model", "method", "choice"]):
-        means = own.groupby("pair_id", sort=False)["distance"].mean()
-        values = {str(pair): float(mean) for pair, mean in means.items()}
-        labels = {name: str(value) for name, value in of.items()}
-        yield Number("distance from the whole model in logits", labels, values)
+    name = "distance from the whole model in logits"
+    yield from _numbers(name, rows, ["model", "method", "choice"], "distance")
+
+
+def _numbers(
+    name: str, rows: pd.DataFrame, by: Sequence[str], value: str, of: Labels = MappingProxyType({})
+) -> Iterator[Number]:
+    """The mean of a column in each pair, for each combination of `by`."""
+    for cell, members in grouped(rows, by):
+        means = members.groupby("pair_id", sort=False)[value].mean()
+        labels = {**of, **{column: str(own) for column, own in cell.items()}}
+        yield Number(name, labels, {str(pair): float(mean) for pair, mean in means.items()})

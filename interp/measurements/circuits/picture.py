@@ -76,12 +76,11 @@ def circuit_picture(
     label: str,
     of: Mapping[str, str],
 ) -> Markup:
-    """A picture of circuits of growing size.
+    """A picture of circuits of growing size (`drawn_edges`).
 
     Args:
         edges: columns writer, reader, effect (mean, in logits) and share (the share of the smallest
-            circuit that contains the edge). All circuits with at most `MOST_EDGES` edges are drawn;
-            if there are none, only the smallest nonempty circuit.
+            circuit that contains the edge).
         pair: rows of the prompts table with the clean and the corrupt prompt of one pair.
         group: number of heads that share a key and a value.
         name: a name that no other picture on the page has.

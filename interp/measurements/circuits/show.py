@@ -55,6 +55,7 @@ class CircuitAnswers(PairResult):
     """Answers of models that are restricted to the edges of circuits."""
 
     question = "How closely do circuits reproduce the answers of the whole model?"
+    framed = "circuits"
 
     def __init__(self, measured: ResultTables, effects: pd.DataFrame | None = None) -> None:
         """Store the tables and, if in memory, the effects that the circuits are chosen by."""
@@ -66,10 +67,6 @@ class CircuitAnswers(PairResult):
     def circuits(self) -> pd.DataFrame:
         """The circuits table: one row per pair and circuit."""
         return self.table("circuits")
-
-    def to_frame(self) -> pd.DataFrame:
-        """The circuits table."""
-        return self.circuits
 
     def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Areas, shares f by size, and circuits that hold for all values of a factor."""

@@ -79,10 +79,6 @@ def circuit_trials(circuits: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
 
     Columns: edges; kept: the metric above that of the empty circuit (mean over draws); gap: that of
     the whole model above it; why: kept is NaN, where gaps are below `NO_GAP` on average.
-
-    Args:
-        circuits: rows of the circuits table.
-        pairs: rows of the pairs table.
     """
     by = ["model", *_RANKING, "share"]
     edges = circuits.drop_duplicates([*by, "draw"]).groupby(by, sort=False)["edges"].mean()
@@ -233,14 +229,8 @@ def split_table(
 
     As `SPLIT`, with distance: |mean m(C) - mean m(full)| over the value's pairs, as a share of
     |mean m(full) - mean m(empty)| over all pairs, so that it is defined even for a value whose
-    pairs do not change the metric m. Random circuits are omitted.
-
-    Args:
-        circuits: rows of the circuits table.
-        pairs: rows of the pairs table.
-        clusters: the cluster of each pair.
-        values: the value of each pair.
-        chosen: the values from whose effects the circuits were chosen.
+    pairs do not change the metric m. Random circuits are omitted. Circuits were chosen by the
+    effects for the values in `chosen`.
     """
     rows = circuits[circuits["method"] != "random"]
     trials = rows.merge(pairs[["model", "pair_id", "base_metric", "source_metric"]])
@@ -278,9 +268,6 @@ def survival_table(distances: pd.DataFrame) -> pd.DataFrame:
     largest_tested: the circuit's largest distance among chosen and among tested values; worst: the
     tested value with the largest distance; held: number of tested values within the bound; tested:
     number of tested values.
-
-    Args:
-        distances: from `split_table`.
     """
     rows = []
     for key, members in grouped(distances, ["model", *_RANKING]):

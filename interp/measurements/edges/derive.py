@@ -26,9 +26,6 @@ def edge_agreement_table(table: pd.DataFrame) -> pd.DataFrame:
     absolute mean effects; recall_10 and recall_50: share of the 10 or 50 largest exact edges that
     are among the 10 or 50 largest estimates; largest_error: the largest error of a mean effect, in
     logits; and edges: the number of edges with an exact effect.
-
-    Args:
-        table: the table of edges.
     """
     rows = []
     for key, of_model in grouped(table, ["model", "direction"]):
@@ -60,13 +57,8 @@ def _recall(exact: pd.Series, estimate: pd.Series, top: int) -> float:
 def edges_as_cells(edges: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """Edges as rows of the patches table, for `guarantee_tables`.
 
-    The site is the kind of reader: q, k, v, mlp or logits; a cell is an edge. If only a sample of
-    a checked pair's edges was run, the other edges of the pair are omitted.
-
-    Args:
-        edges: rows of the edges table, with estimates of every edge and exact effects for checked
-            pairs.
-        pairs: rows of the pairs table, with `checked`.
+    The site is the kind of reader: q, k, v, mlp or logits; a cell is an edge. If only a sample of a
+    checked pair's edges was run, the other edges of the pair are omitted.
     """
     key = ["model", "pair_id", "direction"]
     checked = edges.join(pairs.set_index(key)["checked"], on=key)["checked"].astype(bool)

@@ -174,11 +174,7 @@ class _Edges:
             yield {**ends, "effect": values[row][writer]}
 
     def _sampled(self, name: str) -> Bool[Tensor, "reader writer"]:
-        """The edges to run exactly: all, or equally many sampled edges into each kind of reader.
-
-        Args:
-            name: seed of the sample.
-        """
+        """The edges to run exactly: all, or as many into each kind of reader, drawn by `name`."""
         graph, count = self._graph, self._spec.sample
         if count is None:
             return graph.edges

@@ -61,12 +61,6 @@ def component_table(
     edge that varies most with the phrasing varies at least as much as this edge (Westfall and Young
     1993). If no edge varies with the phrasing, at least one edge has p < 0.05 in at most 5% of
     studies. p is NaN for fewer than `FEWEST` clusters.
-
-    Args:
-        edges: rows of the edges table.
-        pairs: rows of the pairs table.
-        phrasings: the phrasing of each pair.
-        clusters: the cluster of each pair.
     """
     ends = [f"{part}{end}" for part in PARTS for end in ("", "_low", "_high")]
     columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]

@@ -76,6 +76,7 @@ class EdgeEffects(PairResult):
     """The effects of edges on the answers of models."""
 
     question = "Which edges between components carry the answer?"
+    framed = "edges"
 
     @property
     def edges(self) -> pd.DataFrame:
@@ -100,10 +101,6 @@ class EdgeEffects(PairResult):
             raise UserError(unknown("factor", factor, list(map(str, self.prompts.columns))))
         of_pair = self.prompts[["pair_id", factor]].drop_duplicates("pair_id")
         return own.merge(of_pair, on="pair_id", how="left")
-
-    def to_frame(self) -> pd.DataFrame:
-        """The edges table."""
-        return self.edges
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Tables of the edges with the largest effects, and of estimates against exact effects."""

@@ -63,11 +63,7 @@ def scores_of(
 ) -> Iterator[tuple[str, str, float]]:
     """The score of each segment of a prompt: method, segment and score in logits.
 
-    Args:
-        methods: from `by_coalitions`.
-        prompt_id: the prompt, which seeds methods that draw coalitions.
-        segments: the segments that donors replace.
-        values: the value of each coalition, the mean over donors (coalition,).
+    `prompt_id` seeds methods that draw coalitions; `values` are means over donors (coalition,).
     """
     prompt = _Prompt(prompt_id, _Measured(tuple(segments), values))
     for name, method in methods.items():
@@ -76,15 +72,7 @@ def scores_of(
 
 
 def context_scores(parts: Iterable[pd.DataFrame], methods: Sequence[str]) -> pd.DataFrame:
-    """Scores of segments: one row per model, prompt, method and segment (`COLUMNS`).
-
-    Args:
-        parts: the parts of the coalition_values table.
-        methods: labels of methods that read only values of coalitions.
-
-    Raises:
-        UserError: a method is unknown, or reads more of a model.
-    """
+    """Scores of segments: one row per model, prompt, method and segment (`COLUMNS`)."""
     built = by_coalitions(methods)
     found = []
     for part in parts:

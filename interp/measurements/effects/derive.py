@@ -19,9 +19,6 @@ def segment_trials(effects: pd.DataFrame) -> pd.DataFrame:
     """One row per prompt and combination of `EFFECT_KEY`, with the numbers of the table.
 
     Where no donor changes a segment, `WHY` says so.
-
-    Args:
-        effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
     """
     rows = effects[effects["error"] == ""]
     rows = rows.assign(other_segment=rows["other_segment"].fillna(""))
@@ -37,10 +34,6 @@ def same_answers(segment_effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.Dat
     An effect is one on the logit of the prompt's own answer. If both sides get the same answer,
     exchanging all segments moves it by some amount on one side and back on the other, so that the
     effects of the counterpart cancel in a mean over prompts, however large they are.
-
-    Args:
-        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
-        prompts: the prompts table, with prompt_id and pair_id.
     """
     rows = segment_effects[segment_effects["donor_kind"] == COUNTERPART]
     rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset="answer")
@@ -55,9 +48,6 @@ def one_answer(segment_effects: pd.DataFrame) -> pd.DataFrame:
 
     If a model gives one answer to all prompts, replacing segments by those of other prompts moves
     its logit as often up as down, so that effects cancel in a mean over prompts.
-
-    Args:
-        segment_effects: rows of the segment_effects table, with `EFFECT_COLUMNS`.
     """
     rows = segment_effects[segment_effects["donor_kind"] != COUNTERPART]
     rows = rows.drop_duplicates(["model", "prompt_id"]).dropna(subset=["answer", "other_answer"])

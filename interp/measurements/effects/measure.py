@@ -105,11 +105,7 @@ def _tokens_read(tokenized: TokenizedPrompt) -> float:
 
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
-    """One game with the donors from other instances, and one with the counterpart if there is one.
-
-    Raises:
-        UserError: the prompt offers no choice, or has no donor from another instance.
-    """
+    """One game with the donors from other instances, and one with any counterpart."""
     if len(prompt.answer.options) < 2:
         raise UserError(
             f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "

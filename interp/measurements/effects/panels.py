@@ -5,9 +5,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import pandas as pd
 
 from interp.report.formatting import segment_label
-from interp.report.pairs import Bars, Panel, with_sides
+from interp.report.pairs import Bars, Panel, by_pair, with_sides
 from interp.results.measured import ResultTables
-from interp.statistics.summaries import grouped
 
 _ABOUT = [
     *("model", "donor_kind", "segment", "other_segment"),
@@ -28,12 +27,7 @@ def effect_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tup
 
 
 def context_panels(scores: pd.DataFrame, prompts: pd.DataFrame) -> Iterator[tuple[str, Panel]]:
-    """The scores of a pair's segments, as bars for each side, by model and method.
-
-    Args:
-        scores: rows of `interp.measurements.effects.context.context_scores`.
-        prompts: rows of the prompts table, of whole pairs.
-    """
+    """The scores of a pair's segments (`context_scores`), as bars by side, by model and method."""
     rows = scores.assign(value=scores["score"], other_segment="", contrast="", said="")
     yield from _bars("Context attribution", rows, prompts, ["model", "method"])
 
@@ -44,15 +38,14 @@ def _bars(
     """Each pair's values by segment, for each combination of `by`."""
     rows = with_sides(rows, prompts)
     rows["bars"] = rows["side"].astype(str) + rows["said"]
-    for of, members in grouped(rows, ["pair_id", *by]):
+    for pair, labels, members in by_pair(rows, by):
         groups = {
             str(name): [*zip(map(_named, bars.to_dict("records")), bars["value"], strict=True)]
             for name, bars in members.groupby("bars", sort=False)
         }
         contrasts = " or".join(members["contrast"].drop_duplicates())
         note = f"In logits{contrasts}. Positive: the segment supports the answer."
-        labels = {name: str(of[name]) for name in by}
-        yield str(of["pair_id"]), Bars(title, labels, groups, note=note)
+        yield pair, Bars(title, labels, groups, note=note)
 
 
 def _named(row: Mapping[Hashable, object]) -> str:

@@ -40,14 +40,8 @@ _KINDS = ["direction", "change", "dose"]
 def used(effects: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     """One row per model and prompt: strength, threshold, used, error.
 
-    error: share of the prompt's own random directions that pass its threshold.
-
-    Args:
-        effects: rows of steering_effects, of a single direction, change and dose.
-        clusters: the cluster of each prompt, by prompt id.
-
-    Raises:
-        UserError: there are several directions, changes or doses, or fewer than two random ones.
+    error: share of the prompt's own random directions that pass its threshold. The effects are rows
+    of steering_effects.
     """
     if len(effects[_KINDS].drop_duplicates()) > 1:
         kinds = [f"{name} {', '.join(map(str, effects[name].unique()))}" for name in _KINDS]
@@ -98,16 +92,10 @@ def ledger(
 ) -> pd.DataFrame:
     """One row per model and prompt of which all three are measured, with its entry.
 
-    Args:
-        known: rows of the knowledge table, as for `known_by_wording`.
-        retrieved: `LensReadings.retrieved` of a single group of tokens and method: model,
-            prompt_id, cluster, fact, retrieved, error.
-        effects: rows of steering_effects, as for `used`.
-        answers: rows of the answers table: model, prompt_id, correct.
-
-    Returns: model, prompt_id, cluster, fact, correct, wording, known, retrieved, used,
-        retrieved_error, used_error and entry, one of `ENTRIES`: the first step that is missing;
-        later steps do not count. A prompt whose entry depends on a missing verdict has none.
+    Columns are model, prompt_id, cluster, fact, correct, wording, known, retrieved, used,
+    retrieved_error, used_error and entry, one of `ENTRIES`: the first step that is missing; later
+    steps do not count. A prompt whose entry depends on a missing verdict has none. `retrieved` is
+    `LensReadings.retrieved` of a single group of tokens and method.
 
     Raises:
         UserError: there are several groups of tokens, methods, directions, changes or doses, or no
@@ -143,20 +131,15 @@ def ledger(
 
 
 def known_by_wording(known: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
-    """Whether a model completes each fact in the wording chosen for it: one row per model and fact.
+    """Whether a model completes each fact in the wording chosen for it.
 
-    Choosing the best of several wordings on the facts that are then judged by it would flatter the
-    model. So the clusters are halved, in turn, and the facts of each half are judged by the wording
-    in which the model completes the largest share of the other facts: those of the other half and
-    those that no prompt is about. Of equal ones, and without other facts, the first counts; a fact
-    that was not asked in a wording is judged by the next best.
-
-    Args:
-        known: rows of the knowledge table: model, fact, wording, known; without the columns fact
-            and wording, every fact (prompt_id) has one wording.
-        clusters: the cluster of each fact that a prompt is about, by the fact's id.
-
-    Returns: model, fact, wording, known.
+    One row per model and fact: model, fact, wording, known. Choosing the best of several wordings
+    on the facts that are then judged by it would flatter the model. So the clusters are halved, in
+    turn, and the facts of each half are judged by the wording in which the model completes the
+    largest share of the other facts: those of the other half and those that no prompt is about. Of
+    equal ones, and without other facts, the first counts; a fact that was not asked in a wording is
+    judged by the next best. Without the columns fact and wording, every fact (prompt_id) has one
+    wording; `clusters` has those of the facts that a prompt is about.
     """
     if "wording" not in known:
         known = known.assign(fact=known["prompt_id"], wording="as asked")
@@ -203,10 +186,6 @@ def ledger_table(
     The interval of a share reaches over those of the share as counted and of the share without the
     verdicts' errors (`_true_parts`), since the verdicts on these prompts may have erred less often.
     Used and still wrong is an entry of wrong answers like any other.
-
-    Args:
-        found: the rows of `ledger`, perhaps with the column seen.
-        factors: the value of each row, by factor.
     """
     judged = found.dropna(subset=["correct", "entry"])
     answered = judged["correct"].map({True: "right", False: "wrong"})

@@ -8,9 +8,8 @@ from jaxtyping import Float
 
 from interp.measurements.lens.tables import leading
 from interp.reading.pieces import readable
-from interp.report.pairs import Grid, Panel, with_sides
+from interp.report.pairs import Grid, Panel, by_pair, with_sides
 from interp.results.measured import ResultTables
-from interp.statistics.summaries import grouped
 
 _KEY = ["model", "group", "method", "layer"]
 
@@ -27,7 +26,7 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
         for words, scores in zip(rows["words"], rows["scores"], strict=True)
     ]
     rows = with_sides(rows.assign(first=first), prompts)
-    for of, own in grouped(rows, ["pair_id", "model", "method", "side"]):
+    for pair, of, own in by_pair(rows, ["model", "method", "side"]):
         values, words = (
             own.pivot_table(
                 index="layer",
@@ -43,18 +42,16 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
         tokens = readable(places["token"].astype(str).tolist())
         right = own["right"].dropna().unique()
         note = _NOTE.format(right=f" ({right[0]})" if len(right) == 1 else "")
-        yield (
-            str(of["pair_id"]),
-            Grid(
-                "Readings of a lens",
-                {name: str(of[name]) for name in ("model", "method", "side")},
-                ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index],
-                [f"{group} {token}" for group, token in zip(places["group"], tokens, strict=True)],
-                values.to_numpy(dtype=float).tolist(),
-                words.fillna("").to_numpy().tolist(),
-                note=note,
-            ),
+        grid = Grid(
+            "Readings of a lens",
+            of,
+            ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index],
+            [f"{group} {token}" for group, token in zip(places["group"], tokens, strict=True)],
+            values.to_numpy(dtype=float).tolist(),
+            words.fillna("").to_numpy().tolist(),
+            note=note,
         )
+        yield pair, grid
 
 
 def _first(words: Sequence[str], scores: Float[np.ndarray, " word"]) -> str:

@@ -29,13 +29,10 @@ FOUND = ("strength", "threshold", "retrieved", "error", "embedding")
 
 
 def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
-    """One row per model, group of tokens, method and prompt that has a right word.
+    """The verdicts on prompts that have a right word.
 
-    Args:
-        readings: rows of lens_readings.
-        clusters: the cluster of each prompt, by prompt id.
-
-    Returns: The columns `PLACE`, prompt_id, cluster, fact and
+    One row per model, group of tokens, method and prompt: the columns `PLACE`, prompt_id, cluster,
+    fact and
 
         strength: of the right word, in logits.
         threshold: `LEVEL` quantile of the strengths of wrong words in prompts of other clusters.
@@ -131,12 +128,7 @@ RETRIEVAL = Table(
 
 
 def retrieval_trials(found: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `retrieved`, once as answered all and, if judged, once as right or wrong.
-
-    Args:
-        found: the rows of `retrieved`.
-        answers: rows of the answers table: model, prompt_id, correct.
-    """
+    """The rows of `retrieved`, once as answered all and, if judged, once as right or wrong."""
     judged = found.merge(answers[["model", "prompt_id", "correct"]], on=["model", "prompt_id"])
     kind = judged["correct"].map({True: "right", False: "wrong"})
     both = [judged.assign(answered="all"), judged.assign(answered=kind).dropna(subset="answered")]

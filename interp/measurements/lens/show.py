@@ -254,11 +254,7 @@ class LensReadings(Result):
 
 
 def copied(seen: pd.DataFrame) -> Iterator[Caution]:
-    """A caution about facts whose answer the prompt says before the token at which it is read.
-
-    Args:
-        seen: rows of `LensReadings.seen`.
-    """
+    """A caution about facts whose answer the prompt says before the token at which it is read."""
     for (model, group), rows in seen.dropna().groupby(["model", "group"], sort=False):
         if before := int(rows["seen"].sum()):
             text = (

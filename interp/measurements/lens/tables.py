@@ -24,11 +24,7 @@ COLUMNS = [
 def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     """One row per reading that has a right word, and whether this word comes first.
 
-    Args:
-        readings: rows of lens_readings.
-        clusters: the cluster of each prompt, by prompt id.
-
-    Returns: The columns `PLACE`, prompt_id, cluster and
+    The columns `PLACE`, prompt_id, cluster and
 
         accuracy: whether the right word has the highest centred score; m words with the highest
             score share the point. Missing if there is no other cluster over which could be centred.
@@ -100,12 +96,7 @@ and readings of one token have one embedding."""
 def leading(
     scores: Float[np.ndarray, "reading word"], raw: Float[np.ndarray, "reading word"]
 ) -> Bool[np.ndarray, "reading word"]:
-    """Which words have the highest score of a reading.
-
-    Args:
-        scores: the scores, centred or not.
-        raw: the scores as they were stored.
-    """
+    """Which words have the highest score of a reading, centred or not; `raw` are those stored."""
     return np.asarray(scores >= scores.max(1, keepdims=True) - _near(raw))
 
 
@@ -134,12 +125,9 @@ def others_mean(
     clusters: Int[np.ndarray, " reading"],
     counted: Bool[np.ndarray, "reading word"] | None = None,
 ) -> Float[np.ndarray, "reading word"]:
-    """For each reading, the mean over the readings of all other clusters.
+    """For each reading, the mean over the readings of all other clusters, of which there are some.
 
-    Args:
-        scores: the scores.
-        clusters: the number of each reading's cluster, from 0; there are two or more.
-        counted: which scores count; all by default, and all of a word of which none would.
+    Of a word of which no score is `counted`, all count.
     """
     every = np.ones(scores.shape, dtype=bool)
     found, number = _of_others(scores, every if counted is None else counted, clusters)
@@ -162,11 +150,7 @@ def _of_others(
 
 
 def word_trials(readings: pd.DataFrame) -> pd.DataFrame:
-    """One row per reading and word: its part of the point (`shared_first`), and its scores.
-
-    Args:
-        readings: rows of lens_readings.
-    """
+    """One row per reading and word: its part of the point (`shared_first`), and its scores."""
     scores = map(np.atleast_2d, readings["scores"])
     named = {"words": "word", "scores": "score", "from_embedding": "embedding_score"}
     each = readings.assign(first=[shared_first(own, own)[0] for own in scores])

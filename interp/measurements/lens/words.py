@@ -48,22 +48,14 @@ class Question:
 
 
 class Questions:
-    """The words of each prompt, for one model.
-
-    Raises:
-        UserError: the facts cannot be read.
-    """
+    """The words of each prompt, for one model."""
 
     def __init__(self, model: Model, spec: Lens) -> None:
         self._model, self._spec = model, spec
         self._answer_tokens = AnswerTokenizer(model, spec.answers)
 
     def __call__(self, tokenized: TokenizedPrompt) -> Question:
-        """The question about a prompt.
-
-        Raises:
-            UserError: no fact is about the prompt, or several are.
-        """
+        """The question about a prompt."""
         if self._spec.words is not None:
             return Question(self._own)
         if self._facts is None:
@@ -110,11 +102,7 @@ def _distinct(tokens: Mapping[str, int]) -> Words:
 
 
 def first_token(model: Model, word: str) -> int:
-    """The first token of a word in the middle of a sentence.
-
-    Raises:
-        UserError: the tokenizer has no token for it.
-    """
+    """The first token of a word in the middle of a sentence."""
     encoded = model.tokenizer(
         f"{_BEFORE} {word}", add_special_tokens=False, return_offsets_mapping=True
     )

@@ -36,14 +36,9 @@ def layers_by_roles(
     head: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The effect of patching each role at each layer, averaged over pairs.
+    """The mean effect (or `value`) over a group of pairs of patching each role at each layer.
 
-    Args:
-        table: rows of `effect_table` for one model, direction, method and site.
-        value: the column to show: effect or recovered.
-        recognized: the group of pairs to show.
-        head: the head to show, if the site has heads.
-        ax: the axes to draw on; new axes if None.
+    `table` has the rows of `EFFECTS` for one model, direction, method and site.
     """
     shown = _of_head(table[table["recognized"] == recognized], head)
     grid = grid_of(shown, value)
@@ -70,13 +65,7 @@ def layers_by_roles(
 def layers_by_tokens(
     patches: pd.DataFrame, *, head: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    """The normalized effect of patching each token of one pair at each layer.
-
-    Args:
-        patches: rows of one pair, method and site of the patches table, patched by position.
-        head: the head to show, if the site has heads.
-        ax: the axes to draw on; new axes if None.
-    """
+    """The normalized effect of patching each token of one pair at each layer, at one site."""
     shown = _of_head(patches, head)
     grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
     tokens = shown.drop_duplicates("position").set_index("position")["token"]
@@ -95,10 +84,7 @@ def layers_by_tokens(
 def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """The recovered share of the difference in metric, against the share of cells in the set.
 
-    Args:
-        curves: rows of `interp.measurements.patching.node_sets.node_set_curves` for one model and
-            group of pairs.
-        ax: the axes to draw on; new axes if None.
+    `curves` are those of one model and group of pairs (`node_sets.node_set_curves`).
     """
     with house_style():
         ax = ax or new_axes(width=7.0, height=4.0)
@@ -126,11 +112,8 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     """Effect ratio of the premises against their score ratio: one point per pair and method.
 
     Premise 2 has the higher score to the right of the vertical line, and the larger effect above
-    the horizontal line.
-
-    Args:
-        effects: rows of one model, direction and site of `premise_effects`.
-        ax: the axes to draw on; new axes if None.
+    the horizontal line. The effects are those of one model, direction and site of
+    `premise_effects`.
     """
     with house_style():
         ax = ax or new_axes(width=6.0, height=4.4)

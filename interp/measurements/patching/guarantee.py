@@ -90,12 +90,6 @@ def guarantee_tables(
 
     Guarantees for several strata do not hold simultaneously at this level, but the guarantee for a
     site holds for all of its cells at once.
-
-    Args:
-        patches: rows of the patches table: estimates of every cell, and exact effects of the
-            checked pairs.
-        pairs: rows of the pairs table, with `checked`.
-        level: between 0 and 1.
     """
     checked = pairs.set_index(_KEY)["checked"]
     by_stratum = _sizes(in_parts(patches), checked)

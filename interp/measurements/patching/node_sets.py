@@ -84,11 +84,6 @@ def node_set_table(
     NS of a set is [m(set) - m(base)] / [m(source) - m(base)]; it is 0 for no cells. cpr: the
     trapezoidal area under NS over the share of the cells in the set; cmd: the area under |1 - NS|
     (Mueller et al. 2025, who patch everything outside a circuit instead).
-
-    Args:
-        sets: rows of the node_sets table.
-        pairs: rows of the pairs table.
-        cluster: the column of `pairs` whose values group dependent pairs.
     """
     parts, left_out = [], []
     for cell, curves, clusters, left in _curves(sets, pairs, cluster):

@@ -69,11 +69,7 @@ def _grid(rows: pd.DataFrame, of: Mapping[str, str], note: str) -> Grid:
 
 
 def patch_numbers(patches: Iterable[pd.DataFrame]) -> Iterator[Number]:
-    """Each pair's largest effect at a site, and its effect in each cell of the table of effects.
-
-    Args:
-        patches: the parts of the patches table, as `Patches.requested`.
-    """
+    """Each pair's largest effect at a site, and its effect in each cell of the table of effects."""
     cells: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
     largest: dict[tuple[str, str], dict[str, float]] = {}
     columns = [*CELL, "pair_id"]

@@ -67,6 +67,7 @@ class Patches(PairResult):
     """The effects of patches on models' answers."""
 
     question = "Where do activations of the other prompt change the answer?"
+    framed = "patches"
 
     @property
     def patches(self) -> pd.DataFrame:
@@ -78,19 +79,13 @@ class Patches(PairResult):
         """The node_sets table, one row per pair, ranking and set; None if not requested."""
         return self.table("node_sets") if "node_sets" in self.measured.names() else None
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row per pair, method and cell."""
-        return self.patches
-
     def summary(self) -> pd.DataFrame:
-        """Means over pairs, with tests and with 95% intervals from a bootstrap over clusters.
+        """Means over pairs, with tests and intervals over clusters (`EFFECTS`); effects in logits.
 
         One row per model, direction, method, source, site, layer, head, role and group of pairs.
         `recognized` is "yes" for pairs that the model answers correctly on both sides, "no" for
-        other pairs, and "all" for all pairs. `effect` is the change in the logit difference between
-        the answers that the data contrast, such as Yes minus No. `recovered` is the mean effect
-        divided by the mean difference between the two prompts, for recognized pairs: 1 if the patch
-        yields the answer of its source prompt.
+        other pairs, and "all" for all pairs. `recovered` is the mean effect divided by the mean
+        difference between the two prompts: 1 if the patch yields the answer of its source prompt.
         """
         return self._effects
 
@@ -208,7 +203,7 @@ class Patches(PairResult):
     def opening(self) -> Opening:
         """The pairs that each model recognizes, the largest effects, and the first heat map."""
         plain, extent = super().opening(), self.extent(self.meaning())  # a number says the rest
-        known = self._clustered().dropna(subset="recognized").astype({"recognized": bool})
+        known = self.clustered(self.pairs).dropna(subset="recognized").astype({"recognized": bool})
         shares = proportions(known, values=["recognized"], by=["model"], cluster="cluster")
         name = "share of pairs recognized"
         first = headline(shares, name, value="share", n="n", unit="pairs")
@@ -225,20 +220,12 @@ class Patches(PairResult):
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """Mean effects by cell and group of pairs."""
-        trials = effect_trials(self.requested(), self._clustered(), cluster="cluster")
+        trials = effect_trials(self.requested(), self.clustered(self.pairs), cluster="cluster")
         return (Estimated(EFFECTS, trials),)
 
     @property
     def _effects(self) -> pd.DataFrame:
         return self.estimated[0].frame
-
-    def _clustered(self) -> pd.DataFrame:
-        """The pairs, with a column `cluster`: the system's factor, or otherwise the pair."""
-        pairs, factor = self.pairs, self.cluster
-        if factor is None:
-            return pairs.assign(cluster=pairs["pair_id"])
-        of_pair = self.table("prompts", ["pair_id", factor]).drop_duplicates("pair_id")
-        return pairs.merge(of_pair.rename(columns={factor: "cluster"}), on="pair_id", how="left")
 
     def _heat_maps(self) -> Iterator[FigureItem]:
         """Heat maps per model, site and head: layer by role, and layer by token of one pair."""
@@ -272,7 +259,7 @@ class Patches(PairResult):
         """Effects of sets of cells, one table and one figure per model; empty if not requested."""
         if not self._parameters.get("sets"):
             return
-        sets, pairs = self.table("node_sets"), self._clustered()
+        sets, pairs = self.table("node_sets"), self.clustered(self.pairs)
         table = node_set_table(sets, pairs, cluster="cluster")
         title = NODE_SETS.title
         yield _table(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
@@ -291,11 +278,7 @@ class Patches(PairResult):
 
 
 def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
-    """Effects of patching the premises, compared prompt by prompt with their attribution scores.
-
-    Raises:
-        UserError: the attributions do not compare two segments.
-    """
+    """Effects of patching the premises, compared prompt by prompt with their attribution scores."""
     if attributed.ratio is None:
         raise UserError(
             f"the prompts of {attributed.measured.about.system} do not name two segments to "
@@ -346,9 +329,6 @@ def _first(table: pd.DataFrame, which: Mapping[str, str | int]) -> pd.DataFrame:
     """The rows with the requested values and, in each of the other columns, a single value.
 
     In `source`, that value is the counterpart; in each other column, the first in the table.
-
-    Raises:
-        UserError: the table is empty, a column is unknown, or no row has one of the values.
     """
     if table.empty:
         raise UserError("no pair could be patched, so there is no figure; see the table pairs")

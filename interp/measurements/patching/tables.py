@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from interp.choices import CONTROL, COUNTERPART
-from interp.estimates.compute import estimate
 from interp.estimates.declared import Largest, Mean, Plain, Table
 from interp.report.formatting import segment_label
 from interp.statistics.classical import spearman
@@ -91,22 +90,12 @@ EFFECTS = Table(
 )
 
 
-def effect_table(patches: Parts, pairs: pd.DataFrame, *, cluster: str = "pair_id") -> pd.DataFrame:
-    """`EFFECTS` from the rows of the patches and pairs tables; arguments as `effect_trials`."""
-    return estimate(EFFECTS, effect_trials(patches, pairs, cluster=cluster))
-
-
 def effect_trials(patches: Parts, pairs: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
     """One row per cell, group of pairs (`GROUPS`) and pair, in the order in which cells are shown.
 
     Columns: those of `CELL`, recognized (the group), pair_id, cluster, effect and flipped (means
     over tokens), gap (the difference of the two metrics) and of_gap (the effect, where its share of
     the gap is defined), and why (it is not). A group without pairs has a row without a cluster.
-
-    Args:
-        patches: rows of the patches table.
-        pairs: rows of the pairs table.
-        cluster: the column of `pairs` whose values group dependent pairs.
     """
     about = about_pairs(pairs, cluster)
     cells, effects = _by_cell(in_parts(patches), about.index)

@@ -14,10 +14,6 @@ def steered_prompts(effects: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFram
     Columns: effect, placebo and third, in logits; beyond: effect minus placebo; direction_turned,
     placebo_turned and third_turned: whether the preferred answer changes. What was not measured is
     NaN.
-
-    Args:
-        effects: rows of the steering_effects table.
-        prompts: the prompts table.
     """
     about = prompts[["prompt_id", "side", "pair_id"]]
     rows = effects.dropna(subset="effect").merge(about, on="prompt_id").astype({"turned": float})

@@ -42,11 +42,7 @@ class Words:
 
 
 def option_words(prompt: TokenizedPrompt, options: tuple[str, str], read: AnswerTokenizer) -> Words:
-    """The correct answer, the other option, and a third one if the prompt has more than two.
-
-    Raises:
-        UserError: two options begin with the same token.
-    """
+    """The correct answer, the other option, and a third one if the prompt has more than two."""
     own, other = options
     found = read(prompt)
     third = next((name for name in found.of if name not in options), None)
@@ -63,17 +59,8 @@ def mentioned_words(
 ) -> Words:
     """The texts of a segment or role in a prompt, in the other prompt of its pair, and in a donor.
 
-    A word's tokens are its first one in running text and its first one as an answer.
-
-    Args:
-        model: the model.
-        prompt: the prompt.
-        other: the other prompt of the pair.
-        name: a segment or role, or what follows the last segment's name in a role.
-
-    Raises:
-        UserError: a prompt mentions no such word, both mention the same one, or two words begin
-            with the same token.
+    A word's tokens are its first one in running text and its first one as an answer. `name` is a
+    segment or role, or what follows the last segment's name in a role.
     """
     own, counterpart = (_mention(one.prompt, name) for one in (prompt, other))
     if own == counterpart:
@@ -146,10 +133,7 @@ class WordRows:
     def __call__(self, prompt: TokenizedPrompt, position: int, words: Words) -> dict[str, Tensor]:
         """For each word, its row at every layer: the mean over the word's tokens.
 
-        Args:
-            prompt: the prompt, for its own Jacobian.
-            position: the token at which its own Jacobian is taken.
-            words: the words.
+        A prompt's own Jacobian is taken at `position`.
         """
         needed = _tokens_of([words])
         if self._kind == "own":
@@ -209,17 +193,8 @@ def side_differences(
     """At each layer, the mean stream of the other side minus that of this side, over donors.
 
     Both sides are about entities of other instances, in the sentences of this pair, so the
-    difference owes nothing to this pair's entities.
-
-    Args:
-        model: the model.
-        prompt: the prompt.
-        other: the other prompt of its pair.
-        positions_of: function that returns the tokens of a prompt whose streams are averaged.
-        layers: the layers.
-
-    Raises:
-        UserError: a prompt has no donors, or no donor has such tokens.
+    difference owes nothing to this pair's entities. `positions_of` gives the tokens of a prompt
+    whose streams are averaged.
     """
     means = []
     for own in (prompt.prompt, other.prompt):

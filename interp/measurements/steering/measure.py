@@ -101,11 +101,7 @@ class _Steering:
         self._unchecked = model.architecture.causal
 
     def fit(self, prompts: Sequence[TokenizedPrompt]) -> None:
-        """Fit or read the rows of the words of all pairs that have words.
-
-        Args:
-            prompts: the prompts, pair by pair; those whose pair is not whole are left out.
-        """
+        """Fit or read the rows of the words of all whole pairs that have words."""
         words: list[Words] = []
         for pair in pairwise(prompts if self._lenses else ()):
             own, other = (one.prompt for one in pair)

@@ -66,10 +66,7 @@ class Steered(Result):
     """The effects of changes of the residual stream on models' answers."""
 
     question = "Does the answer change with the directions, more than with random ones?"
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per prompt, direction, change, dose, role, layer, source and draw."""
-        return self.table("steering_effects")
+    framed = "steering_effects"
 
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:

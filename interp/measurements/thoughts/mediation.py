@@ -27,13 +27,9 @@ _NUMBERS = ("total", *SHARES)
 
 
 def effect_products(effects: pd.DataFrame) -> pd.DataFrame:
-    """The thought_effects table with unbiased products of each effect and the total effect.
+    """Each effect's E[effect] E[total], in squared nats, with the keys of thought_effects.
 
-    Args:
-        effects: the thought_effects table; rows with an error or without draws are omitted.
-
-    Returns:
-        The table's keys, and a column per effect in `EFFECTS`: E[effect] E[total], in squared nats.
+    Estimates are unbiased. Rows with an error or without draws are omitted.
     """
     measured = effects[(effects["error"] == "") & (effects["draws"] > 0)]
     products: list[dict[str, float]] = []
@@ -51,21 +47,15 @@ def mediation_table(
 
     Columns are model, donor_kind, segment and those of `by`; total: root mean square of the total
     effects over prompts, in nats; share_own: the mediated share if the thought is exchanged under
-    the prompt's own premises; share_other: that under the changed premises; share: their mean.
-    Each has its 95% interval (`interp.statistics.mediation`). Further columns are prompts, clusters
-    and note. The direct share is 1 - share_other if the prompt's own thought is kept, and
-    1 - share_own if the changed prompt's is.
+    the prompt's own premises; share_other: that under the changed premises; share: their mean. Each
+    has its 95% interval (`interp.statistics.mediation`). Further columns are prompts, clusters and
+    note. The direct share is 1 - share_other if the prompt's own thought is kept, and 1 - share_own
+    if the changed prompt's is.
 
     Under their own premises, prompts in one cluster are alike; under a donor's premises, prompts
     that share the donor are alike. Therefore, share_own is clustered by the prompts' cluster, and
     share_other by the donor. Each end of the interval of `share` is the mean of the corresponding
     ends for share_own and share_other.
-
-    Args:
-        products: the table of `effect_products`.
-        prompts: the prompts table, with prompt_id, weight, the cluster and the columns of `by`.
-        cluster: the column of the clusters of prompts, such as their entity.
-        by: additional columns of the prompts table whose values group the rows.
     """
     columns = ["prompt_id", "weight", *dict.fromkeys([cluster, *by])]
     trials = products.merge(prompts[columns], on="prompt_id", validate="many_to_one")

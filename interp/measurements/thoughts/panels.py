@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 
 from interp.measurements.thoughts.tables import EFFECTS, READINGS
-from interp.report.pairs import Grid, Number, Panel, Shaded, Table, Text, mean_by_pair, with_sides
+from interp.report.pairs import (
+    Grid,
+    Number,
+    Panel,
+    Shaded,
+    Table,
+    Text,
+    by_pair,
+    mean_by_pair,
+    with_sides,
+)
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
 
@@ -27,7 +37,7 @@ def thought_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tu
     """Thoughts by sentence, early answers, and answers after replacements of the thought."""
     ids = prompts["prompt_id"]
     sentences = with_sides(measured.table("sentence_effects", prompts=ids), prompts)
-    for of, own in grouped(sentences, ["pair_id", "model"]):
+    for pair, of, own in by_pair(sentences, ["model"]):
         for measure in EFFECTS:
             texts = [
                 Text(
@@ -37,23 +47,21 @@ def thought_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tu
                 )
                 for side, rows in own.sort_values("sentence").groupby("side", sort=False)
             ]
-            labels = {"model": str(of["model"]), "measure": measure}
-            yield str(of["pair_id"]), Shaded("Thought by sentence", labels, texts, note=_SENTENCES)
+            labels = {**of, "measure": measure}
+            yield pair, Shaded("Thought by sentence", labels, texts, note=_SENTENCES)
     answers = with_sides(measured.table("thought_answers", prompts=ids), prompts)
     answers = answers[answers["error"] == ""]
     early = answers[answers["reading"].isin(["empty", "first", "whole"])]
-    for of, own in grouped(early, ["pair_id", "model", "side"]):
-        labels = {"model": str(of["model"]), "side": str(of["side"])}
-        yield str(of["pair_id"]), _early(own, labels)
+    for pair, of, own in by_pair(early, ["model", "side"]):
+        yield pair, _early(own, of)
     readings = answers[answers["reading"].isin(READINGS)]
-    for of, own in grouped(readings, ["pair_id", "model"]):
+    for pair, of, own in by_pair(readings, ["model"]):
         draws = ["" if pd.isna(draw) else f"{draw:.0f}" for draw in own["draw"]]
         values = own["value"].astype(float)
         each = zip(own["side"], own["reading"], draws, own["answer"], values, strict=True)
         cells = list(map(list, each))
         columns = ["side", "text before the answer", "draw", "answer", "log-odds"]
-        labels = {"model": str(of["model"])}
-        yield str(of["pair_id"]), Table("Readings", labels, columns, cells, note=_READINGS)
+        yield pair, Table("Readings", of, columns, cells, note=_READINGS)
 
 
 def _early(rows: pd.DataFrame, labels: dict[str, str]) -> Grid:

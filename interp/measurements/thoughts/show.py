@@ -65,15 +65,12 @@ class ThoughtEffects(Result):
     """The effects of models' thoughts on their answers."""
 
     question = "Do answers come from the premises or from the thought?"
+    framed = "thought_effects"
 
     @property
     def effects(self) -> pd.DataFrame:
         """The thought_effects table: one row per prompt, donor and segment."""
         return self.table("thought_effects")
-
-    def to_frame(self) -> pd.DataFrame:
-        """The thought_effects table."""
-        return self.effects
 
     def mediation(self) -> pd.DataFrame:
         """One row per model, kind of donor, and segment: total effect and mediated shares."""

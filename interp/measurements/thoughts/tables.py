@@ -64,12 +64,7 @@ _ABOUT = ["prompt_id", "pair_id", "weight"]
 
 
 def reading_trials(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """One row per model, reading and prompt: means of correct, same and value over draws.
-
-    Args:
-        answers: the rows of the thought_answers table that have no error.
-        prompts: the prompts table.
-    """
+    """One row per model, reading and prompt: means of correct, same and value over draws."""
     compared = _with_whole(answers).astype({"correct": float})
     compared = compared[compared["reading"].isin(READINGS)]
     each = compared.groupby(["model", "prompt_id", "reading"], sort=False)
@@ -101,10 +96,6 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     sentences). Columns are model, percent_read; accuracy; same_answer: share of draws that already
     have the final answer; decided: share of draws that have the final answer after this and every
     longer part; draws.
-
-    Args:
-        answers: the rows of the thought_answers table that have no error.
-        prompts: the prompts table, with prompt_id and weight.
     """
     parts = _with_whole(answers[answers["reading"].isin(["empty", "first", "whole"])])
     keys = ["model", "prompt_id", "draw"]
@@ -129,13 +120,7 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
 def sentence_trials(
     effects: pd.DataFrame, answers: pd.DataFrame, prompts: pd.DataFrame
 ) -> pd.DataFrame:
-    """One row per sentence of a thought that has several, with the columns of `SENTENCES`.
-
-    Args:
-        effects: the sentence_effects table.
-        answers: the rows of the thought_answers table that have no error.
-        prompts: the prompts table.
-    """
+    """One row per sentence of a thought that has several, with the columns of `SENTENCES`."""
     keys = ["model", "prompt_id"]
     # The studied sentences belong to the first thought that ended.
     whole = answers[answers["reading"] == "whole"].groupby(keys, sort=False)["value"].first()

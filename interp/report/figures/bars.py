@@ -38,15 +38,8 @@ def grouped_bars(
 ) -> Axes:
     """Bars of `y`: one cluster per value of `x`, with one bar per value of `hue`.
 
-    Args:
-        table: one row per bar; values keep their order of appearance.
-        x: column of the clusters.
-        y: column of the heights; an empty height is shown as "undefined".
-        hue: column of the bars within a cluster.
-        n: column of the counts for each bar, written below each cluster.
-        interval: columns with the ends of the whiskers.
-        groups: all values of `hue` in the figure, in order, if this panel may lack some of them.
-        ax: the axes to draw on; a new figure if None.
+    Values keep their order of appearance. An empty height is shown as "undefined"; counts `n` stand
+    below each cluster. `groups` are all values of `hue` in the figure, if this panel may lack some.
     """
     with house_style():
         clusters, groups = distinct(table[x]), groups or distinct(table[hue])

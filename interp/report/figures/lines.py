@@ -40,14 +40,7 @@ def lines(
 ) -> Axes:
     """A line of `y` over `x` for each value of `hue`, with its interval as a band.
 
-    Args:
-        table: one row per point, such as a layer.
-        x: column of numbers.
-        y: column of the values; an empty value leaves a gap in the line.
-        hue: column of the lines.
-        n: column of the counts for each point.
-        interval: columns with the edges of the band.
-        ax: the axes to draw on; a new figure if None.
+    An empty value leaves a gap in the line; `n` is the column of the counts for each point.
     """
     with house_style():
         ax = ax or new_axes()
@@ -88,15 +81,9 @@ def heat_map(
 ) -> None:
     """Draw a grid of cells colored around zero, gray if missing or quiet, with a color bar.
 
-    Args:
-        ax: the axes to draw on.
-        values: the numbers that set the colors.
-        label: what they are.
-        shown: the numbers that are written into the cells, if any are.
-        quiet: cells that have no color.
-        largest: size of the darkest color; by default, that of the largest number.
-        shrink: height of the color bar, as a share of the axes.
-        extend: ends of the color bar beyond which there are numbers, as Matplotlib names them.
+    Numbers in `shown` are written into the cells. `largest` is the size of the darkest color, by
+    default that of the largest number; beyond the ends in `extend` (as Matplotlib names them) there
+    are numbers.
     """
     ax.grid(visible=False)
     ax.tick_params(length=0)
@@ -133,14 +120,7 @@ def matrix(
 ) -> Axes:
     """A grid of shares from 0 to 1, each shown in its cell above its interval, if columns are few.
 
-    Args:
-        table: one row per cell; rows and columns keep their order of appearance.
-        x: column of the grid's columns.
-        y: column of the grid's rows.
-        value: column of the shares; the cell for an empty share is blank.
-        n: column of the counts for each cell.
-        interval: columns of the intervals.
-        ax: the axes to draw on; a new figure if None.
+    Rows and columns keep their order of appearance; the cell for an empty share is blank.
     """
     with house_style():
         columns, rows = distinct(table[x]), distinct(table[y])
@@ -183,14 +163,8 @@ _LETTER = 0.085
 def differences(table: pd.DataFrame, *, x: str, y: str, ax: Axes | None = None) -> Axes:
     """A grid of differences: a cell is colored if its test shows a difference, and white otherwise.
 
-    Cells that were not tested show a dot instead of a number.
-
-    Args:
-        table: one row per cell, with difference, verdict (`interp.statistics.decisions`) and
-            clusters; rows and columns keep their order of appearance.
-        x: column of the grid's columns.
-        y: column of the grid's rows.
-        ax: the axes to draw on; a new figure if None.
+    Cells that were not tested show a dot instead of a number. Rows have difference, verdict
+    (`interp.statistics.decisions`) and clusters.
     """
     with house_style():
         columns, rows = distinct(table[x]), distinct(table[y])

@@ -202,14 +202,8 @@ def interval_points(
 ) -> Axes:
     """Points with whiskers: one row per value of `y`, with one point per value of `hue`.
 
-    Args:
-        table: one row per point; the first row is drawn on top.
-        x: column of the points; an empty value is written as "undefined".
-        y: column of the rows, such as model.
-        hue: column of the compared groups.
-        n: column of the counts for each point, written below the row's name, once if all are equal.
-        interval: columns with the ends of the whiskers.
-        ax: the axes to draw on; a new figure if None.
+    The first row is drawn on top. An empty value is written as "undefined"; counts `n` stand below
+    the row's name, once if all are equal.
     """
     with house_style():
         names, groups = distinct(table[y]), distinct(table[hue])
@@ -241,17 +235,9 @@ def cluster_points(
 ) -> Axes:
     """A dot for each cluster, and the mean of the dots with its interval; one row per value of `y`.
 
-    Args:
-        points: one row per dot: x, y, hue and size.
-        means: one row per mean: x, y, hue, n, its interval and p.
-        x: column of the dots and means; an empty mean is shown as "undefined".
-        y: column of the rows, such as model.
-        hue: column of the compared groups.
-        size: column of the number of trials for each dot, shown as the dot's area.
-        n: column of the number of clusters for each mean, written below the row's name.
-        interval: columns with the ends of the means' whiskers.
-        p: column of the comparison's p-value, the same in all rows of one `y`.
-        ax: the axes to draw on; a new figure if None.
+    Dots have the area of `size`, their number of trials, and means the number `n` of their
+    clusters. An empty mean is shown as "undefined"; p is the comparison's, the same in all rows of
+    one `y`.
     """
     with house_style():
         names, groups = distinct(means[y]), distinct(means[hue])

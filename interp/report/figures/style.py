@@ -272,11 +272,8 @@ def panel_a_model(
 ) -> Axes:
     """Draw a figure with a panel for each model and one legend; return its first axes.
 
-    Args:
-        table: rows with a column `model`; if there are none, the figure says "undefined".
-        draw: function that draws the rows of one model.
-        handles: entries of the legend; if None, each label's entry is taken from the first panel
-            that shows the label.
+    Without rows, the figure says "undefined". Without `handles`, each label's entry is taken from
+    the first panel that shows the label.
     """
     models = distinct(table["model"])
     shown: dict[str, Artist | Container] = {}
@@ -322,13 +319,7 @@ def mark(
 ) -> None:
     """Let a cell, bar or point lead to the pairs of its row; figures of others have no marks.
 
-    Args:
-        ax: the axes that show it.
-        artist: what shows the number.
-        row: the row of the table that is drawn.
-        at: its row and column among the marks of these axes.
-        number: column of the number.
-        named: columns that tell the marks of these axes apart.
+    `at` is its row and column among the marks of these axes, which the columns `named` tell apart.
     """
     figure = ax.get_figure(root=True)
     if not isinstance(figure, Picture) or len(figure.marks) >= MOST_MARKS:
@@ -354,13 +345,8 @@ def mark_points(
 ) -> None:
     """Put an invisible square over each point of a table's rows, as its mark.
 
-    Args:
-        ax: the axes.
-        rows: one row per point.
-        places: the point of each row.
-        series: the number of these points' group, between which arrow keys lead up and down.
-        number: column of the number.
-        named: columns that tell the points of these axes apart.
+    Arrow keys lead up and down between the groups of points, whose numbers are `series`; the
+    columns `named` tell the points of these axes apart.
     """
     figure = ax.get_figure(root=True)
     assert figure is not None
@@ -390,15 +376,7 @@ def mark_areas(
     """Put an invisible area over each cell of a grid, as its mark.
 
     Cells are one unit wide and high, and their centers are at whole numbers, as those of images.
-
-    Args:
-        ax: the axes.
-        table: one row per cell.
-        x: column of the grid's columns.
-        y: column of the grid's rows.
-        number: column of the number.
-        columns: the values of `x` in order.
-        rows: the values of `y` in order.
+    `columns` and `rows` are the values of `x` and `y` in order.
     """
     for row in table.dropna(subset=number).to_dict("records"):
         across, down = columns.index(row[x]), rows.index(row[y])

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 import interp
-from interp.measurements.patching.tables import effect_table
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import Choice
 from interp.prompts.mixing import with_donors
@@ -97,7 +96,7 @@ def recovered(name):
     model = interp.load_model(name, device="cpu")
     # 48 entity pairs, each by both rules in ten phrasings.
     result = interp.patch(model, evidence_pairs(some_prompts(960)))
-    table = effect_table(result.patches, result.pairs)
+    table = result.summary()
     first = table[(table["recognized"] == "yes") & (table["layer"] == 0)].set_index("role")
     assert (first["pairs"] >= 25).all()
     return first
@@ -127,7 +126,7 @@ def beyond_control(prompts):
     """Mean effects at layer 0 in logits, of phi3-deep, by role and source."""
     model = interp.load_model("organism/phi3-deep", device="cpu")
     result = interp.patch(model, prompts, layers=[0], control=True)
-    table = effect_table(result.patches, result.pairs)
+    table = result.summary()
     return table[table["recognized"] == "yes"].set_index(["role", "source"])
 
 

@@ -76,26 +76,6 @@ def test_judged_readings_equal_loops(seed, numbers):
         assert row["margin"] == pytest.approx(centred[right[i]] - rest.max())
 
 
-def test_scores_that_only_name_the_most_frequent_word_are_at_chance_when_centred():
-    # Each reading has the same mean, on which the right word's direction is planted.
-    right = np.arange(30) % 3
-    scores = 0.1 * np.eye(3)[right] + [5, 0, 0]
-    found = judged(readings(scores, right), clusters_of(range(30)))
-    assert found["accuracy"].all()
-    assert found["raw_accuracy"].mean() == pytest.approx(1 / 3)
-    assert found["shuffled"].tolist() == pytest.approx([1 / 3] * 30)
-
-
-def test_readings_without_information_are_at_chance():
-    chance = np.random.default_rng(1)
-    right = chance.integers(3, size=3000)
-    scores = chance.normal(size=(3000, 3))
-    found = judged(readings(scores, right), clusters_of(range(3000)))
-    table = reading_table(found)
-    assert table["accuracy"].item() == pytest.approx(1 / 3, abs=0.03)
-    assert table["shuffled"].item() == pytest.approx(1 / 3, abs=0.01)
-
-
 def test_ties_share_the_point_and_a_single_cluster_cannot_be_centred():
     scores = np.ones((4, 3))
     found = judged(readings(scores, [0, 1, 2, 0]), clusters_of(range(4)))

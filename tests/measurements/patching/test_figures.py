@@ -9,7 +9,6 @@ from interp.measurements.patching.figures import (
     layers_by_tokens,
     scores_and_effects,
 )
-from interp.measurements.patching.tables import effect_table
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
@@ -24,7 +23,7 @@ def drawn(ax):
 
 def test_layers_by_roles_shows_every_cell_and_states_n():
     result = interp.patch(tiny_model("llama"), some_prompts(3))
-    table = effect_table(result.patches, result.pairs)
+    table = result.summary()
     ax = layers_by_roles(table)
     shown = drawn(ax)
     assert any("n = " in text and "pairs" in text for text in shown)

@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interp.estimates.compute import estimate
 from interp.measurements.patching.tables import (
+    EFFECTS,
     agreement_table,
-    effect_table,
+    effect_trials,
     premise_effects,
     verification_table,
 )
@@ -48,6 +50,10 @@ def pairs_of(gaps, recognized=True):
             "recognized": recognized,
         }
     )
+
+
+def effect_table(patches, pairs, cluster="pair_id"):
+    return estimate(EFFECTS, effect_trials(patches, pairs, cluster=cluster))
 
 
 def only(table, recognized="all"):
