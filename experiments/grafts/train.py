@@ -12,14 +12,18 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 from transformers import LlamaForCausalLM
 
-from interp.errors import UserError
-from interp.models.adapters import Base, low_rank, save_adapter
-from interp.models.find import find_named
-from interp.models.load import load_found
-from interp.models.loading import Loading
-from interp.models.model import Model
-from interp.training.fit import Loss, fit
-from interp.training.folder import remove_checkpoints
+from interp import Model, UserError
+from interp.extend.training import (
+    Base,
+    Loading,
+    Loss,
+    find_named,
+    fit,
+    load_found,
+    low_rank,
+    remove_checkpoints,
+    save_adapter,
+)
 from interp_experiments.grafts.card import write_card
 from interp_experiments.grafts.recipes import FIRST_LAYER, PROMPTS, GraftRecipe, Rule, plant
 from interp_experiments.grafts.streams import (

@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, NullLocator
 
-from interp.report.figures.points import interval_points, labeled_points
-from interp.report.figures.style import (
+from interp.extend.figures import (
     Picture,
     house_style,
     interval_errors,
+    interval_points,
+    labeled_points,
     look,
     mark_points,
     panel_a_model,

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import void_models
-from interp.console import counted
-from interp.report.glance import (
+from interp.extend import counted
+from interp.extend.cautions import void_models
+from interp.extend.page import (
+    Glance,
     extremes,
     glance,
     headline,
@@ -14,7 +15,6 @@ from interp.report.glance import (
     quotable,
     with_interval,
 )
-from interp.report.page import Glance
 from interp_experiments.findings import in_brief
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import Contrasts

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from interp.measurements.specs import SoftScore
-from interp.measuring.spec import Stage
-from interp.prompts.source import PromptSource
-from interp.studies.study import Study
+from interp import SoftScore
+from interp.extend import PromptSource, Stage, Study
 from interp_experiments.logical_forms.forms import (
     distribution_forms,
     introduction_forms,
@@ -14,8 +12,8 @@ from interp_experiments.logical_forms.forms import (
 )
 
 if TYPE_CHECKING:
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
+    from interp import StudyFolder
+    from interp.extend.page import Report
 
 
 class LogicalFormsStudy(Study):

@@ -7,11 +7,13 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.special import logit
 
-from interp.models.organisms import organism_card, organism_names
-from interp.statistics.discrimination import discrimination_table
-from interp.statistics.proportions import proportions
-from interp.statistics.resampling import bootstrap_sums
-from interp.statistics.summaries import percentile_interval
+from interp import organism_card, organism_names
+from interp.extend.statistics import (
+    bootstrap_sums,
+    discrimination_table,
+    percentile_interval,
+    proportions,
+)
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.results import (

@@ -15,14 +15,17 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.errors import UserError, shortened
-from interp.models.load import load_model
-from interp.models.loading import Loading
-from interp.models.organisms import PREFIX, organism_folder
-from interp.training.fit import fit
-from interp.training.folder import remove_checkpoints
-from interp.training.run import Training
-from interp.training.spec import CheckpointOptions, TrainSpec
+from interp import UserError, load_model
+from interp.extend import TrainSpec, shortened
+from interp.extend.training import (
+    PREFIX,
+    CheckpointOptions,
+    Loading,
+    Training,
+    fit,
+    organism_folder,
+    remove_checkpoints,
+)
 from interp_experiments.organisms.facts import build
 from interp_experiments.organisms.families import FAMILIES, train_tokenizer
 from interp_experiments.organisms.recipes import (

@@ -4,10 +4,19 @@ from dataclasses import replace
 
 import pandas as pd
 
-from interp.console import counted
-from interp.estimates.compute import estimate
-from interp.report.glance import extremes, glance, headline, named_numbers, quotable
-from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
+from interp.extend import counted
+from interp.extend.estimates import estimate
+from interp.extend.page import (
+    MOST_SENTENCES,
+    Glance,
+    Section,
+    TableItem,
+    extremes,
+    glance,
+    headline,
+    named_numbers,
+    quotable,
+)
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (

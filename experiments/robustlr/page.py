@@ -6,9 +6,8 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from interp.report.glance import with_interval
-from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.studies.folder import StudyFolder
+from interp import StudyFolder
+from interp.extend.page import FigureItem, Report, Section, TableItem, with_interval
 from interp_experiments.browser import stacked, study_browser
 from interp_experiments.findings import listed
 from interp_experiments.robustlr import figures, system, tables

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from interp.attribution.registry import CHEAP_METHODS
-from interp.measurements.specs import Attribute, Evaluate
-from interp.measuring.spec import Spec, Stage
-from interp.prompts.source import PromptSource
-from interp.studies.study import Study
+from interp import Attribute, Evaluate, Spec
+from interp.extend import PromptSource, Stage, Study
+from interp.extend.measuring import CHEAP_METHODS
 
 if TYPE_CHECKING:
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
+    from interp import StudyFolder
+    from interp.extend.page import Report
 
 
 class RobustLRStudy(Study):

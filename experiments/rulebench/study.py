@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from interp import texts
-from interp.attribution.registry import CHEAP_METHODS
-from interp.errors import UserError
-from interp.measurements.specs import Attribute, Evaluate, Generate
-from interp.measuring.spec import Spec, Stage
-from interp.prompts.source import PromptSource
-from interp.studies.study import Study
+from interp import Attribute, Evaluate, Generate, Spec, UserError
+from interp.extend import PromptSource, Stage, Study, texts
+from interp.extend.measuring import CHEAP_METHODS
 from interp_experiments.rulebench.items import Quantity, RuleSet
 from interp_experiments.rulebench.layout import read_sets
 from interp_experiments.rulebench.prompts import (
@@ -27,8 +23,8 @@ from interp_experiments.rulebench.prompts import (
 )
 
 if TYPE_CHECKING:
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
+    from interp import StudyFolder
+    from interp.extend.page import Report
 
 FEW = Setting(quantity="few")
 

@@ -5,20 +5,21 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import LEFT_OUT, Caution, ordered, void_models
-from interp.console import counted
-from interp.measurements.answers.show import unequal
-from interp.report.formatting import number_text
-from interp.report.glance import (
+from interp.extend import counted
+from interp.extend.cautions import LEFT_OUT, Caution, ordered, unequal, void_models
+from interp.extend.page import (
+    Glance,
+    Section,
+    TableItem,
     extremes,
     glance,
     headline,
     named_numbers,
+    number_text,
     quotable,
     with_interval,
 )
-from interp.report.page import Glance, Section, TableItem
-from interp.statistics.contrasts import CONFIRMATORY, MODEL
+from interp.extend.statistics import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
     in_brief,

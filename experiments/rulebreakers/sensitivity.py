@@ -4,12 +4,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.points import cluster_points
-from interp.report.page import FigureItem, Section, TableItem
-from interp.statistics.classical import welch_table
-from interp.statistics.decisions import SIGNIFICANT, holm
-from interp.statistics.discrimination import concordance, discrimination_table
-from interp.statistics.means import cluster_mean_table
+from interp.extend.figures import cluster_points
+from interp.extend.page import FigureItem, Section, TableItem
+from interp.extend.statistics import (
+    SIGNIFICANT,
+    cluster_mean_table,
+    concordance,
+    discrimination_table,
+    holm,
+    welch_table,
+)
 from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results

@@ -6,20 +6,21 @@ from dataclasses import replace
 
 import torch
 
-from interp.errors import UserError
-from interp.measurements.answers.decoding import generate
-from interp.measurements.answers.generation import GenerationMeasurement
-from interp.measurements.specs import Generate
-from interp.measuring.core import Measurement, PromptRows, explained
-from interp.models.kinds import CAUSAL
-from interp.models.model import Model
-from interp.prompts.prompt import Prompt
-from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import NOT_FINITE, predict
-from interp.scoring.likelihood import continuation_log_probabilities
-from interp.tables import Row
+from interp import Generate, Model, Prompt, UserError
+from interp.extend import Measurement, PromptRows
+from interp.extend.measuring import (
+    CAUSAL,
+    NOT_FINITE,
+    AnswerTokenizer,
+    Batch,
+    GenerationMeasurement,
+    Row,
+    continuation_log_probabilities,
+    explained,
+    generate,
+    predict,
+    token_budget,
+)
 from interp_probes.facts.wordings import EXAMPLES, sentence, wording
 from interp_probes.specs import Familiarity, Knowledge
 

@@ -8,28 +8,23 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import (
-    COPIED,
-    EMBEDDED,
-    FEW_FAILURES,
-    LEFT_OUT,
-    PLACEBOS,
-    void_models,
-)
-from interp.console import counted
-from interp.measurements.lens.ledger import ENTRIES
-from interp.report.glance import glance, headline, quotable, with_interval
-from interp.report.page import (
+from interp import StudyFolder
+from interp.extend import counted
+from interp.extend.cautions import COPIED, EMBEDDED, FEW_FAILURES, LEFT_OUT, PLACEBOS, void_models
+from interp.extend.page import (
     MOST_SENTENCES,
     FigureItem,
     Glance,
     Report,
     Section,
     TableItem,
+    glance,
+    headline,
+    quotable,
+    with_interval,
 )
-from interp.statistics.clusters import FEWEST
-from interp.statistics.summaries import LEVEL
-from interp.studies.folder import StudyFolder
+from interp.extend.results import ENTRIES
+from interp.extend.statistics import FEWEST, LEVEL
 from interp_probes.ledger.figures import entry_bars, read_and_used
 from interp_probes.ledger.results import WRONG, LedgerResults, read_ledger
 

@@ -8,17 +8,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.choices import LAST
-from interp.errors import UserError
-from interp.measurements.activations.measure import Place, vectors_at
-from interp.measuring.core import Measurement, PromptRows
-from interp.models.model import Model
-from interp.models.sites import layer_count, locate
-from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch, TokenizedPrompt
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_error, answer_tables, read_prompts
-from interp.tables import Row
+from interp import Model, UserError
+from interp.extend import Measurement, PromptRows
+from interp.extend.measuring import (
+    LAST,
+    AnswerTokenizer,
+    Batch,
+    Place,
+    Row,
+    TokenizedPrompt,
+    answer_error,
+    answer_tables,
+    layer_count,
+    locate,
+    read_prompts,
+    token_budget,
+    vectors_at,
+)
 from interp_probes.specs import LAST_TOKEN, Residuals
 
 
