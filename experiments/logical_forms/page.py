@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from interp import StudyFolder
-from interp.extend.page import Number, Report, Section
+from interp.extend.page import Number, Report, Section, study_browser
 from interp.extend.results import model_parameters, whole_pairs
-from interp_experiments.browser import study_browser
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effect_sections import (
     adjusted_section,

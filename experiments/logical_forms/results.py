@@ -12,9 +12,9 @@ from scipy.special import stdtrit
 from interp import StudyFolder
 from interp.extend import InFolder, RunFolder
 from interp.extend.cautions import LEFT_OUT, Caution, cautions_on, ordered
+from interp.extend.page import stacked
 from interp.extend.results import whole_pairs
 from interp.extend.statistics import UPPER
-from interp_experiments.browser import stacked
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.system import YES
 

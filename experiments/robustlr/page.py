@@ -7,8 +7,15 @@ from types import MappingProxyType
 import pandas as pd
 
 from interp import StudyFolder
-from interp.extend.page import FigureItem, Report, Section, TableItem, with_interval
-from interp_experiments.browser import stacked, study_browser
+from interp.extend.page import (
+    FigureItem,
+    Report,
+    Section,
+    TableItem,
+    stacked,
+    study_browser,
+    with_interval,
+)
 from interp_experiments.findings import listed
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons

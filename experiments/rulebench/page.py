@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 
 from interp import StudyFolder
 from interp.extend.figures import distinct, grouped_bars, panel_a_model
-from interp.extend.page import FigureItem, Report, Section, TableItem
+from interp.extend.page import FigureItem, Report, Section, TableItem, stacked, study_browser
 from interp.extend.results import whole_pairs
-from interp_experiments.browser import stacked, study_browser
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.findings import finding_section, first_screen
 from interp_experiments.rulebench.learning import STRING_GAME

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from interp import Attributions, StudyFolder
-from interp.extend.page import FigureItem, Report, Section, TableItem
+from interp.extend.page import FigureItem, Report, Section, TableItem, study_browser
 from interp.extend.results import model_parameters
-from interp_experiments.browser import study_browser
 from interp_experiments.rulebreakers.accuracy import (
     accuracies,
     accuracy_section,

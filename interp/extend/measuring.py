@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from interp.measuring.core import explained as explained
     from interp.measuring.spec import Indices as Indices
     from interp.measuring.spec import Prompts as Prompts
-    from interp.measuring.spec import spec_named as spec_named
     from interp.models.kinds import CAUSAL as CAUSAL
     from interp.models.sites import layer_count as layer_count
     from interp.models.sites import locate as locate

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from interp.report.page import prompts_item as prompts_item
     from interp.report.pairs import Browser as Browser
     from interp.report.pairs import Number as Number
-    from interp.report.pairs import Panel as Panel
+    from interp.studies.browser import stacked as stacked
+    from interp.studies.browser import study_browser as study_browser
 else:
     from interp.surface import offered
 

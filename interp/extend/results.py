@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from interp.measurements.thoughts.mediation import effect_products as effect_products
     from interp.measurements.thoughts.mediation import mediation_table as mediation_table
     from interp.results.files import model_parameters as model_parameters
-    from interp.results.given import JUDGED as JUDGED
-    from interp.results.given import judged_answers as judged_answers
-    from interp.results.result import result_class as result_class
     from interp.results.result import summarize as summarize
     from interp.tables import factors_of as factors_of
     from interp.training.folder import training_of as training_of

@@ -5,11 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from interp import StudyFolder
-from interp.extend import InFolder, RunFolder
-from interp.extend.measuring import spec_named
-from interp.extend.page import Browser, Number, Panel
-from interp.extend.results import JUDGED, judged_answers, result_class, whole_pairs
+from interp.analysis.accuracy import whole_pairs
+from interp.measuring.spec import spec_named
+from interp.report.pairs import Browser, Number, Panel
+from interp.results.given import JUDGED, judged_answers
+from interp.results.measured import InFolder
+from interp.results.result import result_class
+from interp.runs.folder import RunFolder
+from interp.studies.folder import StudyFolder
 
 _IDS = ("prompt_id", "pair_id")
 
