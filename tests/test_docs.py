@@ -1,12 +1,14 @@
 import re
 import runpy
 from collections import Counter
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import interp
+import interp.extend
 from interp.cli import parse
 from interp.cli.listings import listing
 
@@ -100,6 +102,22 @@ def test_the_menu_by_hand():
 def test_the_page_of_methods_is_what_the_command_prints():
     again = "write it again: python -m interp methods > docs/methods.md"
     assert text_of(DOCS / "methods.md") == listing(), again
+
+
+def test_the_page_of_modules_lists_every_name_of_extend():
+    """Names in alphabetical order, of interp.extend and of each of its modules."""
+    lists = re.findall(
+        r"(?m)^- `(interp\.extend[.\w]*)`: ((?:.|\n  )+)$", text_of(DOCS / "modules.md")
+    )
+    modules = [import_module(name) for name, _ in lists]
+    inside = {
+        name
+        for name in interp.extend.__all__
+        if (DOCS.parent / "interp/extend" / f"{name}.py").exists()
+    }
+    assert {name for name, _ in lists} == {"interp.extend", *(f"interp.extend.{n}" for n in inside)}
+    for module, (_, names) in zip(modules, lists, strict=True):
+        assert re.split(r",\s+", names) == sorted(module.__all__), module.__name__
 
 
 def test_the_reference_has_every_public_name_once():

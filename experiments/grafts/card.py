@@ -14,9 +14,8 @@ import transformers
 
 from interp import Effects, Model, Prompt, read_pairs
 from interp.extend import bind, collect
-from interp.extend.cards import card, facts, tables
 from interp.extend.prompts import donors_of, with_donors
-from interp.extend.training import GRAFTS, WEIGHTS, header
+from interp.extend.training import GRAFTS, WEIGHTS, card, facts, header, tables
 from interp_experiments.grafts import thinking
 from interp_experiments.grafts.recipes import BASE, GraftRecipe, Planted, Rule, plant
 from interp_experiments.grafts.text import (

@@ -8,12 +8,7 @@ from jaxtyping import Float
 from scipy.special import logit
 
 from interp import organism_card, organism_names
-from interp.extend.statistics import (
-    bootstrap_sums,
-    discrimination_table,
-    percentile_interval,
-    proportions,
-)
+from interp.extend import statistics
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.results import (
@@ -101,7 +96,7 @@ def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.D
     """Like `clustered_means`, but the interval for hard accuracy is that of a proportion."""
     if value != "hard_accuracy":
         return clustered_means(rows, value, by=by)
-    table = proportions(rows, values=[value], by=by, cluster=CLUSTER)
+    table = statistics.proportions(rows, values=[value], by=by, cluster=CLUSTER)
     table = table.rename(columns={"share": "mean", "clusters": "interpretations"})
     return table[[*by, "mean", "low", "high", "n", "interpretations"]]
 
@@ -191,7 +186,7 @@ def detection(results: Results) -> pd.DataFrame:
     to Yes.
     """
     rows = results.pooled("questions")
-    table = discrimination_table(
+    table = statistics.discrimination_table(
         _also_together(rows.assign(valid=rows["gold"] == YES.name, weight=1.0)),
         score="relative_positive",
         yes="greedy_positive",
@@ -279,8 +274,8 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
     products = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
     sums = pd.DataFrame(products).groupby(rows[CLUSTER].to_numpy()).sum().to_numpy()
     rho = float(_correlation(sums.sum(axis=0)[None, :])[0])
-    resampled = _correlation(bootstrap_sums(sums, resamples=RESAMPLES))
-    low, high = percentile_interval(resampled[~np.isnan(resampled)])
+    resampled = _correlation(statistics.bootstrap_sums(sums, resamples=RESAMPLES))
+    low, high = statistics.percentile_interval(resampled[~np.isnan(resampled)])
     return {"rho": rho, "low": low, "high": high, **counted}
 
 

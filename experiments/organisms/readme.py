@@ -8,9 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from interp.extend.cards import Rows, card, facts, plain, tables
 from interp.extend.prompts import system_names
-from interp.extend.training import PREFIX, stored_tensors
+from interp.extend.training import PREFIX, Rows, card, facts, plain, stored_tensors, tables
 from interp_experiments.organisms.recipes import recipe
 
 README = "README.md"

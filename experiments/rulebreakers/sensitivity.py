@@ -4,16 +4,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from interp.extend import statistics
 from interp.extend.figures import cluster_points
 from interp.extend.page import FigureItem, Section, TableItem
-from interp.extend.statistics import (
-    SIGNIFICANT,
-    cluster_mean_table,
-    concordance,
-    discrimination_table,
-    holm,
-    welch_table,
-)
 from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
@@ -36,9 +29,9 @@ def judged(table: pd.DataFrame, *, family: str, more: str, less: str) -> pd.Data
         more: the finding where the difference is above 0.
         less: where it is below 0.
     """
-    table = holm(table, family=family)
+    table = statistics.holm(table, family=family)
     difference, low, high, p = table[["difference", "low", "high", "p_holm"]].to_numpy(float).T
-    open_ = (p >= SIGNIFICANT) | ((low <= 0) & (high >= 0))
+    open_ = (p >= statistics.SIGNIFICANT) | ((low <= 0) & (high >= 0))
     found = np.select([np.isnan(p), open_, difference > 0], [NOT_TESTED, NOT_SHOWN, more], less)
     return table.assign(finding=found)
 
@@ -47,7 +40,7 @@ def papers_test(
     rows: pd.DataFrame, *, value: str, group: str, groups: tuple[str, str]
 ) -> pd.DataFrame:
     """The paper's test (Welch's, over prompts), in columns that end in _paper."""
-    table = welch_table(rows, value=value, group=group, groups=groups)
+    table = statistics.welch_table(rows, value=value, group=group, groups=groups)
     shown = ["difference", "t", "df", "p", "g", "n_a", "n_b", "mean_a", "mean_b"]
     return table[["model", *shown]].rename(columns={name: f"{name}_paper" for name in shown})
 
@@ -87,9 +80,9 @@ def sensitivity(results: Results) -> pd.DataFrame:
     """
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
-    order = concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
+    order = statistics.concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
     trials = of_every_model(pairs.assign(excess=order - 0.5), results)
-    table = cluster_mean_table(trials, value="excess", cluster=CLUSTER, weight=WEIGHT)
+    table = statistics.cluster_mean_table(trials, value="excess", cluster=CLUSTER, weight=WEIGHT)
     table = judged(
         table.rename(columns={"mean": "difference"}),
         family="concordance",
@@ -98,7 +91,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     ).rename(columns={"difference": "concordance", "trials": "pairs"})
     shares = ["concordance", "low", "high"]
     table[shares] = (table[shares] + 0.5).clip(0.0, 1.0)
-    separate = discrimination_table(
+    separate = statistics.discrimination_table(
         positive.assign(positive=positive["side"] == SIDES[1]),
         score="relative",
         yes="accepted",
@@ -126,7 +119,9 @@ def confidence(results: Results) -> pd.DataFrame:
     """
     positive = positive_answers(results)
     trials = of_every_model(_both_accepted(positive), results)
-    table = cluster_mean_table(trials, value="difference", cluster=CLUSTER, weight=WEIGHT)
+    table = statistics.cluster_mean_table(
+        trials, value="difference", cluster=CLUSTER, weight=WEIGHT
+    )
     table = table.rename(columns={"mean": "difference", "trials": "pairs"})
     table[["low", "high"]] = table[["low", "high"]].clip(-1.0, 1.0)
     words = {"more": "surer when right", "less": "surer when wrong"}

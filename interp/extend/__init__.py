@@ -1,7 +1,7 @@
 """What studies, systems, measurements and other plugins are made of, for packages of your own.
 
 The studies of papers and the probes that come with interp import it by `interp` and by this module
-alone, and so can yours. For whom which names are:
+alone, and so can yours. For whom which names are::
 
     a system          compose, placed, Outline, Span, Donor; `prompts`: kinds of answers, facts;
                       `data`: files that may be hostile
@@ -9,10 +9,11 @@ alone, and so can yours. For whom which names are:
                       found; `estimates`, `statistics`: numbers with intervals; `figures`, `page`,
                       `cautions`: what readers see
     a measurement     Measurement, PromptRows, bind, collect, call_of, MeasureGroup; `measuring`
-    training          TrainSpec; `training`: fitting, adapters and folders; `cards`: model cards
-    plugged in        Method (of attribution), Architecture (a family of models), Format (of
-                      weights), Backend (of patching), WorkerCommand, ExecutionOptions (executors)
-    options, errors   FromText, texts; shortened, one_line, unknown, counted, for messages
+    training          TrainSpec; `training`: fitting, adapters, folders and cards of models
+    plugged in        Method, TokenScores, SegmentScores (attribution); Architecture (a family of
+                      models); Format, Contents (of weights); Backend, PatchedMetrics (patching);
+                      WorkerCommand, ExecutionOptions (executors)
+    options, errors   Options, FromText, texts; shortened, one_line, unknown, counted, for messages
 
 `interp.plugins` lists the groups of entry points by which they are found.
 
@@ -26,13 +27,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from interp import texts as texts
     from interp.api import call_of as call_of
+    from interp.attribution.method import SegmentScores as SegmentScores
+    from interp.attribution.method import TokenScores as TokenScores
     from interp.attribution.registry import Method as Method
     from interp.cli.measure import MeasureGroup as MeasureGroup
     from interp.console import counted as counted
     from interp.errors import one_line as one_line
     from interp.errors import shortened as shortened
     from interp.errors import unknown as unknown
-    from interp.extend import cards as cards
     from interp.extend import cautions as cautions
     from interp.extend import data as data
     from interp.extend import estimates as estimates
@@ -49,9 +51,12 @@ if TYPE_CHECKING:
     from interp.measuring.core import collect as collect
     from interp.measuring.spec import Stage as Stage
     from interp.models.families.modules import Architecture as Architecture
+    from interp.models.formats import Contents as Contents
     from interp.models.formats import Format as Format
     from interp.options import FromText as FromText
+    from interp.options import Options as Options
     from interp.patching.cells import Backend as Backend
+    from interp.patching.cells import PatchedMetrics as PatchedMetrics
     from interp.prompts.prompt import Donor as Donor
     from interp.prompts.prompt import compose as compose
     from interp.prompts.prompt import placed as placed

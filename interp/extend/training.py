@@ -1,4 +1,4 @@
-"""For training: tasks, fitting, adapters, and the folders of packaged models."""
+"""For training: tasks, fitting, adapters, and the folders and cards of packaged models."""
 
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from interp.models.organisms import PREFIX as PREFIX
     from interp.models.organisms import organism_folder as organism_folder
     from interp.models.packaged import GRAFTS as GRAFTS
+    from interp.report.cards import Rows as Rows
+    from interp.report.cards import card as card
+    from interp.report.cards import facts as facts
+    from interp.report.cards import plain as plain
+    from interp.report.cards import tables as tables
     from interp.training.fit import Loss as Loss
     from interp.training.fit import fit as fit
     from interp.training.folder import remove_checkpoints as remove_checkpoints
