@@ -1,6 +1,8 @@
 """Imports go one way: experiments -> probes -> interp, inside interp from commands downwards."""
 
 import ast
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -149,6 +151,18 @@ def test_every_name_offered_is_there():
         assert thing.__doc__, name
     with pytest.raises(AttributeError, match=r"'interp\.extend'.*'nothing'"):
         interp.extend.nothing  # noqa: B018
+
+
+def test_importing_the_surface_costs_nothing():
+    code = (
+        "import sys; import interp.extend; from interp.extend import figures, page, statistics; "
+        "heavy = {'torch', 'pandas', 'numpy', 'matplotlib', 'pydantic'}; "
+        "assert not heavy & set(sys.modules); "
+        "from interp.extend import PromptSource, Stage, Study; "
+        "assert not {'torch', 'pandas'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("part", sorted(set.union(*FLOORS)))
