@@ -21,8 +21,7 @@ from interp_probes.ledger import EXCHANGES, KNOWLEDGE, READINGS
 from interp_probes.specs import Knowledge
 
 if TYPE_CHECKING:
-    from interp import PromptSet, StudyFolder
-    from interp.extend.page import Report
+    from interp import PromptSet
 
 LensName = Literal["jacobian", "own", "logit"]
 
@@ -54,6 +53,7 @@ class Ledger(ReadsAnswers, Study):
     """The measurements behind the ledger of facts."""
 
     name = "ledger"
+    page = "interp_probes.ledger.page:report_of"
     derives = ("interp.measurements.lens.ledger:LEDGER",)
     default_limit = 60
     any_system = True
@@ -108,12 +108,6 @@ class Ledger(ReadsAnswers, Study):
                 answers=self.answers,
             ),
         )
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The page: shares of failures, and what is read and used by layer."""
-        from interp_probes.ledger.page import report_of
-
-        return report_of(folder)
 
     def _facts(self, source: PromptSource) -> str:
         if self.facts is not None:
