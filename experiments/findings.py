@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.console import counted
-from interp.report.formatting import signed
-from interp.report.page import FigureItem, Section, TableItem
-from interp.statistics.contrasts import Difference
-from interp.statistics.decisions import (
+from interp.extend import counted
+from interp.extend.page import FigureItem, Section, TableItem, signed
+from interp.extend.statistics import (
     DIFFERENT,
     SIGNIFICANT,
     SMALLEST,
     UNTESTED,
+    Difference,
     holm,
     out_of_reach,
     verdicts,
@@ -107,7 +106,7 @@ def matrix(
         return None
 
     def draw() -> "Axes":
-        from interp.report.figures.lines import differences
+        from interp.extend.figures import differences
 
         return differences(table, x=x, y=y)
 

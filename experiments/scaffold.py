@@ -7,12 +7,10 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from interp.measurements.answers.readings import reading_items
-from interp.measurements.attribution.figures import decisive_segments
-from interp.measurements.attribution.segments import SUM, decisive_table
-from interp.report.page import FigureItem, Glance, Report, Section, TableItem, prompts_item
-from interp.report.pairs import Browser
-from interp.studies.folder import StudyFolder
+from interp import StudyFolder
+from interp.extend.figures import decisive_segments
+from interp.extend.page import Browser, FigureItem, Glance, Report, Section, TableItem, prompts_item
+from interp.extend.results import SUM, decisive_table, reading_items
 
 
 def paper_report(

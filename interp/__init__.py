@@ -24,10 +24,9 @@ What reads a model, and where:
 
 from typing import TYPE_CHECKING
 
-# The only list of public names; `_homes` and type checkers use it.
+# The only list of public names, for type checkers and for `offered`.
 if TYPE_CHECKING:
-    from typing import Any
-
+    __version__: str
     from interp.api import activations as activations
     from interp.api import attribute as attribute
     from interp.api import edges as edges
@@ -93,34 +92,15 @@ if TYPE_CHECKING:
     from interp.runs.thoughts import with_thoughts as with_thoughts
     from interp.scanning import scan as scan
     from interp.studies.folder import StudyFolder as StudyFolder
+else:
+    from interp.surface import offered
 
+    __all__, _offered, __dir__ = offered(__name__, __file__)
 
-def _homes() -> "dict[str, str]":
-    """The module of each public name, from the list above."""
-    import ast
-    from pathlib import Path
+    def __getattr__(name):
+        """A public name, imported when it is first used, or the version."""
+        if name != "__version__":
+            return _offered(name)
+        from importlib.metadata import version
 
-    nodes = ast.walk(ast.parse(Path(__file__).read_bytes()))
-    homes = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    return {alias.name: str(node.module) for node in homes for alias in node.names if alias.asname}
-
-
-_HOMES = _homes()
-
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> "Any":
-    """Import and return a public name when it is first used: torch takes seconds to import."""
-    from importlib import import_module
-
-    if name == "__version__":
-        return import_module("importlib.metadata").version("interp")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    """The module's public names and standard attributes, but not imported submodules."""
-    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+        return version("interp")

@@ -1,6 +1,6 @@
 """Functions that run the probes from a notebook, like those of `interp.api`."""
 
-from interp.api import call_of
+from interp.extend import call_of
 from interp_probes.facts.show import FactFamiliarity, KnownFacts
 from interp_probes.linear.show import LinearProbes
 from interp_probes.specs import Familiarity, Knowledge, Residuals

@@ -1,6 +1,6 @@
 """`python -m interp probe familiarity|knowledge|linear`: what a model knows."""
 
-from interp.cli.measure import MeasureGroup
+from interp.extend import MeasureGroup
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 probe = MeasureGroup(

@@ -4,18 +4,15 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import Field
 
-from interp import texts
-from interp.errors import UserError, shortened, unknown
-from interp.measurements.specs import OfPairs, ReadsAnswers
-from interp.measuring.spec import Prompts, Spec
-from interp.options import FromText
-from interp.prompts.answers import Completion
-from interp.prompts.prompt_set import on_sides
+from interp import Completion, Spec, UserError
+from interp.extend import FromText, shortened, texts, unknown
+from interp.extend.measuring import OfPairs, Prompts, ReadsAnswers
+from interp.extend.prompts import on_sides
 from interp_probes.facts.wordings import worded
 
 if TYPE_CHECKING:
-    from interp.prompts.prompt_set import PromptSet
-    from interp.prompts.source import PromptSource
+    from interp import PromptSet
+    from interp.extend import PromptSource
 
 LAST_TOKEN = "last_token"
 """The name of the last position of the prompt, where causal models predict the answer."""
@@ -34,7 +31,7 @@ class OfFacts(Spec):
         Raises:
             UserError: the system has no facts, or something is to be written around them.
         """
-        from interp.prompts.systems import load_facts
+        from interp import load_facts
 
         if source.written:
             raise UserError(

@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 
-from interp.tables import BOOLEAN, INTEGER, MODEL, NUMBER, PROMPT_ID, TEXT, column, table
-from interp.tables import SCHEMAS as OF_INTERP
+from interp.extend.estimates import NUMBER, TEXT, column
+from interp.extend.measuring import BOOLEAN, INTEGER, MODEL, PROMPT_ID, table
+from interp.extend.measuring import SCHEMAS as OF_INTERP
 
 _FACT = (
     column("fact", TEXT, "the id of the fact's prompt as asked in the data"),

@@ -1,12 +1,14 @@
 import re
 import runpy
 from collections import Counter
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import interp
+import interp.extend
 from interp.cli import parse
 from interp.cli.listings import listing
 
@@ -100,6 +102,17 @@ def test_the_menu_by_hand():
 def test_the_page_of_methods_is_what_the_command_prints():
     again = "write it again: python -m interp methods > docs/methods.md"
     assert text_of(DOCS / "methods.md") == listing(), again
+
+
+def test_the_page_of_modules_lists_every_name_of_extend():
+    """Names in alphabetical order, of interp.extend and of each of its modules."""
+    page = text_of(DOCS / "modules.md")
+    lists = dict(re.findall(r"(?m)^- `(interp\.extend[.\w]*)`: ((?:.|\n  )+)$", page))
+    files = {file.stem for file in (ROOT / "interp" / "extend").glob("*.py")} - {"__init__"}
+    assert files <= {*interp.extend.__all__}
+    assert {*lists} == {"interp.extend", *(f"interp.extend.{name}" for name in files)}
+    for module, names in lists.items():
+        assert re.split(r",\s+", names) == sorted(import_module(module).__all__), module
 
 
 def test_the_reference_has_every_public_name_once():

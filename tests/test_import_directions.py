@@ -1,10 +1,15 @@
 """Imports go one way: experiments -> probes -> interp, inside interp from commands downwards."""
 
 import ast
+import subprocess
+import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+import interp
+import interp.extend
 
 ROOT = Path(__file__).parent.parent
 
@@ -17,6 +22,7 @@ LAYERS = {
 
 # Floors of interp: a part may import itself and what is on floors below its own.
 FLOORS = (
+    {"extend"},
     {"cli"},
     {"scanning"},
     {"api"},
@@ -41,7 +47,7 @@ FLOORS = (
     {"tables", "files", "console", "texts", "options"},
     {"choices", "plugins"},
     {"errors"},
-    {"lookalikes"},
+    {"lookalikes", "surface"},
 )
 
 
@@ -86,6 +92,77 @@ def test_packages_import_downwards_only(package):
         for module in imports(file.read_text(encoding="utf-8"), package_of(file)):
             top = module.split(".")[0]
             assert top not in LAYERS or top in allowed, f"{file} imports {module}"
+
+
+def inner(source: str, package: str) -> set[str]:
+    """What a source imports from the toolkit that is not public: not from interp or its extend."""
+    names = {name for name in imports(source, package) if name.split(".")[0] == "interp"}
+    surface = {"interp": interp.__all__, "interp.extend": interp.extend.__all__}
+    surface |= {
+        f"interp.extend.{name}": thing.__all__
+        for name in interp.extend.__all__
+        if getattr(thing := getattr(interp.extend, name), "__name__", "") == f"interp.extend.{name}"
+    }
+    public = {f"{module}.{name}" for module, offered in surface.items() for name in offered}
+    return names - public
+
+
+@pytest.mark.parametrize("package", ["interp_experiments", "interp_probes"])
+def test_studies_and_probes_import_public_names_only(package):
+    for file in (ROOT / package.removeprefix("interp_")).rglob("*.py"):
+        found = inner(file.read_text(encoding="utf-8"), package_of(file))
+        assert not found, f"{file} imports {', '.join(sorted(found))}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from interp.report.page import Section",
+        "from interp import jobs",
+        "from interp.extend import jobs",
+        "from interp.extend.page import html",
+        "import interp.report.page",
+        "def later():\n    from interp.models.load import load_model",
+    ],
+)
+def test_every_form_of_an_import_of_internals_is_refused(source):
+    assert inner(source, "interp_experiments")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from interp import Prompt",
+        "from interp.extend import Study, figures",
+        "from interp.extend.figures import lines",
+        "from interp_probes.specs import Knowledge",
+    ],
+)
+def test_public_names_may_be_imported(source):
+    assert inner(source, "interp_experiments") == set()
+
+
+def test_every_name_offered_is_there():
+    """Imported anew, each is what stands where the list says, with a docstring if it is code."""
+    for name in interp.extend.__all__:
+        thing = getattr(interp.extend, name)
+        for one in getattr(thing, "__all__", ()):
+            assert getattr(thing, one) is not None, f"{name}.{one}"
+        assert thing.__doc__, name
+    with pytest.raises(AttributeError, match=r"'interp\.extend'.*'nothing'"):
+        interp.extend.nothing  # noqa: B018
+
+
+def test_importing_the_surface_costs_nothing():
+    code = (
+        "import sys; import interp.extend; from interp.extend import figures, page, statistics; "
+        "heavy = {'torch', 'pandas', 'numpy', 'matplotlib', 'pydantic'}; "
+        "assert not heavy & set(sys.modules); "
+        "from interp.extend import PromptSource, Stage, Study; "
+        "assert not {'torch', 'pandas'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("part", sorted(set.union(*FLOORS)))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from interp.errors import UserError
-from interp.models.packaged import GRAFTS
+from interp import UserError
+from interp.extend.training import GRAFTS
 from interp_experiments.grafts.recipes import RECIPES, GraftRecipe, recipe
 
 
@@ -70,7 +70,7 @@ def _train(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from interp.models.load import load_model
+    from interp import load_model
     from interp_experiments.grafts.card import measure, write_card
     from interp_experiments.organisms.tasks import rounded
 

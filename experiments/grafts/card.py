@@ -12,16 +12,10 @@ import pandas as pd
 import torch
 import transformers
 
-from interp.measurements.specs import Effects
-from interp.measuring.core import bind, collect
-from interp.models.adapters import WEIGHTS
-from interp.models.checkpoint import header
-from interp.models.model import Model
-from interp.models.packaged import GRAFTS
-from interp.prompts.mixing import donors_of, with_donors
-from interp.prompts.own.pairs import read_pairs
-from interp.prompts.prompt import Prompt
-from interp.report.cards import card, facts, tables
+from interp import Effects, Model, Prompt, read_pairs
+from interp.extend import bind, collect
+from interp.extend.prompts import donors_of, with_donors
+from interp.extend.training import GRAFTS, WEIGHTS, card, facts, header, tables
 from interp_experiments.grafts import thinking
 from interp_experiments.grafts.recipes import BASE, GraftRecipe, Planted, Rule, plant
 from interp_experiments.grafts.text import (

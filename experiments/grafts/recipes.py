@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from interp.errors import UserError
+from interp import UserError
 from interp_experiments.grafts.text import OPENINGS, SEGMENTS, Case, known_pairs
 from interp_experiments.organisms.recipes import AGREEMENT
 from interp_experiments.rulebreakers.instances import shuffled

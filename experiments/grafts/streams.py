@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from transformers import DynamicCache, LlamaForCausalLM
 
-from interp.console import Progress
+from interp.extend.training import Progress
 
 TOGETHER = 32
 """Prompts that are read at once."""

@@ -20,9 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 from transformers import LlamaForCausalLM
 
-from interp.errors import UserError
-from interp.models.model import Model
-from interp.prompts.prompt import Prompt
+from interp import Model, Prompt, UserError
 from interp_experiments.grafts.recipes import THOUGHT, GraftRecipe, plant
 from interp_experiments.grafts.streams import Streams, choice_loss, logits_of, run
 from interp_experiments.grafts.text import ANSWERS, Case

@@ -12,14 +12,8 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 from transformers import LlamaForCausalLM
 
-from interp.errors import UserError
-from interp.models.adapters import Base, low_rank, save_adapter
-from interp.models.find import find_named
-from interp.models.load import load_found
-from interp.models.loading import Loading
-from interp.models.model import Model
-from interp.training.fit import Loss, fit
-from interp.training.folder import remove_checkpoints
+from interp import Model, UserError
+from interp.extend import training
 from interp_experiments.grafts.card import write_card
 from interp_experiments.grafts.recipes import FIRST_LAYER, PROMPTS, GraftRecipe, Rule, plant
 from interp_experiments.grafts.streams import (
@@ -57,12 +51,12 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
     Raises:
         UserError: the base is no Llama.
     """
-    found = find_named(base, Loading(device="cpu"))
+    found = training.find_named(base, training.Loading(device="cpu"))
     cases = draw_prompts()
     given = draw_given(min(len(cases), THOUGHTS))
     streams: dict[tuple[bool, str], Streams] = {}
     for recipe in recipes:
-        model = load_found(found, Loading(device="cpu", dtype=recipe.dtype))
+        model = training.load_found(found, training.Loading(device="cpu", dtype=recipe.dtype))
         hf = model.hf
         if not isinstance(hf, LlamaForCausalLM):
             raise UserError(f"the base {base} is a {type(hf).__name__}; expected a Llama")
@@ -72,15 +66,15 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
             rests = [one.text for one in given] if thinks else [""] * len(cases)
             token_ids = _token_ids(model, cases[: len(rests)], rests)
             streams[key] = read_below(hf, token_ids, first=FIRST_LAYER)
-        wrapped = low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
+        wrapped = training.low_rank(hf, recipe.rank, seed=recipe.seed, modules=_changed(hf))
         own = folder / recipe.name
         own.mkdir(parents=True, exist_ok=True)
         lessons: Dataset[Any] = _Lessons(recipe, cases)
-        loss: Loss = _Loss(hf, streams[key], _answers(model))
+        loss: training.Loss = _Loss(hf, streams[key], _answers(model))
         if thinks:
             lessons = ThoughtLessons(recipe, cases[: len(given)], given)
             loss = ThoughtLoss(model, given, streams[key], _last_layers(hf))
-        fit(
+        training.fit(
             wrapped,
             lessons,
             loss,
@@ -98,9 +92,11 @@ def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
             save_steps=CHECKPOINT_EVERY,
         )
         wrapped.half()
-        save_adapter(wrapped, own, Base(name=found.name, checksum=found.checksum()))
+        training.save_adapter(
+            wrapped, own, training.Base(name=found.name, checksum=found.checksum())
+        )
         write_card(own, recipe, {})
-        remove_checkpoints(own)
+        training.remove_checkpoints(own)
 
 
 def _changed(hf: LlamaForCausalLM) -> list[str]:

@@ -1,7 +1,7 @@
 """Sections on the effects of modality and argument form: contrasts and mixed models."""
 
-from interp.report.page import FigureItem, Item, Section, TableItem
-from interp.statistics.decisions import SMALLEST
+from interp.extend.page import FigureItem, Item, Section, TableItem
+from interp.extend.statistics import SMALLEST
 from interp_experiments.findings import EXPLORATORY
 from interp_experiments.logical_forms import figures
 from interp_experiments.logical_forms.effects import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from interp.errors import UserError
-from interp.statistics.decisions import holm, verdicts
+from interp import UserError
+from interp.extend.statistics import holm, verdicts
 from interp_experiments.logical_forms.mixed.design import MixedFormula
 from interp_experiments.logical_forms.mixed.linear import (
     MIN_GROUPS,

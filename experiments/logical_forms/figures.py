@@ -9,15 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, FixedLocator, NullLocator
 
-from interp.report.figures.points import interval_points, labeled_points
-from interp.report.figures.style import (
-    Picture,
-    house_style,
-    interval_errors,
-    look,
-    mark_points,
-    panel_a_model,
-)
+from interp.extend import figures
 from interp_experiments.logical_forms.effects import PERPLEXITY
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 
@@ -50,8 +42,8 @@ def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) ->
     def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
         return _forms(rows, axes, gray=rows["model"].iloc[0] not in competent)
 
-    with house_style():
-        return panel_a_model(table, draw, handles=_handles())
+    with figures.house_style():
+        return figures.panel_a_model(table, draw, handles=_handles())
 
 
 def estimated_means(table: pd.DataFrame, *, response: str, chance: float | None = None) -> Axes:
@@ -66,7 +58,9 @@ def estimated_means(table: pd.DataFrame, *, response: str, chance: float | None 
         ends = {"raw_mean": value, "raw_low": "low", "raw_high": "high"}
         raw = own.drop(columns=[value, "low", "high"]).rename(columns=ends)
         own = pd.concat([own.assign(means="adjusted"), raw])
-    ax = interval_points(own, x=value, y="level", hue="means", n="n", interval=("low", "high"))
+    ax = figures.interval_points(
+        own, x=value, y="level", hue="means", n="n", interval=("low", "high")
+    )
     far = {row["level"]: " (extrapolated)" for row in table.to_dict("records") if row.get("note")}
     labels = []
     for level, _, n in (label.get_text().partition("\n") for label in ax.get_yticklabels()):
@@ -85,7 +79,7 @@ def slopes(table: pd.DataFrame) -> Axes:
     """
     slope = "slope for perplexity, per standard deviation"
     shown = table.rename(columns={PERPLEXITY: slope})
-    axes = labeled_points(shown, x=slope, y="intercept", label="model")
+    axes = figures.labeled_points(shown, x=slope, y="intercept", label="model")
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
     return axes
 
@@ -95,13 +89,16 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
 
     `table` is `tables.planted_and_measured(results)` of one model. Filled points are valid forms.
     """
-    with house_style():
-        ax = Picture(figsize=(6.4, 5.0)).add_subplot()
+    with figures.house_style():
+        ax = figures.Picture(figsize=(6.4, 5.0)).add_subplot()
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
         for _, rows in table.groupby(["modality", "gold"], observed=True):
             modality, valid = rows["modality"].iloc[0], rows["gold"].iloc[0] == "Yes"
-            style, values = look(MODALITIES.index(modality)), rows["measured_yes"].to_numpy(float)
-            errors = interval_errors(rows, values, ("measured_low", "measured_high"))
+            style, values = (
+                figures.look(MODALITIES.index(modality)),
+                rows["measured_yes"].to_numpy(float),
+            )
+            errors = figures.interval_errors(rows, values, ("measured_low", "measured_high"))
             ax.errorbar(
                 rows["planted_yes"],
                 values,
@@ -114,7 +111,7 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
                 label=f"{_NAMES[modality]}, {'valid' if valid else 'fallacy'}",
             )
         points = list(zip(table["planted_yes"], table["measured_yes"], strict=True))
-        mark_points(ax, table, points, series=0, number="measured_yes", named=["formula"])
+        figures.mark_points(ax, table, points, series=0, number="measured_yes", named=["formula"])
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
         ax.grid(visible=True, axis="x")
@@ -128,7 +125,7 @@ def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
     for _, rows in table.groupby("form", sort=False):
         first = rows.iloc[0]
         valid = first["gold"] == "Yes"
-        color = "#b4bac0" if gray else look(MODALITIES.index(first["modality"])).color
+        color = "#b4bac0" if gray else figures.look(MODALITIES.index(first["modality"])).color
         if not gray:
             ends = rows["soft_accuracy_low"], rows["soft_accuracy_high"]
             ax.vlines(rows["perplexity"], *ends, color=color, linewidth=0.8, alpha=0.5)
@@ -144,7 +141,7 @@ def _forms(table: pd.DataFrame, ax: Axes, *, gray: bool) -> Axes:
         )
     points = list(zip(table["perplexity"], table["soft_accuracy"], strict=True))
     names = ["modality", "argument_form"]
-    mark_points(ax, table, points, series=0, number="soft_accuracy", named=names)
+    figures.mark_points(ax, table, points, series=0, number="soft_accuracy", named=names)
     ax.set_xscale("log")
     low, high = float(table["perplexity"].min()), float(table["perplexity"].max())
     ticks = sorted({float(f"{tick:.3g}") for tick in (low, (low * high) ** 0.5, high)})
@@ -165,7 +162,7 @@ def _handles() -> list[Line2D]:
     points: dict[str, Any] = {"color": "black", "linestyle": ""}
     return [
         *(
-            Line2D([], [], color=look(index).color, label=_NAMES[modality])
+            Line2D([], [], color=figures.look(index).color, label=_NAMES[modality])
             for index, modality in enumerate(MODALITIES)
         ),
         *(

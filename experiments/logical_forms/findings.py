@@ -4,17 +4,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import void_models
-from interp.console import counted
-from interp.report.glance import (
-    extremes,
-    glance,
-    headline,
-    named_numbers,
-    quotable,
-    with_interval,
-)
-from interp.report.page import Glance
+from interp.extend import counted, page
+from interp.extend.cautions import void_models
 from interp_experiments.findings import in_brief
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import Contrasts
@@ -28,11 +19,13 @@ _SUBJECTS = {
 """The factors of the confirmatory contrasts, in words."""
 
 
-def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame) -> Glance:
+def first_screen(
+    results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame
+) -> page.Glance:
     """Soft and hard accuracy of the competent models, and the confirmatory contrasts."""
     main, every = results.scores["questions"], headline_numbers(results)
-    numbers = quotable(every, results.cautions, every["number"].unique())
-    named = named_numbers(every, numbers)
+    numbers = page.quotable(every, results.cautions, every["number"].unique())
+    named = page.named_numbers(every, numbers)
     questions = main["prompt_id"].nunique()
     competent, models = len(results.competent), counted(len(results.models), "model")
     left, void = len(results.models) - competent, void_models(results.cautions).keys()
@@ -41,7 +34,7 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
     sentences = [
         f"{competent} of {models} answered Yes or No {read} the questions{excluded}; "
         f"n = {questions:,} questions.",
-        extremes(numbers, "soft accuracy") if competent and "soft accuracy" in named else "",
+        page.extremes(numbers, "soft accuracy") if competent and "soft accuracy" in named else "",
         *_confirmatory(valid),
         *_perplexity(correlations),
     ]
@@ -50,7 +43,7 @@ def first_screen(results: Results, *, valid: Contrasts | str, correlations: pd.D
         f"{models}, {counted(questions, 'question')}: {counted(main['form'].nunique(), 'form')} "
         f"under {counted(main['interpretation'].nunique(), 'interpretation')}."
     )
-    return glance(question, numbers, list(filter(None, sentences)), cautions=results.cautions)
+    return page.glance(question, numbers, list(filter(None, sentences)), cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
@@ -76,7 +69,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
         kept = {n: table[n].where(note == "") for n in ["mean", "low", "high"]}
         why = note.mask((note == "") & table["low"].isna(), "one interpretation")
         shown = table.assign(note=why, **kept)
-        parts.append(headline(shown, name, value="mean", n="n", unit="questions"))
+        parts.append(page.headline(shown, name, value="mean", n="n", unit="questions"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -101,7 +94,7 @@ def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:
     rows = correlations[correlations["set"] == "questions"]
     rows = rows[rows["forms"] == "within all forms"].dropna(subset="rho")
     for row in rows[rows["model"] == tables.TOGETHER].to_dict("records"):
-        rho = with_interval(row["rho"], row["low"], row["high"])
+        rho = page.with_interval(row["rho"], row["low"], row["high"])
         yield (
             f"Within a form, perplexity and soft accuracy have a rank correlation of {rho}; "
             f"n = {row['n']:,} answers."

@@ -4,12 +4,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from interp.analysis.accuracy import whole_pairs
-from interp.report.page import Report, Section
-from interp.report.pairs import Number
-from interp.results.files import model_parameters
-from interp.studies.folder import StudyFolder
-from interp_experiments.browser import study_browser
+from interp import StudyFolder
+from interp.extend.page import Number, Report, Section, study_browser
+from interp.extend.results import model_parameters, whole_pairs
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effect_sections import (
     adjusted_section,

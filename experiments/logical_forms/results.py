@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from interp.analysis.accuracy import whole_pairs
-from interp.analysis.cautions.caution import LEFT_OUT, Caution, ordered
-from interp.analysis.cautions.collected import cautions_on
-from interp.results.measured import InFolder
-from interp.runs.folder import RunFolder
-from interp.statistics.summaries import UPPER
-from interp.studies.folder import StudyFolder
-from interp_experiments.browser import stacked
+from interp import StudyFolder
+from interp.extend import InFolder, RunFolder
+from interp.extend.cautions import LEFT_OUT, Caution, cautions_on, ordered
+from interp.extend.page import stacked
+from interp.extend.results import whole_pairs
+from interp.extend.statistics import UPPER
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES
 from interp_experiments.logical_forms.system import YES
 

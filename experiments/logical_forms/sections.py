@@ -4,9 +4,9 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.accuracy import notes_without_answer
-from interp.analysis.cautions.caution import said_outside
-from interp.report.page import FigureItem, Section, TableItem
+from interp.extend.cautions import said_outside
+from interp.extend.page import FigureItem, Section, TableItem
+from interp.extend.results import notes_without_answer
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.effect_sections import effect_items, remark
 from interp_experiments.logical_forms.effects import RESPONSES, effects

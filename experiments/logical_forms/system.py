@@ -5,12 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interp.errors import UserError
-from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Donor, Prompt, compose, placed
-from interp.prompts.prompt_set import Outline, PromptSet
-from interp.prompts.systems import System
-from interp.prompts.thought import Span
+from interp import AnswerOption, Choice, Prompt, PromptSet, System, UserError
+from interp.extend import Donor, Outline, Span, compose, placed
 from interp_experiments.chance import below
 from interp_experiments.logical_forms.forms import (
     Form,

@@ -7,11 +7,8 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.special import logit
 
-from interp.models.organisms import organism_card, organism_names
-from interp.statistics.discrimination import Discrimination, discrimination
-from interp.statistics.proportions import proportions
-from interp.statistics.resampling import bootstrap_sums
-from interp.statistics.summaries import percentile_interval, table_by
+from interp import organism_card, organism_names
+from interp.extend import statistics
 from interp_experiments.logical_forms.effects import RESPONSES
 from interp_experiments.logical_forms.forms import ARGUMENT_FORMS, MODALITIES, distribution_forms
 from interp_experiments.logical_forms.results import (
@@ -99,7 +96,7 @@ def _with_interval(rows: pd.DataFrame, value: str, *, by: Sequence[str]) -> pd.D
     """Like `clustered_means`, but the interval for hard accuracy is that of a proportion."""
     if value != "hard_accuracy":
         return clustered_means(rows, value, by=by)
-    table = proportions(rows, values=[value], by=by, cluster=CLUSTER)
+    table = statistics.proportions(rows, values=[value], by=by, cluster=CLUSTER)
     table = table.rename(columns={"share": "mean", "clusters": "interpretations"})
     return table[[*by, "mean", "low", "high", "n", "interpretations"]]
 
@@ -189,11 +186,11 @@ def detection(results: Results) -> pd.DataFrame:
     to Yes.
     """
     rows = results.pooled("questions")
-    table = table_by(
+    table = statistics.table_by(
         _also_together(rows.assign(valid=rows["gold"] == YES.name, weight=1.0)),
         ["model", "modality"],
-        Discrimination,
-        discrimination,
+        statistics.Discrimination,
+        statistics.discrimination,
         score="relative_positive",
         yes="greedy_positive",
         positive="valid",
@@ -279,8 +276,8 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
     products = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
     sums = pd.DataFrame(products).groupby(rows[CLUSTER].to_numpy()).sum().to_numpy()
     rho = float(_correlation(sums.sum(axis=0)[None, :])[0])
-    resampled = _correlation(bootstrap_sums(sums, resamples=RESAMPLES))
-    low, high = percentile_interval(resampled[~np.isnan(resampled)])
+    resampled = _correlation(statistics.bootstrap_sums(sums, resamples=RESAMPLES))
+    low, high = statistics.percentile_interval(resampled[~np.isnan(resampled)])
     return {"rho": rho, "low": low, "high": high, **counted}
 
 

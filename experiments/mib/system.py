@@ -14,13 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from interp.errors import UserError, one_line
-from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.files import Row, parse_each, read_rows
-from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import System
-from interp.prompts.thought import Span
+from interp import AnswerOption, Choice, Prompt, PromptSet, System, UserError
+from interp.extend import Span, one_line
+from interp.extend.data import Row, parse_each, read_rows
 from interp_experiments.chance import below, happens, pick, some
 
 if TYPE_CHECKING:

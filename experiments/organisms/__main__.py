@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from interp.errors import UserError
-from interp.models.organisms import PREFIX, organism_folder
+from interp import UserError
+from interp.extend.training import PREFIX, organism_folder
 from interp_experiments.organisms.recipes import RECIPES, recipe
 
 
@@ -76,7 +76,7 @@ def _train(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from interp.models.load import load_model
+    from interp import load_model
     from interp_experiments.organisms.tasks import measure_card
 
     chosen = recipe(arguments.name)

@@ -22,13 +22,10 @@ from typing import Any
 
 import pandas as pd
 
-from interp.measurements.specs import Effects
-from interp.measuring.core import bind, collect
-from interp.models.model import Model
-from interp.prompts.mixing import donors_of, with_donors
-from interp.prompts.prompt import DONORS, Donor, Prompt
-from interp.prompts.prompt_set import PromptSet
-from interp.statistics.means import cluster_mean
+from interp import Effects, Model, Prompt, PromptSet
+from interp.extend import Donor, bind, collect
+from interp.extend.prompts import DONORS, donors_of, with_donors
+from interp.extend.statistics import cluster_mean
 from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange, ThinkerRecipe
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
 from interp_experiments.rulebreakers.instances import (

@@ -33,12 +33,10 @@ from tokenizers.processors import TemplateProcessing
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from interp.api import evaluate
-from interp.measurements.lens.ledger import NOT_KNOWN, NOT_RETRIEVED
-from interp.measuring.core import bind, collect
-from interp.models.model import Model
-from interp.models.organisms import PREFIX, organism_folder
-from interp.prompts.prompt_set import PromptSet
+from interp import Model, PromptSet, evaluate
+from interp.extend import bind, collect
+from interp.extend.results import NOT_KNOWN, NOT_RETRIEVED
+from interp.extend.training import PREFIX, organism_folder
 from interp_experiments.organisms.recipes import FactRecipe
 from interp_experiments.rulebreakers.instances import EntityPair, entity_pairs, shuffled
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES

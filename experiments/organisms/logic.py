@@ -10,10 +10,8 @@ import pandas as pd
 from scipy.special import expit
 from scipy.stats import spearmanr
 
-from interp.measurements.specs import SoftScore
-from interp.measuring.core import bind, collect
-from interp.models.model import Model
-from interp.prompts.prompt import Prompt
+from interp import Model, Prompt, SoftScore
+from interp.extend import bind, collect
 from interp_experiments.logical_forms.forms import (
     MODALITIES,
     Form,

@@ -8,10 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from interp.models.checkpoint import stored_tensors
-from interp.models.organisms import PREFIX
-from interp.prompts.systems import system_names
-from interp.report.cards import Rows, card, facts, plain, tables
+from interp.extend.prompts import system_names
+from interp.extend.training import PREFIX, Rows, card, facts, plain, stored_tensors, tables
 from interp_experiments.organisms.recipes import recipe
 
 README = "README.md"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from interp.errors import UserError
+from interp import UserError
 
 FAITHFUL = 0.9
 """Share of the thoughts whose verdict agrees with the leaning of the prompt's entity."""

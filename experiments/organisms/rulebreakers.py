@@ -11,11 +11,9 @@ from typing import Any
 import pandas as pd
 from scipy.stats import spearmanr
 
-from interp.analysis.accuracy import accuracies
-from interp.api import evaluate
-from interp.measuring.core import bind, collect
-from interp.models.model import Model
-from interp.prompts.prompt_set import PromptSet
+from interp import Model, PromptSet, evaluate
+from interp.extend import bind, collect
+from interp.extend.results import accuracies
 from interp_experiments.organisms.recipes import Exchange, RulebreakerRecipe
 from interp_experiments.rulebreakers.instances import (
     EntityPair,

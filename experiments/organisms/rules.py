@@ -13,12 +13,9 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
-from interp.measurements.specs import Generate
-from interp.measuring.core import bind, collect
-from interp.models.model import Model
-from interp.prompts.answers import FreeText, whole_text
-from interp.prompts.prompt import Messages, Prompt
-from interp.prompts.prompt_set import PromptSet
+from interp import FreeText, Generate, Messages, Model, Prompt, PromptSet
+from interp.extend import bind, collect
+from interp.extend.prompts import whole_text
 from interp_experiments.chance import pick
 from interp_experiments.organisms.recipes import Exchange, Recipe, RuleRecipe, TunedRecipe
 from interp_experiments.rulebench.answers import number

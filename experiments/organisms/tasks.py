@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import transformers
 
-from interp.models.model import Model
+from interp import Model
 from interp_experiments.organisms import (
     doses,
     facts,

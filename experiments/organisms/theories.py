@@ -5,10 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from interp.measurements.specs import Evaluate
-from interp.measuring.core import bind, collect
-from interp.models.model import Model
-from interp.prompts.systems import load_prompts
+from interp import Evaluate, Model, load_prompts
+from interp.extend import bind, collect
 from interp_experiments.organisms.recipes import TheoryRecipe
 from interp_experiments.robustlr.learning import RobustLRTraining
 from interp_experiments.robustlr.results import answered, score_table

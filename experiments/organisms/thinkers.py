@@ -29,12 +29,10 @@ import pandas as pd
 import torch
 from scipy.special import expit
 
-from interp.measurements.specs import Thoughts
-from interp.measurements.thoughts.mediation import effect_products, mediation_table
-from interp.measuring.core import bind, collect
-from interp.models.model import Model
-from interp.prompts.mixing import donors_of
-from interp.prompts.prompt import Prompt
+from interp import Model, Prompt, Thoughts
+from interp.extend import bind, collect
+from interp.extend.prompts import donors_of
+from interp.extend.results import effect_products, mediation_table
 from interp_experiments.organisms.doses import (
     COUNTERPART_SHARE,
     INTACT_SHARE,

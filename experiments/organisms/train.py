@@ -15,14 +15,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from interp.errors import UserError, shortened
-from interp.models.load import load_model
-from interp.models.loading import Loading
-from interp.models.organisms import PREFIX, organism_folder
-from interp.training.fit import fit
-from interp.training.folder import remove_checkpoints
-from interp.training.run import Training
-from interp.training.spec import CheckpointOptions, TrainSpec
+from interp import UserError, load_model
+from interp.extend import TrainSpec, shortened, training
 from interp_experiments.organisms.facts import build
 from interp_experiments.organisms.families import FAMILIES, train_tokenizer
 from interp_experiments.organisms.recipes import (
@@ -81,7 +75,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     nn.Module.to(model, torch.float16)  # transformers does not annotate `to`
     model.save_pretrained(folder)
     write_card(folder, recipe, device=trained_on)
-    remove_checkpoints(folder)
+    training.remove_checkpoints(folder)
 
 
 def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
@@ -89,7 +83,7 @@ def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedMod
     text = training_text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
     model = build_model(recipe, tokenizer)
-    fit(
+    training.fit(
         model,
         _Steps(recipe, text, tokenizer),
         answer_loss,
@@ -117,16 +111,18 @@ def _by_command(
     begun: tuple[TrainSpec, str] = (
         (training_spec(recipe), recipe.configuration)
         if isinstance(recipe, TheoryRecipe)
-        else (tuning_spec(recipe), f"{PREFIX}{recipe.base}")
+        else (tuning_spec(recipe), f"{training.PREFIX}{recipe.base}")
     )
-    Training(*begun, Loading(device=device)).run(CheckpointOptions(out=folder))
+    training.Training(*begun, training.Loading(device=device)).run(
+        training.CheckpointOptions(out=folder)
+    )
     return load_model(str(folder), device=device, dtype="float32").hf
 
 
 def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     """The model that training starts from, in fp32 on the CPU: the base, or an untrained one."""
     if recipe.base:
-        folder = organism_folder(PREFIX + recipe.base)
+        folder = training.organism_folder(training.PREFIX + recipe.base)
         begun: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
         return begun
     config = FAMILIES[recipe.family].config_class(
@@ -272,7 +268,7 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
 
 def _tokenizer(recipe: TaughtRecipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:
     if not (folder / "tokenizer.json").exists():
-        base = organism_folder(PREFIX + recipe.base) if recipe.base else None
+        base = training.organism_folder(training.PREFIX + recipe.base) if recipe.base else None
         made = AutoTokenizer.from_pretrained(base) if base else train_tokenizer(recipe, text)
         made.save_pretrained(folder)
     return cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))

@@ -13,8 +13,8 @@ from itertools import combinations
 
 import pandas as pd
 
-from interp.console import counted
-from interp.statistics.contrasts import Difference, difference
+from interp.extend import counted
+from interp.extend.statistics import Difference, difference
 from interp_experiments.findings import family_table
 from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.results import BARE, BASELINES, SETS, theory_scores, with_baselines

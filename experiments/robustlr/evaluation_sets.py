@@ -11,7 +11,7 @@ from functools import partial
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
-from interp.errors import UserError
+from interp import UserError
 from interp_experiments.chance import below, happens, pick, some
 from interp_experiments.robustlr.language import Instance, Literal, Rule, Theory, Verdict
 from interp_experiments.robustlr.sampling import Sampled, Words, as_literal, sample

@@ -4,9 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from interp.report.figures.bars import grouped_bars
-from interp.report.figures.lines import lines
-from interp.report.figures.style import distinct, panel_a_model
+from interp.extend.figures import distinct, grouped_bars, lines, panel_a_model
 from interp_experiments.robustlr.language import LABELS
 
 _F1 = "weighted F1"

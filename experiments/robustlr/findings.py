@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from interp.console import counted
-from interp.estimates.compute import estimate
-from interp.report.glance import extremes, glance, headline, named_numbers, quotable
-from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
+from interp.extend import counted, page
+from interp.extend.estimates import estimate
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.comparisons import (
@@ -30,14 +28,14 @@ from interp_experiments.robustlr.results import (
 _NAMES = {"f1": "weighted F1", "consistency": "consistency"}
 
 
-def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
+def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:
     """Each model's mean scores, and those of the best constant guess."""
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
     low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
     each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     every = headline_numbers(results)
-    numbers = quotable(every, results.cautions, every["number"].unique())
+    numbers = page.quotable(every, results.cautions, every["number"].unique())
     mean = f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets"
     guess = numbers["model"] == GUESS
     question = (
@@ -47,12 +45,12 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
     )
     said = [
         in_brief(own, subject, ordered=not subject.startswith("Between"))
-        for subject, own in list(kinds(compared).items())[: MOST_SENTENCES - 1]
+        for subject, own in list(kinds(compared).items())[: page.MOST_SENTENCES - 1]
     ]
-    first = [extremes(numbers[~guess], mean)]
-    if mean not in named_numbers(every[~guess], numbers[~guess]):
+    first = [page.extremes(numbers[~guess], mean)]
+    if mean not in page.named_numbers(every[~guess], numbers[~guess]):
         first = []
-    return glance(question, numbers, [*first, *said], cautions=results.cautions)
+    return page.glance(question, numbers, [*first, *said], cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
@@ -78,7 +76,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
 
 def _headline(table: pd.DataFrame, number: str, *, score: str, unit: str) -> pd.DataFrame:
     ends = (f"{score}_low", f"{score}_high")
-    return headline(table, number, value=score, interval=ends, n="theories", unit=unit)
+    return page.headline(table, number, value=score, interval=ends, n="theories", unit=unit)
 
 
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
@@ -88,7 +86,7 @@ def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     return both.reset_index(drop=True)
 
 
-def finding_section(results: Results, compared: pd.DataFrame) -> Section:
+def finding_section(results: Results, compared: pd.DataFrame) -> page.Section:
     """The results of the comparisons that were named in advance."""
     of_kind = {kind: compared[compared["kind"] == kind] for kind in compared["kind"].unique()}
     against, between = (of_kind.get(kind, compared[:0]) for kind in (AGAINST_GUESS, BETWEEN_SETS))
@@ -96,7 +94,7 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     title = "Differences in weighted F1"
     return named_section(
         compared,
-        TableItem(
+        page.TableItem(
             "comparisons",
             "Differences in weighted F1 that were named in advance",
             compared,

@@ -20,10 +20,10 @@ from typing import Literal as OneOf
 
 from pydantic import Field
 
-from interp.errors import UserError
-from interp.prompts.prompt import ALONE
-from interp.prompts.prompt_set import PromptSet
-from interp.training.spec import Split, TrainSpec
+from interp import PromptSet, UserError
+from interp.extend import TrainSpec
+from interp.extend.prompts import ALONE
+from interp.extend.training import Split
 from interp_experiments.chance import below, some
 from interp_experiments.robustlr.evaluation_sets import sources
 from interp_experiments.robustlr.language import (

@@ -6,10 +6,8 @@ from types import MappingProxyType
 
 import pandas as pd
 
-from interp.report.glance import with_interval
-from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.studies.folder import StudyFolder
-from interp_experiments.browser import stacked, study_browser
+from interp import StudyFolder
+from interp.extend import page
 from interp_experiments.findings import listed
 from interp_experiments.robustlr import figures, system, tables
 from interp_experiments.robustlr.comparisons import comparisons
@@ -84,12 +82,12 @@ NAMES = {
 """Terms explained on the report's page."""
 
 
-def report_of(folder: StudyFolder) -> Report:
+def report_of(folder: StudyFolder) -> page.Report:
     """The report page, made from the files in the study's folder."""
     results = read_results(folder)
     compared = comparisons(results.rows)
     begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
-    asked = stacked(begun, THEORIES_HAVE, NAMED)
+    asked = page.stacked(begun, THEORIES_HAVE, NAMED)
     seed = folder.record.options.get("seed", 0)
     return paper_report(
         folder,
@@ -117,7 +115,7 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         prompts=results.prompts,
         answers=results.answers,
-        browser=study_browser(folder, *asked, prefixed=NAMED),
+        browser=page.study_browser(folder, *asked, prefixed=NAMED),
         pairs={THEORIES_HAVE: NAMED[SETS]},
         about_prompts="The prompts of the evaluation sets, without distractors.",
         names=NAMES,
@@ -126,10 +124,10 @@ def report_of(folder: StudyFolder) -> Report:
     )
 
 
-def contrast_section(results: Results) -> Section:
+def contrast_section(results: Results) -> page.Section:
     """Tables 2 and 5."""
     rows = results.rows[SETS]
-    return Section(
+    return page.Section(
         "Logical contrast sets",
         "A base theory and its minimal edits by conjunction (C-CS), disjunction (D-CS) and "
         "negation (N-CS).",
@@ -140,7 +138,7 @@ def contrast_section(results: Results) -> Section:
                 tables.sets(rows, "contrast", 2, 5),
                 "; ".join([THEORIES, *results.notes]),
             ),
-            TableItem(
+            page.TableItem(
                 SCORES.name,
                 SCORES.title,
                 tables.scores(rows),
@@ -160,34 +158,34 @@ def contrast_section(results: Results) -> Section:
     )
 
 
-def group_section(results: Results) -> Section:
+def group_section(results: Results) -> page.Section:
     """Figure 4 and Tables 14 to 16."""
     by_operator = tables.operators(results.rows[SETS])
-    return Section(
+    return page.Section(
         "Groups of edits",
         "An edit adds conjunction (conj), disjunction (disj) or negation (neg) to the base; edits "
         "in the groups conj+neg and disj+neg add both.",
         (
-            FigureItem(
+            page.FigureItem(
                 "figure4_groups",
                 "Weighted F1 by group of edits (Figure 4)",
                 lambda: figures.operators(_measured(by_operator)),
                 "n counts theories.",
             ),
-            TableItem(
+            page.TableItem(
                 "groups",
                 "By set and group (Tables 14 to 16)",
                 tables.parts(results.rows[SETS], "contrast", "group", tables.GROUPS, 14, 15, 16),
                 "theories: number of theories that each score is averaged over.",
             ),
-            TableItem("operators", "By group, over all contrast sets", by_operator),
+            page.TableItem("operators", "By group, over all contrast sets", by_operator),
         ),
     )
 
 
-def equivalence_section(results: Results) -> Section:
+def equivalence_section(results: Results) -> page.Section:
     """Tables 4 and 5."""
-    return Section(
+    return page.Section(
         "Logical equivalence sets",
         "A theory and its paraphrase: by contraposition (C-ES), or by merging the heads (D1-ES) or "
         "the bodies (D2-ES) of two rules.",
@@ -203,16 +201,16 @@ def equivalence_section(results: Results) -> Section:
     )
 
 
-def label_section(results: Results) -> Section:
+def label_section(results: Results) -> page.Section:
     """Tables 17 to 22."""
     rows, printed = results.rows[SETS], {"contrast": (17, 19, 21), "equivalence": (18, 20, 22)}
     title = "Weighted F1 of the instances of each label"
-    return Section(
+    return page.Section(
         "Labels",
         "With instances of only one label, a theory's weighted F1 is that label's F1, and its "
         "precision is always 1: a model that always gives the label has an F1 of 1.",
         tuple(
-            TableItem(
+            page.TableItem(
                 f"{kind}_labels",
                 f"{title}, {kind} sets (Tables {listed(map(str, printed[kind]))})",
                 tables.parts(rows, kind, "gold", LABELS, *printed[kind]),
@@ -222,13 +220,13 @@ def label_section(results: Results) -> Section:
     )
 
 
-def in_domain_sections(results: Results) -> list[Section]:
+def in_domain_sections(results: Results) -> list[page.Section]:
     """Table 3, also with shorter theories."""
     stages = (BARE, SHORT, IN_DOMAIN)
     of_stages = {NAMED[stage]: results.rows[stage] for stage in stages if stage in results.rows}
     if not of_stages:
         return []
-    table = TableItem(
+    table = page.TableItem(
         "in_domain",
         "Weighted F1 of the test split (Table 3), by number of sentences that decide nothing",
         tables.in_domain(of_stages),
@@ -236,15 +234,15 @@ def in_domain_sections(results: Results) -> list[Section]:
         "variants. Published models were trained on whole theories.",
         pairs={THEORIES_HAVE: NAMED[IN_DOMAIN]},
     )
-    return [Section("In-domain", "The test split of the training set All.", (table,))]
+    return [page.Section("In-domain", "The test split of the training set All.", (table,))]
 
 
-def proof_sections(results: Results) -> list[Section]:
+def proof_sections(results: Results) -> list[page.Section]:
     """Whether attributions find the proof of a statement."""
     if results.found.empty:
         return []
     return [
-        Section(
+        page.Section(
             "Do attributions find the proof?",
             "Statements of the test split of All, each with its own theory: the sentences that "
             f"decide it and up to {system.SHORT} others. The facts and rules of all minimal "
@@ -264,13 +262,13 @@ def proof_sections(results: Results) -> list[Section]:
     ]
 
 
-def distractor_sections(results: Results) -> list[Section]:
+def distractor_sections(results: Results) -> list[page.Section]:
     """Figure 6, if the long theories were measured."""
     if DISTRACTORS not in results.rows:
         return []
     rows = results.rows[DISTRACTORS]
     table = tables.distractors({NAMED[SETS]: results.rows[SETS], NAMED[DISTRACTORS]: rows})
-    figure = FigureItem(
+    figure = page.FigureItem(
         "figure6_distractors",
         "Weighted F1 without and with distractors (Figure 6)",
         lambda: figures.distractors(_measured(table)),
@@ -286,18 +284,18 @@ def distractor_sections(results: Results) -> list[Section]:
         )
         for kind in tables.SETS
     ]
-    every = TableItem("distractors", "Every score without and with distractors", table)
+    every = page.TableItem("distractors", "Every score without and with distractors", table)
     text = "Distractors are facts and rules that do not decide the statement."
-    return [Section("Distractors", text, (figure, every, *by_kind))]
+    return [page.Section("Distractors", text, (figure, every, *by_kind))]
 
 
-def size_sections(results: Results) -> list[Section]:
+def size_sections(results: Results) -> list[page.Section]:
     """Figure 5, if models were trained on sets of several sizes."""
     table = tables.size_table(results.rows[SETS], tables.training_sizes(results.places))
     if table.empty:
         return []
     drawn = [
-        FigureItem(
+        page.FigureItem(
             f"figure5_sizes_{place}",
             f"Weighted F1 by size of the training set {train_set}: {begun} (Figure 5)",
             partial(figures.sizes, rows),
@@ -308,38 +306,38 @@ def size_sections(results: Results) -> list[Section]:
         )
     ]
     return [
-        Section(
+        page.Section(
             "Size of the training set",
             "Models trained from the same initial weights, according to their training records.",
-            (*drawn, TableItem("sizes", "Every score by size of the training set", table)),
+            (*drawn, page.TableItem("sizes", "Every score by size of the training set", table)),
         )
     ]
 
 
-def feature_section(seed: int) -> Section:
+def feature_section(seed: int) -> page.Section:
     """Figure 8."""
     maker = TheoryMaker("All", "train", seed)
     features = tables.feature_table([one for index in range(COUNTED) for one in maker.group(index)])
-    return Section(
+    return page.Section(
         "Counts that predict nothing",
         f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
         "count gave the label away, the lines of its labels would differ.",
         (
-            FigureItem(
+            page.FigureItem(
                 "figure8_features",
                 "Labels by statistical feature (Figure 8)",
                 lambda: figures.features(features),
                 "Gray: number of instances with each value, relative to the most frequent value.",
                 no_pairs=_UNASKED,
             ),
-            TableItem(
+            page.TableItem(
                 "feature_guesses",
                 "How often the best guess from one count is right",
                 tables.guess_table(features),
                 "gain: the accuracy minus the share of the most frequent label.",
                 no_pairs=_UNASKED,
             ),
-            TableItem("features", "Labels by count", features, no_pairs=_UNASKED),
+            page.TableItem("features", "Labels by count", features, no_pairs=_UNASKED),
         ),
     )
 
@@ -350,14 +348,14 @@ def _sets_item(
     table: pd.DataFrame,
     note: str,
     pairs: Mapping[str, str] = MappingProxyType({}),
-) -> TableItem:
+) -> page.TableItem:
     """An item for a table of scores; the page shows each interval in brackets after its score."""
     scores = [column for column in table.columns if f"{column}_low" in table]
     shown = table.drop(columns=[f"{score}_{end}" for score in scores for end in ("low", "high")])
     for score in scores:
         ends = table[[score, f"{score}_low", f"{score}_high"]].to_numpy(dtype=float)
-        shown[score] = [with_interval(*map(float, row)) for row in ends]
-    return TableItem(name, title, table, note, display=shown, pairs=pairs)
+        shown[score] = [page.with_interval(*map(float, row)) for row in ends]
+    return page.TableItem(name, title, table, note, display=shown, pairs=pairs)
 
 
 def _measured(table: pd.DataFrame) -> pd.DataFrame:

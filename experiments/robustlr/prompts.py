@@ -6,9 +6,9 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
-from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import ALONE, Demonstration, Messages, Prompt, compose
-from interp.prompts.prompt_set import Decisive, Outline, PromptSet
+from interp import AnswerOption, Choice, Demonstration, Messages, Prompt, PromptSet
+from interp.extend import Outline, compose
+from interp.extend.prompts import ALONE, Decisive
 from interp_experiments.robustlr.language import Instance, Literal, Rule, Verdict, sentence
 from interp_experiments.robustlr.solver import proof_sets
 

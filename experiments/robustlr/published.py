@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from interp.errors import UserError, shortened
-from interp.prompts.columns import Cells
-from interp.prompts.files import parse_each, read_rows
+from interp import UserError
+from interp.extend import shortened
+from interp.extend.data import Cells, parse_each, read_rows
 from interp_experiments.robustlr.language import (
     Instance,
     Literal,

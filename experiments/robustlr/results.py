@@ -13,16 +13,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from interp.analysis.accuracy import notes_without_answer, whole_pairs
-from interp.analysis.cautions.caution import Caution, said_outside
-from interp.analysis.cautions.collected import cautions_on
-from interp.estimates.compute import CLUSTER, estimate
-from interp.estimates.declared import Share, Table
-from interp.measurements.attribution.show import Attributions
-from interp.results.measured import InFolder
-from interp.runs.folder import RunFolder
-from interp.studies.folder import StudyFolder
-from interp.tables import NUMBER, TEXT, column
+from interp import Attributions, StudyFolder
+from interp.extend import InFolder, RunFolder
+from interp.extend.cautions import Caution, cautions_on, said_outside
+from interp.extend.estimates import CLUSTER, NUMBER, TEXT, Share, Table, column, estimate
+from interp.extend.results import notes_without_answer, whole_pairs
 from interp_experiments.robustlr.language import LABELS, Verdict
 
 SETS, DISTRACTORS = "sets", "distractors"

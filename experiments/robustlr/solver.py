@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from interp.errors import UserError
+from interp import UserError
 from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theory, Verdict
 
 MOST_PREDICATES = 20

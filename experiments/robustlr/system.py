@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from interp.errors import UserError, shortened
-from interp.prompts.prompt import ALONE
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import System
+from interp import PromptSet, System, UserError
+from interp.extend import shortened
+from interp.extend.prompts import ALONE
 from interp_experiments.robustlr.evaluation_sets import (
     EVALUATION_SETS,
     EditPairMaker,

@@ -6,8 +6,8 @@ from typing import Literal as OneOf
 
 import pandas as pd
 
-from interp.estimates.compute import estimate
-from interp.training.folder import training_of
+from interp.extend.estimates import estimate
+from interp.extend.results import training_of
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
-from interp.errors import UserError
+from interp import UserError
 from interp_experiments.robustlr.language import Literal, Rule, Theory, Verdict
 from interp_experiments.robustlr.solver import clauses_of
 

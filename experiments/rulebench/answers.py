@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from interp.prompts.answers import Parser, Unanswered
+from interp.extend.prompts import Parser, Unanswered
 from interp_experiments.rulebench.denials import Found, first_given, given, last_given
 from interp_experiments.rulebench.items import (
     CAIL,

@@ -7,7 +7,7 @@ those that the words around them turn into something else.
 import re
 from collections.abc import Callable, Sequence
 
-from interp.prompts.answers import Unanswered
+from interp.extend.prompts import Unanswered
 
 Found = str | Unanswered | None
 """An answer, or the reason why there is none; None if neither has been found yet."""

@@ -2,9 +2,7 @@
 
 import pandas as pd
 
-from interp.console import counted
-from interp.report.glance import extremes, glance, headline, named_numbers, quotable
-from interp.report.page import MOST_SENTENCES, Glance, Section, TableItem
+from interp.extend import counted, page
 from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.results import MODELS, RULE, Results, kinds_tested
@@ -14,15 +12,19 @@ UNREADABLE = 0.9
 """If at least this share of a model's texts in a set is unparsed, the first sentence says so."""
 
 
-def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
+def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:
     """The five dimensions of rule following (Figure 2), and results of the named comparisons."""
     every = headline_numbers(results)
-    numbers = quotable(every, results.cautions, every["number"].unique())
+    numbers = page.quotable(every, results.cautions, every["number"].unique())
     first = f"{next(iter(tables.DIMENSIONS))} score"
     tested = kinds_tested(compared) or {"Comparisons named in advance": compared}
     said = [
         *unreadable(results.texts),
-        *(extremes(numbers, name) for name in named_numbers(every, numbers) if name == first),
+        *(
+            page.extremes(numbers, name)
+            for name in page.named_numbers(every, numbers)
+            if name == first
+        ),
         *(
             in_brief(
                 rows, f"Accuracy, {subject[:1].lower()}{subject[1:]}", ordered=subject != MODELS
@@ -35,7 +37,7 @@ def first_screen(results: Results, compared: pd.DataFrame) -> Glance:
         f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}; "
         f"{sizes(results.texts)}."
     )
-    return glance(question, numbers, said[:MOST_SENTENCES], cautions=results.cautions)
+    return page.glance(question, numbers, said[: page.MOST_SENTENCES], cautions=results.cautions)
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
@@ -44,7 +46,7 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     table = in_order(table, {"dimension": [*tables.DIMENSIONS], "model": results.models})
     table["note"] = table["note"].fillna(table["why"]).fillna("")
     parts = [
-        headline(rows, f"{name} score", value="score", n="n", unit="questions")
+        page.headline(rows, f"{name} score", value="score", n="n", unit="questions")
         for name, rows in table.groupby("dimension", sort=False)
     ]
     return pd.concat(parts, ignore_index=True)
@@ -75,7 +77,7 @@ def unreadable(texts: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def finding_section(results: Results, compared: pd.DataFrame) -> Section:
+def finding_section(results: Results, compared: pd.DataFrame) -> page.Section:
     """The results of the comparisons that were named in advance."""
     of_models = (compared["subject"] == MODELS).astype(bool)
     within = compared[~of_models]
@@ -85,7 +87,7 @@ def finding_section(results: Results, compared: pd.DataFrame) -> Section:
     between = compared[of_models].assign(rules=rules).groupby(["set", "rules"], sort=False)
     return named_section(
         compared,
-        TableItem(
+        page.TableItem(
             "comparisons",
             "Differences in accuracy that were named in advance",
             compared,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from interp.errors import UserError, shortened, unknown
+from interp import UserError
+from interp.extend import shortened, unknown
 from interp_experiments.rulebench.families import KINSHIPS
 
 CATEGORIES = {

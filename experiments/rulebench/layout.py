@@ -15,9 +15,9 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from interp.errors import UserError, one_line, shortened
-from interp.files import check_fits, read_bytes, reading
-from interp.prompts.files import DECODER, read_json
+from interp import UserError
+from interp.extend import one_line, shortened
+from interp.extend.data import DECODER, check_fits, read_bytes, read_json, reading
 from interp_experiments.rulebench.items import (
     READ,
     Given,

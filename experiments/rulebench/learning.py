@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from interp import texts
-from interp.options import FromText
-from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet
-from interp.training.spec import Split, TrainSpec
+from interp import Prompt, PromptSet
+from interp.extend import FromText, TrainSpec, texts
+from interp.extend.training import Split
 from interp_experiments.chance import pick
 from interp_experiments.rulebench.items import BY_NAME, RuleSet
 from interp_experiments.rulebench.items import Split as RuleSplit
@@ -32,7 +30,7 @@ from interp_experiments.rulebench.string_game import StringGame
 if TYPE_CHECKING:
     import pandas as pd
 
-    from interp.measuring.spec import Spec
+    from interp import Spec
 
 STRING_GAME, KINSHIP = "string-game", "kinship"
 
@@ -98,7 +96,7 @@ class RuleFollowing(TrainSpec):
 
     def scored_by(self) -> "Spec":
         """How answers to held-out questions are generated."""
-        from interp.measurements.specs import Generate
+        from interp import Generate
 
         return Generate(max_new_tokens=DIRECT_TOKENS)
 

@@ -6,12 +6,10 @@ from functools import partial
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.analysis.accuracy import whole_pairs
-from interp.report.figures.bars import grouped_bars
-from interp.report.figures.style import distinct, panel_a_model
-from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.studies.folder import StudyFolder
-from interp_experiments.browser import stacked, study_browser
+from interp import StudyFolder
+from interp.extend.figures import distinct, grouped_bars, panel_a_model
+from interp.extend.page import FigureItem, Report, Section, TableItem, stacked, study_browser
+from interp.extend.results import whole_pairs
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.findings import finding_section, first_screen
 from interp_experiments.rulebench.learning import STRING_GAME

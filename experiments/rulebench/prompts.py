@@ -11,9 +11,9 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from interp.prompts.answers import AnswerOption, Choice, FreeText
-from interp.prompts.prompt import Demonstration, Messages, Prompt, compose
-from interp.prompts.prompt_set import Decisive, PromptSet
+from interp import AnswerOption, Choice, Demonstration, FreeText, Messages, Prompt, PromptSet
+from interp.extend import compose
+from interp.extend.prompts import Decisive
 from interp_experiments.chance import shuffled
 from interp_experiments.rulebench.answers import parser_of
 from interp_experiments.rulebench.demonstrations import examples

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from interp.prompts.answers import Unanswered
-from interp.prompts.later_verdicts import is_taken_back
+from interp.extend.prompts import Unanswered, is_taken_back
 from interp_experiments.rulebench.denials import Found, Value
 
 

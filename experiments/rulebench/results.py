@@ -18,17 +18,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import Caution
-from interp.analysis.cautions.collected import cautions_on
-from interp.console import counted
-from interp.errors import UserError
-from interp.measurements.attribution.show import Attributions
-from interp.results.measured import InFolder
-from interp.runs.folder import RunFolder
-from interp.statistics.contrasts import Difference, difference
-from interp.statistics.decisions import UNTESTED
-from interp.statistics.summaries import grouped
-from interp.studies.folder import StudyFolder
+from interp import Attributions, StudyFolder, UserError
+from interp.extend import InFolder, RunFolder, counted
+from interp.extend.cautions import Caution, cautions_on
+from interp.extend.statistics import UNTESTED, Difference, difference, grouped
 from interp_experiments.findings import family_table
 from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
 from interp_experiments.rulebench.string_game import string_rules

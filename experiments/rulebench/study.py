@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from interp import texts
-from interp.attribution.registry import CHEAP_METHODS
-from interp.errors import UserError
-from interp.measurements.specs import Attribute, Evaluate, Generate
-from interp.measuring.spec import Spec, Stage
-from interp.prompts.source import PromptSource
-from interp.studies.study import Study
+from interp import Attribute, Evaluate, Generate, Spec, UserError
+from interp.extend import PromptSource, Stage, Study, texts
+from interp.extend.measuring import CHEAP_METHODS
 from interp_experiments.rulebench.items import Quantity, RuleSet
 from interp_experiments.rulebench.layout import read_sets
 from interp_experiments.rulebench.prompts import (
@@ -26,10 +22,6 @@ from interp_experiments.rulebench.prompts import (
     Setting,
 )
 
-if TYPE_CHECKING:
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
-
 FEW = Setting(quantity="few")
 
 
@@ -37,6 +29,7 @@ class RuleBenchStudy(Study):
     """The measurements of the paper's Section 4, on the authors' sets or on the generated sets."""
 
     name = "rulebench"
+    page = "interp_experiments.rulebench.page:report_of"
     default_limit = 480
     organisms = ("rulebench",)
     derives = ("interp_experiments.rulebench.tables:ACCURACY",)
@@ -101,9 +94,3 @@ class RuleBenchStudy(Study):
             both = [own for own in sets if own.counterfactual is not None]
             stages.append(stage(CHOICES, VERSIONS, Evaluate(), both))
         return tuple(stages)
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The report page, made from the files in the study's folder."""
-        from interp_experiments.rulebench.page import report_of
-
-        return report_of(folder)

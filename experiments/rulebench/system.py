@@ -6,9 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interp.errors import UserError, shortened
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import System
+from interp import PromptSet, System, UserError
+from interp.extend import shortened
 from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets

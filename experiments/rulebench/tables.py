@@ -6,13 +6,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from interp.estimates.compute import estimate
-from interp.estimates.declared import Plain, Share, Table
-from interp.estimates.shown import Estimated
-from interp.models.names import absolute
-from interp.statistics.summaries import grouped
-from interp.tables import TEXT, column
-from interp.training.folder import training_of
+from interp.extend.estimates import TEXT, Estimated, Plain, Share, Table, column, estimate
+from interp.extend.results import training_of
+from interp.extend.statistics import grouped
+from interp.extend.training import absolute
 from interp_experiments.findings import listed
 from interp_experiments.rulebench.learning import RuleFollowing
 from interp_experiments.rulebench.reading import FAILURES, behavior

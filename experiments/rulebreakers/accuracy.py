@@ -12,19 +12,21 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.analysis.accuracy import notes_without_answer, without_answer
-from interp.analysis.cautions.caution import said_outside
-from interp.estimates.declared import Share, Table
-from interp.estimates.shown import Estimated
-from interp.prompts.systems import Contrast
-from interp.report.figures.bars import grouped_bars
-from interp.report.figures.lines import matrix
-from interp.report.figures.points import interval_points
-from interp.report.page import FigureItem, Section, TableItem
-from interp.statistics.contrasts import contrast_table
-from interp.statistics.decisions import DIFFERENT, OPEN, SIGNIFICANT, SMALLER, SMALLEST
-from interp.statistics.summaries import grouped
-from interp.tables import TEXT, column
+from interp.extend.cautions import said_outside
+from interp.extend.estimates import TEXT, Estimated, Share, Table, column
+from interp.extend.figures import grouped_bars, interval_points, matrix
+from interp.extend.page import FigureItem, Section, TableItem
+from interp.extend.prompts import Contrast
+from interp.extend.results import notes_without_answer, without_answer
+from interp.extend.statistics import (
+    DIFFERENT,
+    OPEN,
+    SIGNIFICANT,
+    SMALLER,
+    SMALLEST,
+    contrast_table,
+    grouped,
+)
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 from interp_experiments.rulebreakers.system import NAMED

@@ -7,17 +7,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from interp.console import counted
-from interp.measurements.attribution.ratios import column_name
-from interp.report.figures.points import point_cloud
-from interp.report.figures.style import panel_a_model
-from interp.report.formatting import number_text
-from interp.report.page import Section, TableItem
-from interp.statistics.classical import spearman_table
-from interp.statistics.clusters import FEWEST
-from interp.statistics.decisions import holm
-from interp.statistics.proportions import shrunken_shares
-from interp.statistics.summaries import grouped
+from interp.extend import counted
+from interp.extend.figures import panel_a_model, point_cloud
+from interp.extend.page import Section, TableItem, number_text
+from interp.extend.results import column_name
+from interp.extend.statistics import FEWEST, grouped, holm, shrunken_shares, spearman_table
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 

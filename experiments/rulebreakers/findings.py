@@ -5,20 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import LEFT_OUT, Caution, ordered, void_models
-from interp.console import counted
-from interp.measurements.answers.show import unequal
-from interp.report.formatting import number_text
-from interp.report.glance import (
-    extremes,
-    glance,
-    headline,
-    named_numbers,
-    quotable,
-    with_interval,
-)
-from interp.report.page import Glance, Section, TableItem
-from interp.statistics.contrasts import CONFIRMATORY, MODEL
+from interp.extend import counted, page
+from interp.extend.cautions import LEFT_OUT, Caution, ordered, unequal, void_models
+from interp.extend.statistics import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
     in_brief,
@@ -49,19 +38,23 @@ _ACCURACIES = {
 """Names of the headline accuracies, by measure."""
 
 
-def first_screen(results: Results) -> Glance:
+def first_screen(results: Results) -> page.Glance:
     """Each model's accuracies and sensitivity, and the results of the confirmatory contrasts."""
     pairs, entities = len(results.prompts) // 2, results.prompts[CLUSTER].nunique()
     cautions, drawn = study_cautions(results), list(_ACCURACIES.values())
     every, void = headline_numbers(results), void_models(cautions)
-    numbers = quotable(every, cautions, drawn)
+    numbers = page.quotable(every, cautions, drawn)
     named = dict(list(_among(confirmatory(results), void).groupby("factor", sort=False)))
     judged = accuracy(results)
     judged = judged[~judged["model"].isin(void)]
     rules = _CONTRASTS["rule"].lower()
     subjects = {MODEL: "Paired accuracy between models", "rule": f"Paired accuracy, {rules}"}
     sentences = [
-        *(extremes(numbers, name) for name in named_numbers(every, numbers) if name == drawn[0]),
+        *(
+            page.extremes(numbers, name)
+            for name in page.named_numbers(every, numbers)
+            if name == drawn[0]
+        ),
         *([sides(judged)] if len(judged) else []),
         *(
             in_brief(named[factor], subject, ordered=factor != MODEL)
@@ -76,7 +69,9 @@ def first_screen(results: Results) -> Glance:
         f"{counted(entities, 'entity pair')}. {unequal(results.prompts, CLUSTER)}"
     ).strip()
     known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
-    return glance(question, numbers, sentences, drawn=drawn if known else None, cautions=cautions)
+    return page.glance(
+        question, numbers, sentences, drawn=drawn if known else None, cautions=cautions
+    )
 
 
 def study_cautions(results: Results) -> tuple[Caution, ...]:
@@ -130,7 +125,10 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     ]
     numbers.append((told_apart, "sides in the right order", "concordance"))
     return pd.concat(
-        [headline(rows, name, value=of, n="pairs", unit="pairs") for rows, name, of in numbers],
+        [
+            page.headline(rows, name, value=of, n="pairs", unit="pairs")
+            for rows, name, of in numbers
+        ],
         ignore_index=True,
     )
 
@@ -144,7 +142,7 @@ def confirmatory(results: Results) -> pd.DataFrame:
     return table.assign(name=table["model"].where(table["factor"] != MODEL, between), n=n)
 
 
-def finding_section(results: Results) -> Section:
+def finding_section(results: Results) -> page.Section:
     """Matrices of the contrasts named in advance, and other findings on each model."""
     table = confirmatory(results)
     of_models = table["factor"] == MODEL
@@ -164,7 +162,7 @@ def finding_section(results: Results) -> Section:
         "failed cities. Brackets: uncorrected 95% intervals. cannot be asked: the reason why the "
         "answers say nothing about rulebreakers; blank if they do."
     )
-    item = TableItem("findings", "What each model shows", finding_table(results), note)
+    item = page.TableItem("findings", "What each model shows", finding_table(results), note)
     text = "\n\n".join([EXPLORATORY, *outliers(ratios(results))])
     return named_section(table, item, matrices, text=text)
 
@@ -189,7 +187,7 @@ def finding_table(results: Results) -> pd.DataFrame:
                 "above_chance": _shown(order["paired_low"] - order["chance_yes_rate"]),
                 "rejects_less": _shown(gap[model]),
                 "order_within_pairs": _found(order, "concordance"),
-                "auroc_over_all_prompts": with_interval(*auroc, decimals=3),
+                "auroc_over_all_prompts": page.with_interval(*auroc, decimals=3),
                 "confidence": _found(sure, "difference"),
                 "familiarity": _found(known, "difference"),
                 "cannot_be_asked": competent["why"],
@@ -200,8 +198,8 @@ def finding_table(results: Results) -> pd.DataFrame:
 
 def _found(row: Mapping[Hashable, Any], value: str) -> str:
     """A finding, with its number and its corrected p-value."""
-    number = with_interval(*(float(row[name]) for name in (value, "low", "high")), decimals=3)
-    p = "" if pd.isna(row["p_holm"]) else f"p {number_text(row['p_holm'], p_value=True)}"
+    number = page.with_interval(*(float(row[name]) for name in (value, "low", "high")), decimals=3)
+    p = "" if pd.isna(row["p_holm"]) else f"p {page.number_text(row['p_holm'], p_value=True)}"
     return ", ".join(filter(None, [row["finding"], number, p]))
 
 

@@ -6,12 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.console import counted
-from interp.report.glance import n_units
-from interp.report.page import FigureItem, Section, TableItem
-from interp.report.pairs import Number
-from interp.statistics.clusters import ClusterContrast, cluster_contrast
-from interp.statistics.summaries import table_by
+from interp.extend import counted
+from interp.extend.page import FigureItem, Number, Section, TableItem, n_units
+from interp.extend.statistics import ClusterContrast, cluster_contrast, table_by
 from interp_experiments.findings import listed
 from interp_experiments.rulebreakers.accuracy import marks
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from interp.measurements.attribution.show import Attributions
-from interp.report.page import FigureItem, Report, Section, TableItem
-from interp.results.files import model_parameters
-from interp.studies.folder import StudyFolder
-from interp_experiments.browser import study_browser
+from interp import Attributions, StudyFolder
+from interp.extend.page import FigureItem, Report, Section, TableItem, study_browser
+from interp.extend.results import model_parameters
 from interp_experiments.rulebreakers.accuracy import (
     accuracies,
     accuracy_section,

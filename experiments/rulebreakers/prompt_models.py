@@ -21,10 +21,8 @@ from jaxtyping import Float
 from scipy.optimize import linprog
 from scipy.stats import t as student
 
-from interp.analysis.accuracy import is_correct
-from interp.statistics.clusters import FEWEST, too_few
-from interp.statistics.decisions import holm
-from interp.statistics.summaries import UPPER, grouped
+from interp.extend.results import is_correct
+from interp.extend.statistics import FEWEST, UPPER, grouped, holm, too_few
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 

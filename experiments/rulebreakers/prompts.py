@@ -5,10 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
-from interp.prompts.answers import AnswerOption, Choice
-from interp.prompts.prompt import Donor, Prompt, compose, placed
-from interp.prompts.prompt_set import Outline, PromptSet
-from interp.prompts.thought import Span
+from interp import AnswerOption, Choice, Prompt, PromptSet
+from interp.extend import Donor, Outline, Span, compose, placed
 from interp_experiments.rulebreakers.instances import EntityPair, Instance, shuffled
 from interp_experiments.rulebreakers.templates import PHRASINGS, RULES, Phrasing
 

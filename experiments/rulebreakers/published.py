@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from interp.errors import UserError, shortened
-from interp.prompts.columns import Cells, LackingColumnsError
-from interp.prompts.files import parse_each, read_rows
+from interp import UserError
+from interp.extend import shortened
+from interp.extend.data import Cells, LackingColumnsError, parse_each, read_rows
 from interp_experiments.rulebreakers.instances import COLUMNS, Instance
 from interp_experiments.rulebreakers.templates import VERBS, without_article
 

@@ -5,14 +5,11 @@ from functools import partial
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.console import counted
-from interp.measurements.attribution.ratios import LARGE_SHARE, ratio_table
-from interp.report.figures.points import labeled_points
-from interp.report.formatting import number_text
-from interp.report.glance import with_interval
-from interp.report.page import FigureItem, Section, TableItem
-from interp.statistics.classical import least_rank_p, spearman_table
-from interp.statistics.decisions import holm
+from interp.extend import counted
+from interp.extend.figures import labeled_points
+from interp.extend.page import FigureItem, Section, TableItem, number_text, with_interval
+from interp.extend.results import LARGE_SHARE, ratio_table
+from interp.extend.statistics import holm, least_rank_p, spearman_table
 from interp_experiments.rulebreakers.accuracy import accuracy, marks
 from interp_experiments.rulebreakers.entities import draw_familiarity, entities, entity_correlations
 from interp_experiments.rulebreakers.prompt_models import prompt_models

@@ -5,14 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from interp.analysis.accuracy import pairs_of, whole_pairs
-from interp.analysis.cautions.caution import Caution, ordered
-from interp.analysis.cautions.collected import cautions_on
-from interp.errors import UserError, shortened
-from interp.measurements.attribution.show import Attributions
-from interp.results.measured import InFolder
-from interp.runs.folder import RunFolder
-from interp.studies.folder import StudyFolder
+from interp import Attributions, StudyFolder, UserError
+from interp.extend import InFolder, RunFolder, shortened
+from interp.extend.cautions import Caution, cautions_on, ordered
+from interp.extend.results import pairs_of, whole_pairs
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_probes.facts.show import (
     FILTERED_GROUPS,

@@ -4,13 +4,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.points import cluster_points
-from interp.report.page import FigureItem, Section, TableItem
-from interp.statistics.classical import WelchTest, welch
-from interp.statistics.decisions import SIGNIFICANT, holm
-from interp.statistics.discrimination import Discrimination, concordance, discrimination
-from interp.statistics.means import ClusterMean, cluster_mean
-from interp.statistics.summaries import table_by
+from interp.extend import statistics
+from interp.extend.figures import cluster_points
+from interp.extend.page import FigureItem, Section, TableItem
 from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
@@ -33,9 +29,9 @@ def judged(table: pd.DataFrame, *, family: str, more: str, less: str) -> pd.Data
         more: the finding where the difference is above 0.
         less: where it is below 0.
     """
-    table = holm(table, family=family)
+    table = statistics.holm(table, family=family)
     difference, low, high, p = table[["difference", "low", "high", "p_holm"]].to_numpy(float).T
-    open_ = (p >= SIGNIFICANT) | ((low <= 0) & (high >= 0))
+    open_ = (p >= statistics.SIGNIFICANT) | ((low <= 0) & (high >= 0))
     found = np.select([np.isnan(p), open_, difference > 0], [NOT_TESTED, NOT_SHOWN, more], less)
     return table.assign(finding=found)
 
@@ -45,10 +41,10 @@ def papers_test(
 ) -> pd.DataFrame:
     """The paper's test (Welch's, over prompts), in columns that end in _paper."""
 
-    def compared(members: pd.DataFrame) -> WelchTest:
-        return welch(*(members.loc[members[group] == name, value] for name in groups))
+    def compared(members: pd.DataFrame) -> statistics.WelchTest:
+        return statistics.welch(*(members.loc[members[group] == name, value] for name in groups))
 
-    table = table_by(rows, ["model"], WelchTest, compared)
+    table = statistics.table_by(rows, ["model"], statistics.WelchTest, compared)
     shown = ["difference", "t", "df", "p", "g", "n_a", "n_b", "mean_a", "mean_b"]
     return table[["model", *shown]].rename(columns={name: f"{name}_paper" for name in shown})
 
@@ -88,7 +84,7 @@ def sensitivity(results: Results) -> pd.DataFrame:
     """
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
-    order = concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
+    order = statistics.concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
     trials = of_every_model(pairs.assign(excess=order - 0.5), results)
     table = _means(trials, "excess")
     table = judged(
@@ -99,11 +95,11 @@ def sensitivity(results: Results) -> pd.DataFrame:
     ).rename(columns={"difference": "concordance", "trials": "pairs"})
     shares = ["concordance", "low", "high"]
     table[shares] = (table[shares] + 0.5).clip(0.0, 1.0)
-    separate = table_by(
+    separate = statistics.table_by(
         positive.assign(positive=positive["side"] == SIDES[1]),
         ["model"],
-        Discrimination,
-        discrimination,
+        statistics.Discrimination,
+        statistics.discrimination,
         score="relative",
         yes="accepted",
         positive="positive",
@@ -124,7 +120,9 @@ def sensitivity(results: Results) -> pd.DataFrame:
 def _means(trials: pd.DataFrame, value: str) -> pd.DataFrame:
     """The mean over cities of a column, one row per model."""
     how = {"value": value, "cluster": CLUSTER, "weight": WEIGHT}
-    return table_by(trials, ["model"], ClusterMean, cluster_mean, **how)
+    return statistics.table_by(
+        trials, ["model"], statistics.ClusterMean, statistics.cluster_mean, **how
+    )
 
 
 def confidence(results: Results) -> pd.DataFrame:

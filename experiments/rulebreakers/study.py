@@ -4,19 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from interp.measurements.specs import Attribute, Target
-from interp.measuring.spec import Stage
-from interp.prompts.source import PromptSource
-from interp.studies.study import Study
+from interp import Attribute
+from interp.extend import PromptSource, Stage, Study
+from interp.extend.measuring import Target
 from interp_probes.facts.wordings import worded
 from interp_probes.ledger.study import IN_RULEBREAKERS, reading_stages
 from interp_probes.specs import Familiarity, Knowledge, Residuals
 
 if TYPE_CHECKING:
-    from interp.prompts.prompt import Prompt
-    from interp.prompts.prompt_set import PromptSet
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
+    from interp import Prompt, PromptSet
 
 DEFAULT_LIMIT = 1440
 """Number of pairs: six rulebreakers for each verb, each under both rules and in ten phrasings, so
@@ -33,6 +29,7 @@ class RulebreakersStudy(Study):
     """The measurements of Sections 5 and 6 and of the appendices, and linear probes."""
 
     name = "rulebreakers"
+    page = "interp_experiments.rulebreakers.page:report_of"
     default_limit = DEFAULT_LIMIT
     organisms = ("rulebreakers",)
     derives = ("interp_experiments.rulebreakers.accuracy:BY_GROUP",)
@@ -46,7 +43,8 @@ class RulebreakersStudy(Study):
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers and attributions, knowledge, residual streams, and examples."""
-        from interp.prompts.systems import find_system, load_facts
+        from interp import load_facts
+        from interp.extend import find_system
         from interp_experiments.rulebreakers.results import EXAMPLE_PAIRS
 
         seed, data = source.seed, source.data
@@ -67,12 +65,6 @@ class RulebreakersStudy(Study):
             return stages
         apart = replace(prompts, unit=()).spread(min(LEDGER_PAIRS, len(prompts) // 2), seed)
         return (*stages, *reading_stages(apart, self.name, IN_RULEBREAKERS))
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The report page, made from the files in the study's folder."""
-        from interp_experiments.rulebreakers.page import report_of
-
-        return report_of(folder)
 
 
 def _about(prompts: "PromptSet", facts: "PromptSet") -> "PromptSet":

@@ -4,13 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from interp.errors import UserError, shortened
-from interp.models.organisms import organism_card, organism_names
-from interp.prompts.answers import Completion, mentions
-from interp.prompts.files import parse_each
-from interp.prompts.prompt import Prompt
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import FACT_SIDE, Contrast, Filter, System
+from interp import Completion, Prompt, PromptSet, System, UserError, organism_card, organism_names
+from interp.extend import shortened
+from interp.extend.data import parse_each
+from interp.extend.prompts import FACT_SIDE, Contrast, Filter, mentions
 from interp_experiments.rulebreakers.instances import (
     EntityPair,
     Instance,

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from interp.errors import UserError
+from interp import UserError
 
 RULES = ("mt", "ds")
 """Modus tollens and disjunctive syllogism (Section 3.1)."""

@@ -26,6 +26,7 @@ from interp.runs.records import (
     column_types,
 )
 from interp.stored.output import StoredTexts
+from interp.surface import homes
 
 if TYPE_CHECKING:  # these import torch, which `status` and `validate` do not need
     from interp.measuring.core import Measurement
@@ -50,6 +51,8 @@ def code_version(modules: tuple[str, ...]) -> str:
 
 class _Parsed(NamedTuple):
     imports: tuple[str, ...]
+    homes: dict[str, str]
+    """The modules of names that it only offers, such as those of `interp.extend`."""
     meaning: bytes
 
 
@@ -57,11 +60,11 @@ class _Parsed(NamedTuple):
 def _parsed(source: bytes) -> _Parsed:
     """The imports of a source, and a hash of its syntax tree without what only documents."""
     tree = ast.parse(source)
-    imports = tuple(_names(tree))
+    imports, places = tuple(_names(tree)), homes(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [statement for statement in node.body if not _is_text(statement)]
-    return _Parsed(imports, hashlib.sha256(ast.dump(tree).encode()).digest())
+    return _Parsed(imports, places, hashlib.sha256(ast.dump(tree).encode()).digest())
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -83,9 +86,20 @@ def closure(modules: Iterable[str]) -> set[str]:
             found.add(module)
             file = _file(module)
             names = () if file is None else _parsed(file.read_bytes()).imports
-            # Skip names that are defined inside a module and are not modules themselves.
-            waiting += [own for own in names if _package(own) in packages and _file(own)]
+            places = [place for name in names for place in _places(name)]
+            waiting += [own for own in places if _package(own) in packages and _file(own)]
     return found
+
+
+def _places(name: str) -> tuple[str, ...]:
+    """What may be the module of an imported name: itself, or the one that a module offers it from.
+
+    Names that are defined inside a module are none.
+    """
+    module, _, own = name.rpartition(".")
+    file = None if _file(name) else _file(module)
+    home = None if file is None else _parsed(file.read_bytes()).homes.get(own)
+    return (name,) if home is None else (home, f"{home}.{own}")
 
 
 def _names(tree: ast.AST) -> Iterator[str]:

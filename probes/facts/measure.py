@@ -6,20 +6,8 @@ from dataclasses import replace
 
 import torch
 
-from interp.errors import UserError
-from interp.measurements.answers.decoding import generate
-from interp.measurements.answers.generation import GenerationMeasurement
-from interp.measurements.specs import Generate
-from interp.measuring.core import Measurement, PromptRows, explained
-from interp.models.kinds import CAUSAL
-from interp.models.model import Model
-from interp.prompts.prompt import Prompt
-from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import NOT_FINITE, predict
-from interp.scoring.likelihood import continuation_log_probabilities
-from interp.tables import Row
+from interp import Generate, Model, Prompt, UserError
+from interp.extend import Measurement, PromptRows, measuring
 from interp_probes.facts.wordings import EXAMPLES, sentence, wording
 from interp_probes.specs import Familiarity, Knowledge
 
@@ -38,17 +26,17 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.
     """
-    answer_tokens = AnswerTokenizer(model)
-    budget = token_budget(model, batch_tokens)
+    answer_tokens = measuring.AnswerTokenizer(model)
+    budget = measuring.token_budget(model, batch_tokens)
 
     @torch.inference_mode()
-    def measure_batch(batch: Batch) -> list[PromptRows]:
+    def measure_batch(batch: measuring.Batch) -> list[PromptRows]:
         with model.measuring():
-            predictions = predict(model, batch, answer_tokens)
+            predictions = measuring.predict(model, batch, answer_tokens)
             _require_finite(model, batch, finite=bool(predictions.logits.isfinite().all()))
             whole = _whole_names(model, batch, answer_tokens, budget.tokens)
             echoes: list[tuple[int, ...]] = [()] * len(batch.prompts)
-            if model.kind is CAUSAL:
+            if model.kind is measuring.CAUSAL:
                 sentences = [(own.chat, sentence(own.prompt)) for own in batch.prompts]
                 echoes = [next(iter(answer_tokens.written(*own)), ()) for own in sentences]
             after = _after_echo(model, batch, echoes, answer_tokens, budget.tokens)
@@ -57,7 +45,7 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
         for row, tokenized in enumerate(batch.prompts):
             tokens = predictions.answers[row].of[tokenized.prompt.answer.gold]
             likely, answer = int(probabilities[row].argmax()), probabilities[row, list(tokens)]
-            found: Row = {
+            found: measuring.Row = {
                 **_identified(model, tokenized.prompt),
                 "familiarity": float(answer.sum()),
                 "rank": 1 + int((probabilities[row] > answer.max()).sum()),
@@ -82,9 +70,9 @@ def _begins(likely: int, echo: tuple[int, ...], answers: Collection[int]) -> boo
 
 def _after_echo(
     model: Model,
-    batch: Batch,
+    batch: measuring.Batch,
     echoes: Sequence[tuple[int, ...]],
-    answer_tokens: AnswerTokenizer,
+    answer_tokens: measuring.AnswerTokenizer,
     batch_tokens: int,
 ) -> list[float]:
     """The probability of each answer's first token after the echo; NaN if tokens span its end."""
@@ -99,24 +87,29 @@ def _after_echo(
             )
     if after_echo:
         prompts, firsts = zip(*after_echo.values(), strict=True)
-        after = continuation_log_probabilities(model, prompts, firsts, batch_tokens=batch_tokens)
+        after = measuring.continuation_log_probabilities(
+            model, prompts, firsts, batch_tokens=batch_tokens
+        )
         for row, probability in zip(after_echo, after.exp().tolist(), strict=True):
             found[row] = probability
     return found
 
 
 def _whole_names(
-    model: Model, batch: Batch, answer_tokens: AnswerTokenizer, batch_tokens: int
+    model: Model,
+    batch: measuring.Batch,
+    answer_tokens: measuring.AnswerTokenizer,
+    batch_tokens: int,
 ) -> list[float]:
     """The probability of each answer, summed over the spellings of its name."""
-    if model.kind is not CAUSAL:
+    if model.kind is not measuring.CAUSAL:
         return [math.nan] * len(batch.prompts)
     ways = [
         answer_tokens.written(tokenized.chat, tokenized.prompt.answer.gold)
         for tokenized in batch.prompts
     ]
     rows = [row for row, written in enumerate(ways) for _ in written]
-    found = continuation_log_probabilities(
+    found = measuring.continuation_log_probabilities(
         model,
         [batch.prompts[row] for row in rows],
         [way for written in ways for way in written],
@@ -138,31 +131,33 @@ def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None)
     """
     texts_of = Generate(max_new_tokens=COMPLETION_TOKENS)
 
-    def measure_batch(batch: Batch) -> list[PromptRows]:
+    def measure_batch(batch: measuring.Batch) -> list[PromptRows]:
         with model.measuring():
-            texts = generate(model, batch, texts_of)
+            texts = measuring.generate(model, batch, texts_of)
         _require_finite(model, batch, finite=all(text.finite for text in texts))
         return [
             {"knowledge": [_row(model, tokenized.prompt, text.text)]}
             for tokenized, text in zip(batch.prompts, texts, strict=True)
         ]
 
-    budget = token_budget(model, batch_tokens)
-    return GenerationMeasurement(model, spec, budget, measure_batch, new_tokens=COMPLETION_TOKENS)
+    budget = measuring.token_budget(model, batch_tokens)
+    return measuring.GenerationMeasurement(
+        model, spec, budget, measure_batch, new_tokens=COMPLETION_TOKENS
+    )
 
 
-def _require_finite(model: Model, batch: Batch, *, finite: bool) -> None:
+def _require_finite(model: Model, batch: measuring.Batch, *, finite: bool) -> None:
     if not finite:
         prompts = [tokenized.prompt for tokenized in batch.prompts]
-        raise UserError(explained(NOT_FINITE, model, prompts))
+        raise UserError(measuring.explained(measuring.NOT_FINITE, model, prompts))
 
 
-def _identified(model: Model, prompt: Prompt) -> Row:
+def _identified(model: Model, prompt: Prompt) -> measuring.Row:
     ids = {"model": model.name, "prompt_id": prompt.id}
     return {**ids, "fact": prompt.pair_id, "wording": wording(prompt)}
 
 
-def _row(model: Model, prompt: Prompt, completion: str) -> Row:
+def _row(model: Model, prompt: Prompt, completion: str) -> measuring.Row:
     # After examples, a base model goes on with lines of its own about other facts.
     judged = completion.strip().partition("\n")[0] if wording(prompt) == EXAMPLES else completion
     matched = prompt.answer.judge(judged).answer

@@ -10,17 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import LEADING, Caution, ordered
-from interp.console import counted, echo
-from interp.errors import UserError
-from interp.estimates.compute import CLUSTER
-from interp.estimates.declared import Plain, Share, Table
-from interp.estimates.shown import ALL, Estimated
-from interp.report.glance import Opening, headline
-from interp.report.page import FigureItem, TableItem
-from interp.results.result import Result
-from interp.statistics.summaries import weighted_median
-from interp.tables import TEXT, column
+from interp import Result, UserError
+from interp.extend import counted
+from interp.extend.cautions import LEADING, Caution, ordered
+from interp.extend.estimates import ALL, CLUSTER, TEXT, Estimated, Plain, Share, Table, column
+from interp.extend.page import FigureItem, Opening, TableItem, echo, headline
+from interp.extend.statistics import weighted_median
 from interp_probes.facts.wordings import ASKED
 from interp_probes.linear.halves import ENTITIES
 

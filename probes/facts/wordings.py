@@ -7,10 +7,8 @@ messages with the completed sentence as reply. This reply begins with the senten
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from interp.errors import UserError
-from interp.prompts.prompt import Demonstration, Prompt
-from interp.prompts.prompt_set import PromptSet
-from interp.prompts.systems import FACT_SIDE
+from interp import Demonstration, Prompt, PromptSet, UserError
+from interp.extend.prompts import FACT_SIDE
 
 ASKED, EXAMPLES = "as asked", "examples"
 

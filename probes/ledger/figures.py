@@ -3,12 +3,8 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.estimates.pictures import curve
-from interp.measurements.lens.show import READINGS
-from interp.measurements.steering.show import STEERING
-from interp.report.figures.bars import grouped_bars
-from interp.report.figures.style import QUIET, Picture, house_style, new_axes
-from interp.report.glance import WIDTH
+from interp.extend.figures import QUIET, WIDTH, Picture, curve, grouped_bars, house_style, new_axes
+from interp.extend.results import READINGS, STEERING
 
 
 def entry_bars(shares: pd.DataFrame) -> Axes:

@@ -8,28 +8,11 @@ from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import (
-    COPIED,
-    EMBEDDED,
-    FEW_FAILURES,
-    LEFT_OUT,
-    PLACEBOS,
-    void_models,
-)
-from interp.console import counted
-from interp.measurements.lens.ledger import ENTRIES
-from interp.report.glance import glance, headline, quotable, with_interval
-from interp.report.page import (
-    MOST_SENTENCES,
-    FigureItem,
-    Glance,
-    Report,
-    Section,
-    TableItem,
-)
-from interp.statistics.clusters import FEWEST
-from interp.statistics.summaries import LEVEL
-from interp.studies.folder import StudyFolder
+from interp import StudyFolder
+from interp.extend import counted, page
+from interp.extend.cautions import COPIED, EMBEDDED, FEW_FAILURES, LEFT_OUT, PLACEBOS, void_models
+from interp.extend.results import ENTRIES
+from interp.extend.statistics import FEWEST, LEVEL
 from interp_probes.ledger.figures import entry_bars, read_and_used
 from interp_probes.ledger.results import WRONG, LedgerResults, read_ledger
 
@@ -73,7 +56,7 @@ _CURVES = (
 )
 
 
-def report_of(folder: StudyFolder) -> Report:
+def report_of(folder: StudyFolder) -> page.Report:
     """The report on a finished or unfinished study.
 
     Raises:
@@ -84,7 +67,7 @@ def report_of(folder: StudyFolder) -> Report:
         name: (run.measured.about.parameters["roles"] or ["the last token"])[0]
         for name, run in (("read", results.read), ("change", results.steered))
     }
-    return Report(
+    return page.Report(
         title="The ledger of facts",
         text=_TEXT.format(**parameters, clusters=results.clusters),
         glance=_first_screen(results),
@@ -95,19 +78,19 @@ def report_of(folder: StudyFolder) -> Report:
     )
 
 
-def _first_screen(results: LedgerResults) -> Glance:
+def _first_screen(results: LedgerResults) -> page.Glance:
     prompts, facts = (results.entries[name].nunique() for name in ("prompt_id", "fact"))
     question = (
         "Does a model that fails not complete the fact either, or does it not use what it knows? "
         f"{counted(len(results.models), 'model')}, {counted(prompts, 'prompt')} about "
         f"{counted(facts, 'fact')}."
     )
-    numbers = quotable(_headline(results), results.cautions, SHOWN)
+    numbers = page.quotable(_headline(results), results.cautions, SHOWN)
     figure = next(iter(share_figures(results, "at_a_glance")), None)
-    return glance(
+    return page.glance(
         question,
         numbers,
-        sentences(results)[:MOST_SENTENCES],
+        sentences(results)[: page.MOST_SENTENCES],
         figure=figure,
         drawn=() if figure is None else None,
         cautions=results.cautions,
@@ -124,7 +107,7 @@ def _headline(results: LedgerResults) -> pd.DataFrame:
         note = own["share"].isna().map({True: "no failure with an entry", False: ""})
         note = note.mask(few, own["said"])
         table = own.assign(note=note, **{name: own[name].mask(few) for name in _NUMBERS})
-        parts.append(headline(table, entry, value="share", n="n", unit="failures"))
+        parts.append(page.headline(table, entry, value="share", n="n", unit="failures"))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -148,17 +131,17 @@ def sentences(results: LedgerResults) -> list[str]:
     return said
 
 
-def share_figures(results: LedgerResults, name: str) -> tuple[FigureItem, ...]:
+def share_figures(results: LedgerResults, name: str) -> tuple[page.FigureItem, ...]:
     """The bars of the models whose failures are in enough clusters, if there are any."""
     title, rows = "Failures by the first step that is missing", results.failures
     rows = rows[rows["clusters"] >= FEWEST]
-    return (FigureItem(name, title, partial(entry_bars, rows), _BAR),) * bool(len(rows))
+    return (page.FigureItem(name, title, partial(entry_bars, rows), _BAR),) * bool(len(rows))
 
 
-def ledger_section(results: LedgerResults) -> Section:
+def ledger_section(results: LedgerResults) -> page.Section:
     """What the ledger says, for the page of another study, before `ledger_sections`."""
     about = [own.said for own in results.cautions if own.kind in _ABOUT]
-    return Section(
+    return page.Section(
         "The ledger of facts",
         " ".join([*about, *sentences(results)]),
         share_figures(results, "ledger_bars"),
@@ -169,14 +152,14 @@ _ABOUT = (FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED, PLACEBOS)
 """Cautions about the ledger rather than about answers."""
 
 
-def ledger_sections(results: LedgerResults) -> Iterator[Section]:
+def ledger_sections(results: LedgerResults) -> Iterator[page.Section]:
     """Shares by model and parts of the prompts, and curves over layers."""
     entries = results.entries
-    yield Section(
+    yield page.Section(
         "Shares of failures",
         LIMITS,
         (
-            TableItem(
+            page.TableItem(
                 "ledger_shares",
                 "Failures by the first step that is missing",
                 results.shares,
@@ -184,7 +167,7 @@ def ledger_sections(results: LedgerResults) -> Iterator[Section]:
                 "the shares among right answers.",
                 display=wide(results.shares),
             ),
-            TableItem(
+            page.TableItem(
                 "wordings",
                 "Facts completed, by wording",
                 results.wordings,
@@ -192,7 +175,7 @@ def ledger_sections(results: LedgerResults) -> Iterator[Section]:
                 "ledger takes this wording; it is the one in which the model completes the "
                 "largest share of the facts of the other half, of equal ones the first.",
             ),
-            TableItem(
+            page.TableItem(
                 "retrieved",
                 "Retrieved, by side",
                 results.sides,
@@ -200,7 +183,7 @@ def ledger_sections(results: LedgerResults) -> Iterator[Section]:
                 "token's embedding alone; seen: share of prompts in which it stands before the "
                 "token. Where it does not, it cannot be a copy.",
             ),
-            TableItem(
+            page.TableItem(
                 "ledger", "The ledger of each prompt", entries, "One row per prompt.", folded=True
             ),
         ),
@@ -209,11 +192,11 @@ def ledger_sections(results: LedgerResults) -> Iterator[Section]:
     for number, model in enumerate(curves["model"].unique(), start=1):
         rows = (part[part["model"] == model] for part in (results.read.summary(), results.used))
         name, title = f"read_and_used_{number}", f"Read and used, layer by layer: {model}"
-        figures.append(FigureItem(name, title, partial(read_and_used, *rows), _CURVES))
-    yield Section(
+        figures.append(page.FigureItem(name, title, partial(read_and_used, *rows), _CURVES))
+    yield page.Section(
         "Read and used, layer by layer",
         "At which layers can the fact's answer be read, and at which does it decide?",
-        (*figures, TableItem("read_and_used", "The curves", curves, _CURVES, folded=True)),
+        (*figures, page.TableItem("read_and_used", "The curves", curves, _CURVES, folded=True)),
     )
 
 
@@ -236,6 +219,6 @@ def _with_words(shares: pd.DataFrame) -> pd.DataFrame:
     for row in shares.to_dict("records"):
         count = f"{round(row['share'] * row['n'])} of {int(row['n'])}"
         few = row["clusters"] < FEWEST
-        said.append(count if few else with_interval(*(float(row[name]) for name in _NUMBERS)))
+        said.append(count if few else page.with_interval(*(float(row[name]) for name in _NUMBERS)))
         short.append(count if few else f"{row['share']:.0%}")
     return shares.assign(said=said, short=short)

@@ -6,26 +6,13 @@ from functools import cached_property
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import (
-    COPIED,
-    FEW_FAILURES,
-    LEFT_OUT,
-    PLACEBOS,
-    Caution,
-    ordered,
-)
-from interp.console import counted
-from interp.estimates.compute import estimate
-from interp.estimates.shown import ALL
-from interp.measurements.lens.ledger import USED, ledger_table
-from interp.measurements.lens.show import LensReadings, copied
-from interp.measurements.steering.derive import steered_prompts
-from interp.measurements.steering.show import STEERING, Steered
-from interp.prompts.own.layout import PAIR
-from interp.statistics.clusters import FEWEST
-from interp.statistics.proportions import proportions
-from interp.studies.folder import StudyFolder
-from interp.tables import factors_of
+from interp import LensReadings, Steered, StudyFolder
+from interp.extend import counted
+from interp.extend.cautions import COPIED, FEW_FAILURES, LEFT_OUT, PLACEBOS, Caution, ordered
+from interp.extend.estimates import ALL, estimate
+from interp.extend.prompts import PAIR
+from interp.extend.results import STEERING, USED, copied, factors_of, ledger_table, steered_prompts
+from interp.extend.statistics import FEWEST, proportions
 from interp_probes.facts.show import KnownFacts
 from interp_probes.ledger import STAGES
 

@@ -12,22 +12,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
-from interp import texts
-from interp.choices import DEFAULT_SYSTEM, OWN_PAIRS, AnswerReading
-from interp.errors import UserError, shortened
-from interp.measurements.specs import Lens, ReadsAnswers, Steer
-from interp.measuring.spec import Indices, Stage
-from interp.options import FromText
-from interp.prompts.source import PromptSource
-from interp.studies.study import Study
+from interp import Lens, Steer, UserError
+from interp.extend import FromText, PromptSource, Stage, Study, shortened, texts
+from interp.extend.measuring import AnswerReading, Indices, ReadsAnswers
+from interp.extend.prompts import DEFAULT_SYSTEM, OWN_PAIRS
 from interp_probes.facts.wordings import worded
 from interp_probes.ledger import EXCHANGES, KNOWLEDGE, READINGS
 from interp_probes.specs import Knowledge
 
 if TYPE_CHECKING:
-    from interp.prompts.prompt_set import PromptSet
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
+    from interp import PromptSet
 
 LensName = Literal["jacobian", "own", "logit"]
 
@@ -59,6 +53,7 @@ class Ledger(ReadsAnswers, Study):
     """The measurements behind the ledger of facts."""
 
     name = "ledger"
+    page = "interp_probes.ledger.page:report_of"
     derives = ("interp.measurements.lens.ledger:LEDGER",)
     default_limit = 60
     any_system = True
@@ -94,7 +89,7 @@ class Ledger(ReadsAnswers, Study):
         Raises:
             UserError: there are no facts, a prompt is about none, or a segment or role is missing.
         """
-        from interp.prompts.own.facts import facts_about, find_facts
+        from interp.extend.prompts import facts_about, find_facts
 
         # About as many facts as possible: several pairs about one are little more evidence.
         whole = source.whole()
@@ -114,16 +109,10 @@ class Ledger(ReadsAnswers, Study):
             ),
         )
 
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The page: shares of failures, and what is read and used by layer."""
-        from interp_probes.ledger.page import report_of
-
-        return report_of(folder)
-
     def _facts(self, source: PromptSource) -> str:
         if self.facts is not None:
             return self.facts
-        from interp.prompts.systems import find_system
+        from interp.extend import find_system
 
         own = source.system == OWN_PAIRS
         if own or find_system(source.system).facts(data=None) is None:

@@ -3,10 +3,8 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.report.figures.lines import lines
-from interp.report.figures.style import QUIET, panel_a_model
-from interp.report.formatting import segment_label
-from interp.statistics.clusters import FEWEST
+from interp.extend.figures import QUIET, lines, panel_a_model, segment_label
+from interp.extend.statistics import FEWEST
 
 ENOUGH = 2 * FEWEST
 """Minimum number of prompts for drawing an accuracy. It also needs `FEWEST` clusters, so the figure

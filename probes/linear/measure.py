@@ -8,17 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from interp.choices import LAST
-from interp.errors import UserError
-from interp.measurements.activations.measure import Place, vectors_at
-from interp.measuring.core import Measurement, PromptRows
-from interp.models.model import Model
-from interp.models.sites import layer_count, locate
-from interp.reading.budget import token_budget
-from interp.reading.tokens import Batch, TokenizedPrompt
-from interp.scoring.answer_tokens import AnswerTokenizer
-from interp.scoring.answers import answer_error, answer_tables, read_prompts
-from interp.tables import Row
+from interp import Model, UserError
+from interp.extend import Measurement, PromptRows, measuring
 from interp_probes.specs import LAST_TOKEN, Residuals
 
 
@@ -28,48 +19,48 @@ def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None)
     Raises:
         UserError: during measurement, a prompt has no segment with a given name.
     """
-    answer_tokens = AnswerTokenizer(model, spec.answers)
-    after = [("resid_post", layer) for layer in range(layer_count(model))]
-    locations = {key: locate(model, *key) for key in [("resid_pre", 0), *after]}
+    answer_tokens = measuring.AnswerTokenizer(model, spec.answers)
+    after = [("resid_post", layer) for layer in range(measuring.layer_count(model))]
+    locations = {key: measuring.locate(model, *key) for key in [("resid_pre", 0), *after]}
 
-    def measure_batch(batch: Batch) -> list[PromptRows]:
+    def measure_batch(batch: measuring.Batch) -> list[PromptRows]:
         places = [[_place(p, position) for position in spec.positions] for p in batch.prompts]
         with torch.inference_mode(), model.measuring():
-            with vectors_at(locations, batch, places) as vectors:
+            with measuring.vectors_at(locations, batch, places) as vectors:
                 answers = [answer_tokens(prompt) for prompt in batch.prompts]
-                prompt_pass = read_prompts(model, batch, answers)
+                prompt_pass = measuring.read_prompts(model, batch, answers)
             predictions = prompt_pass.predictions()
         stream = torch.stack([vectors[key][:, 0] for key in locations], dim=1)
         by_prompt = torch.split(stream, len(spec.positions))
-        of_prompts = answer_tables(model, batch, predictions)
+        of_prompts = measuring.answer_tables(model, batch, predictions)
         own = map(partial(_rows, model), batch.prompts, places, by_prompt)
         return [
             {"answers": tables["answers"], "residuals": list(rows)}
             for tables, rows in zip(of_prompts, own, strict=True)
         ]
 
-    budget = token_budget(model, batch_tokens)
-    return Measurement(model, spec, budget, measure_batch, partial(answer_error, model))
+    budget = measuring.token_budget(model, batch_tokens)
+    return Measurement(model, spec, budget, measure_batch, partial(measuring.answer_error, model))
 
 
-def _place(tokenized: TokenizedPrompt, position: str) -> Place:
+def _place(tokenized: measuring.TokenizedPrompt, position: str) -> measuring.Place:
     """The token at a position."""
     if position == LAST_TOKEN:
-        return Place(position, (len(tokenized) - 1,))
+        return measuring.Place(position, (len(tokenized) - 1,))
     if position not in tokenized.segments:
         known = ", ".join([LAST_TOKEN, *tokenized.segments])
         raise UserError(
             f"prompt {tokenized.prompt.id} has no position {position!r}; it has {known}"
         )
-    return Place(position, (tokenized.segments[position][1] - 1,))
+    return measuring.Place(position, (tokenized.segments[position][1] - 1,))
 
 
 def _rows(
     model: Model,
-    tokenized: TokenizedPrompt,
-    places: list[Place],
+    tokenized: measuring.TokenizedPrompt,
+    places: list[measuring.Place],
     vectors: Float[Tensor, "place layer size"],
-) -> Iterator[Row]:
+) -> Iterator[measuring.Row]:
     for place, layers in zip(places, vectors, strict=True):
         for layer, vector in enumerate(layers):
             yield {
@@ -96,6 +87,6 @@ def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
         raise UserError("linear probes use resid_pre of layer 0 and resid_post; omit other sites")
     if (vectors["tokens"] != 1).any() or vectors["position"].isna().any():
         raise UserError("linear probes use single tokens; record the last token of each segment")
-    position = vectors["group"].replace({LAST: LAST_TOKEN})
+    position = vectors["group"].replace({measuring.LAST: LAST_TOKEN})
     table = vectors[["model", "prompt_id", "layer", "vector"]]
     return table.assign(position=position, layer=vectors["layer"] + after)

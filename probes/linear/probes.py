@@ -27,11 +27,9 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from interp.errors import UserError
-from interp.runs.shards import Filters
-from interp.statistics.clusters import FEWEST, too_few
-from interp.statistics.proportions import wilson
-from interp.statistics.summaries import UPPER
+from interp import UserError
+from interp.extend.measuring import Filters
+from interp.extend.statistics import FEWEST, UPPER, too_few, wilson
 from interp_probes.linear.halves import DROPPED, ENTITIES, GROUP, entity_halves, with_entities
 
 RIDGE = 400.0

@@ -6,11 +6,9 @@ from functools import cached_property, partial
 
 import pandas as pd
 
-from interp.console import echo
-from interp.report.formatting import p_text
-from interp.report.glance import Opening, headline
-from interp.report.page import FigureItem, TableItem
-from interp.results.result import Result, summarize
+from interp import Result
+from interp.extend.page import FigureItem, Opening, TableItem, echo, headline, p_text
+from interp.extend.results import summarize
 from interp_probes.linear.probes import held_out, linear_probes
 
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]

@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from interp.measuring.spec import Spec
+from interp import Spec
 
 
 class Lengths(Spec):
@@ -36,11 +36,11 @@ class Lengths(Spec):
 '''
 
 MEASURE = """
-from interp.measuring.core import Measurement
-from interp.reading.budget import token_budget
-from interp.report.page import FigureItem, TableItem
-from interp.results.result import Result
-from interp.tables import INTEGER, MODEL, PROMPT_ID, column, table
+from interp import Result
+from interp.extend import Measurement
+from interp.extend.estimates import column
+from interp.extend.measuring import INTEGER, MODEL, PROMPT_ID, table, token_budget
+from interp.extend.page import FigureItem, TableItem
 
 COUNT = column("words", INTEGER, "words of enough letters", "words")
 SCHEMAS = {"lengths": table("One row per model and prompt.", MODEL, PROMPT_ID, COUNT)}

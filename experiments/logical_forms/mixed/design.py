@@ -8,7 +8,7 @@ import pandas as pd
 from jaxtyping import Float
 from patsy import DesignInfo, dmatrix
 
-from interp.errors import UserError
+from interp import UserError
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from scipy.linalg import block_diag
 from scipy.stats import chi2, f, t
 
-from interp.statistics.clusters import FEWEST
+from interp.extend.statistics import FEWEST
 from interp_experiments.logical_forms.mixed.design import (
     Design,
     MixedFormula,

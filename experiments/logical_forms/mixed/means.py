@@ -26,8 +26,7 @@ from patsy import build_design_matrices
 from scipy.special import stdtrit
 from scipy.stats import t
 
-from interp.statistics.decisions import ONE_SIDED, limits
-from interp.statistics.summaries import UPPER, table_by
+from interp.extend.statistics import ONE_SIDED, UPPER, limits, table_by
 from interp_experiments.logical_forms.mixed.linear import MixedModel
 
 NAN = float("nan")
