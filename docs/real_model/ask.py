@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import interp
-from interp_probes import api as probes
 
 
 def pairs(number: int) -> interp.PromptSet:
-    """Pairs of RULEBREAKERS, one from each unit of the design: ten phrasings, both rules, all verbs.
+    """Pairs of RULEBREAKERS from as many units of the design: all phrasings, rules and verbs.
 
     With its own `turns`, the design draws at most 24 entity pairs for 480 pairs; with 40, nearly
     every pair has entities of its own. The first pairs of a larger number are those of a smaller.
@@ -21,10 +20,22 @@ def pairs(number: int) -> interp.PromptSet:
     return replace(interp.load_prompts("rulebreakers", limit="all"), turns=40).spread(number)
 
 
+def cities(number: int) -> interp.PromptSet:
+    """The facts about the cities of these pairs, each asked in several wordings."""
+    asked = {pair.factors["entity_b"] for pair in pairs(number)}
+    return interp.load_facts("rulebreakers").filter(
+        lambda fact: (
+            fact.factors["entity_group"] == "geographical" and fact.factors["entity_b"] in asked
+        )
+    )
+
+
 STEPS = {
     "answers": lambda: (interp.Evaluate(content_free=True, without_premises=True), pairs(80)),
-    "attribution": lambda: (interp.Attribute(), pairs(40)),
+    "familiarity": lambda: (interp.measurement("probe-familiarity"), cities(80)),
+    "attention": lambda: (interp.Attribute(methods=("attention",)), pairs(40)),
     "patching": lambda: (interp.Patch(layers=(4, 12, 20), granularity="segment"), pairs(12)),
+    "gradient": lambda: (interp.Attribute(methods=("input_gradient",)), pairs(40)),
     "effects": lambda: (interp.Effects(donors=2), pairs(12)),
 }
 
@@ -35,7 +46,7 @@ def main(step: str, file: str, folder: str = "runs/qwen") -> None:
     result = interp.run(
         measurement, models=f"Qwen-1.5B={file}", prompts=prompts, out=str(Path(folder) / step)
     )
-    interp.write_page(result, str(Path(folder) / f"{step}.html"))
+    interp.write_page(result.report(), str(Path(folder) / f"{step}.html"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""The six questions of plan.md, answered from the folders of ask.py: python questions.py [FOLDER].
+
+Writes questions.csv beside this file, one row per question with p corrected over all of them, and
+the picture of README.md.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+
+from interp.extend import figures, statistics
+
+KEYS = ["pair_id", "entity_b", "entity_group", "weight"]
+NUMBERS = ["question", "estimate", "low", "high", "p", "pairs", "clusters"]
+SIDES = ["rulebreaker", "non_rulebreaker"]
+
+
+def by_side(prompts: pd.DataFrame, values: pd.Series) -> pd.DataFrame:
+    """A number of each prompt, by pair: a column for each side, and the columns of `KEYS`."""
+    table = prompts.assign(value=prompts["prompt_id"].map(values).astype(float))
+    wide = table.pivot(index=KEYS, columns="side", values="value").reset_index()
+    return wide.assign(difference=wide[SIDES[1]] - wide[SIDES[0]])
+
+
+def positive(options: pd.DataFrame, value: str) -> pd.Series:
+    """That value of the answer Yes or True, by prompt."""
+    return options[options["option"].isin(("Yes", "True"))].set_index("prompt_id")[value]
+
+
+def mean(question: str, pairs: pd.DataFrame) -> dict:
+    """A question about the mean difference within pairs, with interval and test over entities."""
+    found = statistics.cluster_mean(pairs, value="difference", cluster="entity_b", weight="weight")
+    numbers = found.mean, found.low, found.high, found.p, found.trials, found.clusters
+    return dict(zip(NUMBERS, (question, *numbers), strict=True))
+
+
+def told_apart(folder: Path) -> list[dict]:
+    """The concordance, and how much of it the premises make, as `interp evaluate` says them."""
+    whole = pd.read_csv(folder / "told_apart.csv").iloc[0]
+    bare = pd.read_csv(folder / "told_apart_without.csv").iloc[1]
+    counts = [whole["pairs"], whole["clusters"]]
+    share = [whole[name] for name in ("concordance", "low", "high", "p")]
+    gain = [-bare[f"difference{end}"] for end in ("", "_high", "_low")]
+    rows = (
+        ["concordance", *share, *counts],
+        ["concordance minus that without premises", *gain, bare["p"], *counts],
+    )
+    return [dict(zip(NUMBERS, row, strict=True)) for row in rows]
+
+
+def familiarity(right: pd.DataFrame) -> dict:
+    """Whether recognized cities are more familiar: tested with ten of them or more, as anywhere."""
+    cities = right[right["entity_group"] == "geographical"]
+    found = {"question": "familiarity of recognized cities minus that of others"}
+    recognized = cities.loc[cities[SIDES].all(axis="columns"), "entity_b"].nunique()
+    if recognized >= statistics.FEWEST:
+        raise SystemExit(f"{recognized} cities are recognized: measure their familiarity")
+    few = f"not tested: {recognized} of {cities['entity_b'].nunique()} cities are recognized"
+    return {**found, "pairs": len(cities), "note": few}
+
+
+def attention(leaning: pd.DataFrame, prompts: pd.DataFrame, scores: pd.DataFrame) -> dict:
+    """The rank correlation across entity pairs of the score ratio (Table 2) with the margin."""
+    each = (scores["score"] / scores["tokens"]).groupby([scores["prompt_id"], scores["segment"]])
+    mean = each.first().unstack()
+    ratio = by_side(prompts, mean["premise2"] / mean["premise1"])
+    both = ratio.assign(ratio=ratio[SIDES].mean(axis="columns")).merge(
+        leaning[["pair_id", "difference"]], on="pair_id", suffixes=("_ratio", "")
+    )
+    found = statistics.spearman(
+        *both.groupby("entity_b")[["ratio", "difference"]].mean().to_numpy().T
+    )
+    question = "rho of the attention ratio and the margin"
+    row = question, found.rho, found.low, found.high, found.p, len(both), found.n
+    return dict(zip(NUMBERS, row, strict=True))
+
+
+def questions(folder: Path) -> pd.DataFrame:
+    """One row per question, in the order of plan.md."""
+
+    def read(step: str, name: str) -> pd.DataFrame:
+        return pd.read_parquet(folder / step / f"{name}.parquet")
+
+    prompts, answers = read("answers", "prompts"), read("answers", "answers")
+    options = read("answers", "option_probabilities")
+    right = by_side(prompts, answers.set_index("prompt_id")["correct"])
+    leaning = by_side(prompts, positive(options, "relative_probability"))
+    sure = by_side(prompts, positive(options, "probability"))
+    accepted = (leaning[SIDES] > 0.5).all(axis="columns")
+    rows = [
+        mean("accuracy on counterparts minus that on rulebreakers", right),
+        *told_apart(folder / "answers"),
+        mean("confidence if right minus if wrong", sure[accepted]),
+        familiarity(right),
+        attention(leaning, read("attention", "prompts"), read("attention", "segment_scores")),
+    ]
+    table = statistics.holm(pd.DataFrame(rows), family="questions")
+    table.insert(0, "number", range(1, len(table) + 1))
+    return table
+
+
+def draw(folder: Path, file: Path) -> None:
+    """How much more each pair's counterpart is accepted, with the premises and without them."""
+    prompts = pd.read_parquet(folder / "prompts.parquet")
+    changed = pd.read_parquet(folder / "changed_options.parquet")
+    shown = {
+        "with both premises": pd.read_parquet(folder / "option_probabilities.parquet"),
+        "without premises": changed[changed["change"] == "without"],
+    }
+    with figures.house_style():
+        canvas, panels = plt.subplots(1, 2, figsize=(7.2, 2.9), sharey=True, layout="constrained")
+        for ax, (title, options) in zip(panels, shown.items(), strict=True):
+            pairs = by_side(prompts, positive(options, "relative_probability"))
+            gap = pairs["difference"].sort_values(ignore_index=True)
+            ax.bar(gap.index, gap, width=1.0, color=np.where(gap > 0, "#3465a4", "#c4572e"))
+            ax.axhline(0, color="black", linewidth=0.6)
+            told = f"{title}: {(gap > 0).sum()} right, {(gap < 0).sum()} wrong"
+            ax.set_title(told, fontsize="medium")
+            ax.set_xlabel("pairs, sorted")
+        panels[0].set_ylabel("P(accept the valid conclusion)\n- P(accept the false one)")
+        canvas.savefig(file, dpi=150)
+
+
+if __name__ == "__main__":
+    runs, docs = Path(*sys.argv[1:] or ["runs/qwen"]), Path(__file__).parent
+    found = questions(runs)
+    found.to_csv(docs / "questions.csv", index=False, lineterminator="\n")
+    sys.stdout.write(found.to_string() + "\n")
+    draw(runs / "answers", docs.parent / "images" / "decides.png")
