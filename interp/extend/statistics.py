@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from interp.statistics.classical import WelchTest as WelchTest
     from interp.statistics.classical import least_rank_p as least_rank_p
+    from interp.statistics.classical import spearman as spearman
     from interp.statistics.classical import spearman_table as spearman_table
     from interp.statistics.classical import welch as welch
     from interp.statistics.clusters import FEWEST as FEWEST
