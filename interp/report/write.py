@@ -123,8 +123,13 @@ def write_page(report: Report, page: str | Path, *, embed: bool = False) -> Path
         embed: write a single file that can be mailed, with tables and figures embedded.
 
     Raises:
-        UserError: the place holds something other than a page, or cannot be written.
+        UserError: this is no report, or the place holds something other than a page, or cannot be
+            written.
     """
+    if not isinstance(report, Report):
+        raise UserError(
+            f"a page is written from a report, such as result.report(); got {report!r:.60}"
+        )
     file = Path(page)
     check_replaceable(file)
     return write_report(report, file.parent, page=file.name, embed=embed)

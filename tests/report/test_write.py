@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import interp
 from interp.errors import UserError
 from interp.report.figures.bars import grouped_bars
 from interp.report.page import FigureItem, Report, Section, TableItem
@@ -241,3 +242,9 @@ def test_a_table_whose_tests_cannot_be_significant_says_so(tmp_path):
     items = (TableItem("far", "Far", far, "A note."), TableItem("near", "Near", near))
     html = write_report(report(*items), tmp_path).read_text("utf-8")
     assert html.count(reach_in_words(far)) == 1 and "A note." in html
+
+
+def test_a_result_instead_of_its_report_is_refused(tmp_path):
+    with pytest.raises(UserError, match="report"):
+        interp.write_page(pd.DataFrame({"a": [1]}), tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
