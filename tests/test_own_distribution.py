@@ -43,11 +43,11 @@ def python(tmp_path_factory):
 
 
 def interp_of(python, *words):
-    """What a command prints there."""
+    """What a command prints there, and says beside it."""
     command = [python, "-m", "interp", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=python.parent)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")

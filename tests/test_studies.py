@@ -1,5 +1,6 @@
 """Studies: stages in one folder, resumed, told to be unfinished, refused where data differ."""
 
+import inspect
 import re
 import shutil
 from typing import ClassVar
@@ -10,9 +11,11 @@ import pytest
 from interp import jobs
 from interp.cli import parse
 from interp.errors import UserError
+from interp.estimates.declared import Table
 from interp.jobs import Job
 from interp.measurements.specs import Attribute, Evaluate
 from interp.measuring.spec import Spec, Stage
+from interp.plugins import STUDIES, named, plugins
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import dependence_factor, load_prompts
@@ -26,7 +29,7 @@ from interp.runs.plan import RunPlan
 from interp.runs.run import in_use
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
-from interp.studies.study import Study
+from interp.studies.study import Study, find_study
 from tests.support.prompts import some_prompts
 from tests.support.records import edited
 from tests.support.tiny import tiny_model
@@ -78,6 +81,13 @@ def plan_of(folder, *, models=MODELS, limit=4):
         folder=folder,
         models={name: tiny_model(name.removeprefix("tiny ")) for name in models},
     )
+
+
+@pytest.mark.parametrize("name", plugins(STUDIES))
+def test_every_study_names_what_makes_its_page_and_its_tables(name):
+    study = find_study(name)
+    assert inspect.signature(named(study.page)).return_annotation is Report
+    assert all(isinstance(named(place), Table) for place in study.derives)
 
 
 def test_every_model_is_measured_in_every_stage(tmp_path):

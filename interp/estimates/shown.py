@@ -237,8 +237,9 @@ class Estimated:
             if name not in self.table.family and text(row[name]) != ALL
         )
         say = (
-            f"no {main.name} was shown to differ from {self.table.tested_value:g} ({shared}): the "
-            f"largest is {with_interval(*ends)} {main.unit} ({where}), p_holm {row['p_holm']:.2g}. "
+            f"no {main.name} was shown to differ from {self.table.tested_value:g}"
+            f"{_aside(shared)}: the largest is {with_interval(*ends)} {main.unit}{_aside(where)}, "
+            f"p_holm {row['p_holm']:.2g}. "
             f"Do not read its place off a table or picture; more {self.table.trials} of other "
             "clusters, or fewer rows chosen in advance, would show smaller ones."
         )
@@ -290,6 +291,11 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return ALL if pd.isna(value) else f"{value:g}"
     return str(value)
+
+
+def _aside(told: str) -> str:
+    """What is told in brackets behind a word; nothing if there is nothing to tell."""
+    return f" ({told})" if told else ""
 
 
 def _whole(values: pd.Series) -> bool:

@@ -60,7 +60,9 @@ class _Parsed(NamedTuple):
 def _parsed(source: bytes) -> _Parsed:
     """The imports of a source, and a hash of its syntax tree without what only documents."""
     tree = ast.parse(source)
-    imports, places = tuple(_names(tree)), homes(tree)
+    names, places = list(_names(tree)), homes(tree)
+    used = _used(tree, {name: place for name, place in names if name})
+    imports = tuple(dict.fromkeys([*(place for _, place in names), *used]))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [statement for statement in node.body if not _is_text(statement)]
@@ -86,11 +88,13 @@ def closure(modules: Iterable[str]) -> set[str]:
             found.add(module)
             file = _file(module)
             names = () if file is None else _parsed(file.read_bytes()).imports
-            places = [place for name in names for place in _places(name)]
-            waiting += [own for own in places if _package(own) in packages and _file(own)]
+            own = [name for name in names if _package(name) in packages]
+            places = [place for name in own for place in _places(name)]
+            waiting += [place for place in places if _package(place) in packages and _file(place)]
     return found
 
 
+@cache
 def _places(name: str) -> tuple[str, ...]:
     """What may be the module of an imported name: itself, or the one that a module offers it from.
 
@@ -102,18 +106,38 @@ def _places(name: str) -> tuple[str, ...]:
     return (name,) if home is None else (home, f"{home}.{own}")
 
 
-def _names(tree: ast.AST) -> Iterator[str]:
-    """Every imported name, except names imported only for type checkers."""
+def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Every import, but for type checkers: the name that it binds, or "", and its place."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                yield "", alias.name
+                own = alias.asname or _package(alias.name)
+                yield own, alias.name if alias.asname else own
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield "", node.module
+            yield from ((a.asname or a.name, f"{node.module}.{a.name}") for a in node.names)
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         elif isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
             yield from _names(node)
+
+
+def _used(tree: ast.AST, bound: Mapping[str, str]) -> Iterator[str]:
+    """What a source takes from the modules that it imports, such as page.Report, by its place."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, _, rest = _chain(node).partition(".")
+            if first in bound:
+                yield f"{bound[first]}.{rest}"
+
+
+def _chain(node: ast.expr) -> str:
+    """The names of an expression like a.b.c; empty for other expressions."""
+    if isinstance(node, ast.Attribute):
+        before = _chain(node.value)
+        return before and f"{before}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _package(module: str) -> str:

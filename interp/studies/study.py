@@ -27,7 +27,7 @@ class Study(Options, ABC):
 
     name: ClassVar[str]
     page: ClassVar[str]
-    """Location, MODULE:FUNCTION, of what makes the page from the study's folder."""
+    """The location, "module:function", of what makes the page from a `StudyFolder`."""
     default_limit: ClassVar[int]
     """Default number of pairs."""
     any_system: ClassVar[bool] = False

@@ -1,5 +1,6 @@
 """Cautions, headlines and notes of declared tables."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +47,14 @@ def test_a_caution_says_that_nothing_is_significant_only_where_something_could_b
         assert caution.model == "m"
         assert caution.numbers["row"] == 1
         assert caution.numbers["p_holm"] > 0.05
+
+
+@pytest.mark.parametrize(
+    ("family", "named"), [(("model",), r"\(row 1\)"), (("model", "row"), r"\(1\)")]
+)
+def test_a_caution_has_no_empty_brackets(family, named):
+    *_, caution = made({0: 0.0, 1: 0.1}, table=replace(TESTED, family=family)).cautions()
+    assert re.search(named, caution.text) and "()" not in caution.text
 
 
 def test_each_family_is_judged_alone():

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 """
 """The source of a module that offers names of others, as `interp.extend` does."""
 
+USES = {
+    "offered": "def run():\n    from own_package.offers import FACTOR\n",
+    "within": "from own_package import offers\n\ndef run():\n    return offers.FACTOR\n",
+    "whole": "import own_package.offers\n\nrun = lambda: own_package.offers.FACTOR.real\n",
+    "renamed": "import own_package.offers as other\n\nclass Own(other.FACTOR): ...\n",
+}
+"""Sources that use what it offers."""
+
 
 def test_a_measurement_depends_on_what_it_imports_and_not_on_what_shows_it():
     found = closure([ATTRIBUTE])
@@ -38,14 +46,15 @@ def test_a_change_of_a_module_that_is_imported_changes_the_version(tmp_path, mon
     (package / "__init__.py").write_text("")
     (package / "offers.py").write_text(OFFERS)
     (package / "spec.py").write_text("def run():\n    from own_package import helper\n")
-    (package / "offered.py").write_text("def run():\n    from own_package.offers import FACTOR\n")
+    for name, source in USES.items():
+        (package / f"{name}.py").write_text(source)
     (package / "helper.py").write_text("FACTOR = 1\n")
     (package / "drawing.py").write_text("COLOUR = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
 
     def version():
         code_version.cache_clear()
-        return [code_version((f"own_package.{name}",)) for name in ("spec", "offered")]
+        return [code_version((f"own_package.{name}",)) for name in ("spec", *USES)]
 
     before = version()
     (package / "drawing.py").write_text("COLOUR = 2\n")
