@@ -106,15 +106,20 @@ def _tokens_read(tokenized: TokenizedPrompt) -> float:
 
 def _games(prompt: Prompt) -> Iterator[Coalitions]:
     """One game with the donors from other instances, and one with any counterpart."""
+    check_choice(prompt)
+    yield Coalitions(prompt, donors_of(prompt, "instance"))
+    counterparts = donors_of(prompt, "counterpart")
+    if counterparts:
+        yield Coalitions(prompt, counterparts)
+
+
+def check_choice(prompt: Prompt) -> None:
+    """Refuse a prompt without two answers to compare."""
     if len(prompt.answer.options) < 2:
         raise UserError(
             f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
             "compare; use prompts that offer a choice"
         )
-    yield Coalitions(prompt, donors_of(prompt, "instance"))
-    counterparts = donors_of(prompt, "counterpart")
-    if counterparts:
-        yield Coalitions(prompt, counterparts)
 
 
 def _distinct(games: Sequence[Coalitions]) -> dict[Content, Prompt]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from interp.errors import UserError
 from interp.measurements.answers.decoding import generate
-from interp.measurements.effects.measure import Logits, option_logits
+from interp.measurements.effects.measure import Logits, check_choice, option_logits
 from interp.measurements.specs import Generate, Thoughts
 from interp.measurements.thoughts.texts import Draws, Studied, after, changed_prompts
 from interp.measuring.core import Measurement, PromptRows
@@ -44,7 +44,7 @@ def thought_effects(
     def measure_batch(batch: Batch) -> list[PromptRows]:
         prompts = [tokenized.prompt for tokenized in batch.prompts]
         for prompt in prompts:
-            _check(prompt)
+            check_choice(prompt)
         with model.measuring():
             studied = _Writer(model, spec, budget).studied(prompts)
             plain = [replace(prompt, segments={}, roles={}) for prompt in prompts]
@@ -74,14 +74,6 @@ class _ThoughtMeasurement(Measurement):
     def read(self, prompt: Prompt) -> Prompt:
         """The prompt without a thought."""
         return prompt
-
-
-def _check(prompt: Prompt) -> None:
-    if len(prompt.answer.options) < 2:
-        raise UserError(
-            f"prompt {prompt.id} requires {prompt.answer.needs}, so there are no two answers to "
-            "compare; use prompts that offer a choice"
-        )
 
 
 Key = tuple[str, Thought | None]

@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 import interp
+from interp.estimates.compute import estimate
+from interp.measurements.patching.tables import EFFECTS, effect_trials
 from interp.patching.pairs import in_pairs
 from interp.prompts.answers import Choice
 from interp.prompts.mixing import with_donors
@@ -96,7 +98,7 @@ def recovered(name):
     model = interp.load_model(name, device="cpu")
     # 48 entity pairs, each by both rules in ten phrasings.
     result = interp.patch(model, evidence_pairs(some_prompts(960)))
-    table = result.summary()
+    table = estimate(EFFECTS, effect_trials(result.patches, result.pairs, cluster="pair_id"))
     first = table[(table["recognized"] == "yes") & (table["layer"] == 0)].set_index("role")
     assert (first["pairs"] >= 25).all()
     return first
@@ -126,7 +128,7 @@ def beyond_control(prompts):
     """Mean effects at layer 0 in logits, of phi3-deep, by role and source."""
     model = interp.load_model("organism/phi3-deep", device="cpu")
     result = interp.patch(model, prompts, layers=[0], control=True)
-    table = result.summary()
+    table = estimate(EFFECTS, effect_trials(result.patches, result.pairs, cluster="pair_id"))
     return table[table["recognized"] == "yes"].set_index(["role", "source"])
 
 
