@@ -1,13 +1,12 @@
-"""`python -m interp compare DIR [DIR ...]`: two models, two runs, or runs of several seeds."""
+"""`python -m interp compare A [B ...]`: models, runs, seeds, or logs that other tools wrote."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
 from interp.cli.fields import OptionsCommand
-from interp.cli.folders import answers_run
 from interp.console import echo
 from interp.errors import UserError, shortened
 from interp.models.names import absolute
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
     from interp.runs.folder import RunFolder
 
+RECORDS = ("run.json", "study.json")
+"""Files by which a folder of interp is known."""
+
 _SHOWN = ["accuracy_a", "accuracy_b", "difference", "low", "high", "p"]
 _COUNTED = ["only_a", "only_b", "p_mcnemar", "pairs", "clusters", "detectable"]
 _OF_SEEDS = ["mean", "sd_of_mean", "sd_low", "sd_high", "p", "seeds", "clusters"]
@@ -25,36 +27,84 @@ _COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 
 
 class CompareCommand(OptionsCommand):
-    """Compare two models or two runs on the same prompts, or runs of several seeds."""
+    """Compare models or runs on the same prompts, runs of several seeds, or logs of other tools."""
 
     EXAMPLES = (
         "compare runs/two-models",
         "compare runs/all --model llama-deep gemma2",
         "compare runs/plain runs/with-system-prompt",
         "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
+        "compare results/model-a results/model-b --by task",
+        "compare first.eval second.eval --cluster passage --out comparison.html",
     )
 
-    folders: Annotated[tuple[Path, ...], FromText(texts.path), Flag("DIR", positional=True)]
+    logs: Annotated[tuple[Path, ...], FromText(texts.path), Flag("LOG", positional=True)]
     """folders that commands wrote as --out: one folder, to compare two of its models; two folders;
-    or several folders that differ only in --seed, to see the effect of the seed
+    or several folders that differ only in --seed, to see the effect of the seed. With logs of other
+    tools, or an option below --model, two or more in any mixture: folders of interp, samples of
+    lm-eval or their folder, logs of Inspect (.eval, .json), tables with an item and a score
     """
     models: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("model")] = ()
     """the models a and b, by their names in the tables, the last parts of these, or their paths;
     with two folders, one name may stand for both (default: the only model in each folder, or the
     two of one folder); with several seeds, any number of models (default: those that all runs have)
     """
+    metrics: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("metric")] = ()
+    """metrics to compare, or columns of tables; one of each log if these have different names
+    (default: all that every log has)"""
+    filters: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("filter")] = ()
+    """filters of lm-eval to compare (default: all that every log has)"""
+    cluster: Annotated[str, FromText(texts.name, "COLUMN")] = ""
+    """field of the document, metadata or column that names items that depend on each other, such as
+    a passage; `item` if none do (default: equal texts and equal stems are looked for)"""
+    by: Annotated[str, FromText(texts.name, "COLUMN")] = ""
+    """also compare subsets by the values of this field; `task` names lm-eval's tasks"""
+    pair: Literal["id", "text"] = "id"
+    """by what items are paired: their ids, if their texts agree, or texts that occur once"""
+    out: Annotated[Path | None, FromText(texts.path, "FILE")] = None
+    """page with the differences and the pairs behind them"""
 
     def _execute(self) -> None:
+        others = [path for path in self.logs if not any((path / name).exists() for name in RECORDS)]
+        if (others and len(self.logs) > 1) or self.model_fields_set - {"logs", "models"}:
+            self._compare_logs()
+            return
         from interp.runs.folder import evaluating
+        from interp.studies.folder import answers_run
 
-        with evaluating(*self.folders):
-            runs = [answers_run(folder) for folder in self.folders]
+        with evaluating(*self.logs):
+            runs = [answers_run(folder) for folder in self.logs]
             if len({one.record.run.seed for one, _ in runs}) > 1:
                 _print_seeds(runs, self.models)
             else:
                 there = [*runs[0][0].models()] if len(runs) == 1 else []
                 models = self.models or (there if len(there) == 2 else ())
-                _print_difference(_chosen(self.folders, models))
+                _print_difference(_chosen(self.logs, models))
+
+    def _compare_logs(self) -> None:
+        from interp.comparing.result import compare
+        from interp.files import check_replaceable
+        from interp.report.console import print_cautions, print_sentences, print_table
+
+        if self.out is not None:
+            check_replaceable(self.out)
+        found = compare(
+            *self.logs,
+            metric=self.metrics,
+            filter=self.filters,
+            cluster=self.cluster,
+            by=self.by,
+            pair=self.pair,
+            model=self.models,
+        )
+        print_cautions(own.said for own in found.cautions)
+        for title, table in found.differences.item.shown:
+            print_table(table, title=title)
+        print_sentences(found.sentences())
+        if self.out is not None:
+            from interp.report.write import write_page  # importing matplotlib is slow
+
+            echo(f"page written to {write_page(found.report(), self.out)}")
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
@@ -63,6 +113,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
     from interp.statistics.decisions import SIGNIFICANT, left_open
+    from interp.studies.folder import answers_run
 
     found = [answers_run(folder) for folder, _ in chosen]
     runs = [run for run, _ in found]
