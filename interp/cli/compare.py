@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from interp.runs.folder import RunFolder
 
-RECORDS = ("run.json", "study.json")
-"""Files by which a folder of interp is known."""
-
 _SHOWN = ["accuracy_a", "accuracy_b", "difference", "low", "high", "p"]
 _COUNTED = ["only_a", "only_b", "p_mcnemar", "pairs", "clusters", "detectable"]
 _OF_SEEDS = ["mean", "sd_of_mean", "sd_low", "sd_high", "p", "seeds", "clusters"]
@@ -65,8 +62,10 @@ class CompareCommand(OptionsCommand):
     """page with the differences and the pairs behind them"""
 
     def _execute(self) -> None:
-        others = [path for path in self.logs if not any((path / name).exists() for name in RECORDS)]
-        if (others and len(self.logs) > 1) or self.model_fields_set - {"logs", "models"}:
+        from interp.comparing.items import is_own
+
+        others = len(self.logs) > 1 and not all(map(is_own, self.logs))
+        if others or self.model_fields_set - {"logs", "models"}:
             self._compare_logs()
             return
         from interp.runs.folder import evaluating
@@ -82,29 +81,30 @@ class CompareCommand(OptionsCommand):
                 _print_difference(_chosen(self.logs, models))
 
     def _compare_logs(self) -> None:
-        from interp.comparing.result import compare
+        from interp.comparing.differences import compared
         from interp.files import check_replaceable
         from interp.report.console import print_cautions, print_sentences, print_table
 
         if self.out is not None:
             check_replaceable(self.out)
-        found = compare(
-            *self.logs,
-            metric=self.metrics,
-            filter=self.filters,
+        found = compared(
+            self.logs,
+            metrics=self.metrics,
+            filters=self.filters,
             cluster=self.cluster,
             by=self.by,
-            pair=self.pair,
-            model=self.models,
+            by_text=self.pair == "text",
+            models=self.models,
         )
-        print_cautions(own.said for own in found.cautions)
+        print_cautions(found.said)
         for title, table in found.differences.item.shown:
             print_table(table, title=title)
         print_sentences(found.sentences())
         if self.out is not None:
-            from interp.report.write import write_page  # importing matplotlib is slow
+            from interp.comparing.result import Comparison  # importing these is slow
+            from interp.report.write import write_page
 
-            echo(f"page written to {write_page(found.report(), self.out)}")
+            echo(f"page written to {write_page(Comparison(found).report(), self.out)}")
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from interp.errors import UserError, one_line, shortened, unknown
-from interp.prompts.systems import dependence_factor
+from interp.files import reading
 from interp.stored.scores import Scored, ScoreFile, read_scores
-from interp.studies.folder import RECORD, RUN_RECORD, answers_run
 
 
 class Item(NamedTuple):
@@ -88,9 +87,14 @@ def _told_apart(paths: Sequence[Path]) -> Sequence[str]:
     return min(apart, key=lambda names: max(map(len, names)))
 
 
+def is_own(path: Path) -> bool:
+    """Whether a path is a folder that a command of interp wrote."""
+    with reading(path):
+        return any((path / name).exists() for name in ("run.json", "study.json"))
+
+
 def _read(path: Path, metrics: Sequence[str], models: Sequence[str]) -> tuple[ScoreFile, str]:
-    own = path.is_dir() and any((path / name).exists() for name in (RECORD, RUN_RECORD))
-    return _of_run(path, models) if own else (read_scores(path, metrics), "")
+    return _of_run(path, models) if is_own(path) else (read_scores(path, metrics), "")
 
 
 _TEXTS = ("answer", "error")
@@ -98,6 +102,9 @@ _TEXTS = ("answer", "error")
 
 def _of_run(folder: Path, models: Sequence[str]) -> tuple[ScoreFile, str]:
     """The judged answers in a folder of interp, and the factor of dependent prompts."""
+    from interp.prompts.systems import dependence_factor
+    from interp.studies.folder import answers_run  # takes a while, for other logs in vain
+
     run, table = answers_run(folder)
     names = list(run.models())
     chosen = [name for name in names if not models or {name, name.rpartition("/")[2]} & {*models}]
@@ -151,6 +158,8 @@ def _side(file: ScoreFile, path: Path, cluster: str, filters: Sequence[str], tas
     for key in twice:
         del side.items[key]
     _tell(side, file, rows, twice, missing)
+    if not side.items:
+        raise UserError(f"{path} has no items to compare: {'; '.join(side.said)}")
     return side
 
 

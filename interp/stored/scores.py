@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from zipfile import is_zipfile
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field
 
 from interp.errors import UserError, described, one_line, shortened
 from interp.files import RECORD_BYTES, check_fits, read_bytes, reading
@@ -127,7 +127,9 @@ def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
         )
     if path.is_dir():
         found = _of_folder(path)
-    elif is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".xlsm"):
+    elif path.suffix == ".eval" or (
+        is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".xlsm")
+    ):
         found = _of_log(path, *summaries_of_archive(path))
         found.archive = path
     else:
@@ -156,10 +158,10 @@ class _Sample(Stored):
     model_config = ConfigDict(extra="allow")
 
     doc_id: str | int
-    doc: dict[str, JsonValue]
-    target: JsonValue = None
-    arguments: JsonValue = None
-    resps: list[JsonValue] = Field(default_factory=list)
+    doc: dict[str, Any]
+    target: Any = None
+    arguments: Any = None
+    resps: list[Any] = Field(default_factory=list)
     filter: str = "none"
     metrics: list[str] | None = None
     doc_hash: str = ""
@@ -211,7 +213,9 @@ def _of_samples(files: Iterable[Path]) -> ScoreFile:
 def _of_sample(where: str, sample: _Sample, task: str, found: ScoreFile) -> Scored:
     own = sample.model_extra or {}
     names = own.keys() - _HASHES if sample.metrics is None else own.keys() & {*sample.metrics}
-    requests = requests_of(sample.arguments)
+    given = sample.arguments
+    given = list(given.values() if isinstance(given, dict) else given or ())
+    requests = requests_of(given[:1])
     first = sample.resps[0] if sample.resps else None
     while isinstance(first, list) and first:
         first = first[0]
@@ -224,7 +228,7 @@ def _of_sample(where: str, sample: _Sample, task: str, found: ScoreFile) -> Scor
         filter="" if sample.filter == "none" else sample.filter,
         document=sample.doc_hash or json.dumps(sample.doc, sort_keys=True),
         target=str(sample.target),
-        answer=first if isinstance(first, str) and len(requests) < 2 else "",
+        answer=first if isinstance(first, str) and len(given) < 2 else "",
         task=task,
     )
 
@@ -259,7 +263,7 @@ def _tell_results(file: Path, task: str, found: ScoreFile) -> None:
 
 
 class _Score(Stored):
-    value: JsonValue = None
+    value: Any = None
     answer: str | None = None
 
 
@@ -278,10 +282,10 @@ class _Summary(Stored):
     id: str | int
     epoch: int = 1
     input: str | list[Message] = ""
-    target: JsonValue = None
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    target: Any = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
     scores: dict[str, _Score] | None = None
-    error: JsonValue = None
+    error: Any = None
     output: _Said = _Said()
 
 
