@@ -87,8 +87,8 @@ def archive(file: Path, document: dict[str, Any], *, summaries: bool = True) -> 
         if summaries:
             short = [{key: own for key, own in one.items() if key != "output"} for one in members]
             archive.writestr("summaries.json", json.dumps(short))
-        for one in members:
-            name = f"samples/{one['id']}_epoch_{one['epoch']}.json"
+        named = {f"samples/{one['id']}_epoch_{one['epoch']}.json": one for one in members}
+        for name, one in named.items():
             archive.writestr(name, json.dumps(one))
     return file
 
