@@ -94,7 +94,12 @@ def is_own(path: Path) -> bool:
 
 
 def _read(path: Path, metrics: Sequence[str], models: Sequence[str]) -> tuple[ScoreFile, str]:
-    return _of_run(path, models) if is_own(path) else (read_scores(path, metrics), "")
+    if not is_own(path):
+        return read_scores(path, metrics), ""
+    from interp.runs.folder import evaluating  # takes a while, for other logs in vain
+
+    with evaluating(path):
+        return _of_run(path, models)
 
 
 _TEXTS = ("answer", "error")
@@ -103,7 +108,7 @@ _TEXTS = ("answer", "error")
 def _of_run(folder: Path, models: Sequence[str]) -> tuple[ScoreFile, str]:
     """The judged answers in a folder of interp, and the factor of dependent prompts."""
     from interp.prompts.systems import dependence_factor
-    from interp.studies.folder import answers_run  # takes a while, for other logs in vain
+    from interp.studies.folder import answers_run
 
     run, table = answers_run(folder)
     names = list(run.models())

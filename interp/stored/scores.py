@@ -28,6 +28,9 @@ from interp.stored.schema import Message, Stored, asked, checked, parsed
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Inspect's scores in letters (correct, partial, incorrect, no answer) and words."""
 
+LARGEST = 1e100
+"""Size up to which squares of scores can be added up."""
+
 _ITEM = ("item", "item_id", "id", "prompt_id", "sample_id", "doc_id", "question_id")
 _SCORE = ("score", "correct")
 _TEXT = ("text", "prompt", "question", "input")
@@ -77,17 +80,17 @@ class ScoreFile:
         """The scores of an item by metric; what is no score is noted.
 
         Raises:
-            UserError: a score is infinite.
+            UserError: a score is infinite, or larger than `LARGEST`.
         """
         found = {}
         for metric, value in values.items():
             score = _number(value)
             if score is None:
                 self.unread.setdefault(metric, f"{shortened(repr(value), 60)} ({where})")
-            elif math.isinf(score):
+            elif abs(score) > LARGEST:
                 raise UserError(
-                    f"{where}: {one_line(metric)} is {score}; expected finite scores. Correct or "
-                    "remove it"
+                    f"{where}: {one_line(metric)} is {score}; expected a score of at most "
+                    f"{LARGEST:g} in size. Correct or remove it"
                 )
             else:
                 found[metric] = score
@@ -167,6 +170,7 @@ class _Sample(Stored):
     doc_hash: str = ""
 
 
+_PLANNED = "samples"
 _HASHES = {"prompt_hash", "target_hash", "filtered_resps"}
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-?[^/]*)\.jsonl")
@@ -205,7 +209,8 @@ def _of_samples(files: Iterable[Path]) -> ScoreFile:
         found.name = found.name or (file.parent.name if _SAMPLES.fullmatch(file.name) else "")
         found.name = found.name or file.stem
         items = len({own.item for own in found.rows[rows:]})
-        if items < int(found.settings.pop("samples", "") or 0):
+        planned = found.settings.pop(_PLANNED, "")
+        if planned.isdecimal() and items < int(planned):
             found.notes.append(f"{file.name} stopped early: it holds {items:,} items")
     return found
 
@@ -214,7 +219,8 @@ def _of_sample(where: str, sample: _Sample, task: str, found: ScoreFile) -> Scor
     own = sample.model_extra or {}
     names = own.keys() - _HASHES if sample.metrics is None else own.keys() & {*sample.metrics}
     given = sample.arguments
-    given = list(given.values() if isinstance(given, dict) else given or ())
+    given = [*given.values()] if isinstance(given, dict) else given
+    given = given if isinstance(given, list) else []
     requests = requests_of(given[:1])
     first = sample.resps[0] if sample.resps else None
     while isinstance(first, list) and first:
@@ -255,7 +261,7 @@ def _tell_results(file: Path, task: str, found: ScoreFile) -> None:
         "seed of shots": of("config", "fewshot_seed") if of("n-shot", task) else None,
         "chat template": of("chat_template_sha"),
         "instruction": of("system_instruction_sha"),
-        "samples": of("n-samples", task, "effective"),
+        _PLANNED: of("n-samples", task, "effective"),
     }
     found.settings |= {name: str(own)[:80] for name, own in settings.items() if own is not None}
     name = of("model_name")
