@@ -16,6 +16,7 @@ from interp.measuring.facts import ModelFacts
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
+from interp.results.given import JUDGED
 from interp.results.measured import About, ResultTables
 from interp.results.result import Result
 from interp.runs.shards import Filters
@@ -63,43 +64,29 @@ class Logs(ResultTables):
     @cached_property
     def _prompts(self) -> pd.DataFrame:
         sides, items = self.found.sides, self.found.items
-        written = [
-            {
-                (own.prompt_id, str(own.draw + 1)): own.text
-                for own in outputs_of_archive(side.archive)
-            }
-            if side.archive
-            else {}
-            for side in sides
-        ]
+        logs = [outputs_of_archive(side.archive) if side.archive else () for side in sides]
+        written = [{(own.prompt_id, str(own.draw + 1)): own.text for own in log} for log in logs]
         rows = []
         for name, n in self._places():
             first = items[n][name].first
             answer = written[n].get((first.item, first.epoch)) or first.answer
             text = "\n\n".join(filter(None, [first.text, answer]))
-            id_ = {"prompt_id": f"{name} ({sides[n].name})", "pair_id": name}
-            rows.append({**id_, "side": sides[n].name, "text": text, "gold": first.target})
-        frame = pd.DataFrame(rows)
-        return frame.assign(weight=1.0).join(self.factors, on="pair_id")
+            rows.append((self._id(name, n), name, sides[n].name, text, first.target, 1.0))
+        columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
+        return pd.DataFrame(rows, columns=columns).join(self.factors, on="pair_id")
 
     @cached_property
     def _answers(self) -> pd.DataFrame:
-        rows = []
-        for metric, names in self.metrics.items():
-            for name, n in self._places():
-                score = self.found.items[n][name].mean(names[n])
-                side = self.found.sides[n].name
-                rows.append(
-                    (
-                        metric,
-                        f"{name} ({side})",
-                        f"{score:g}",
-                        score if score in (0, 1) else None,
-                        "",
-                    )
-                )
-        frame = pd.DataFrame(rows, columns=["model", "prompt_id", "answer", "correct", "error"])
-        return frame.astype({"correct": "boolean"})
+        scores = [
+            (metric, self._id(name, n), self.found.items[n][name].mean(names[n]))
+            for metric, names in self.metrics.items()
+            for name, n in self._places()
+        ]
+        rows = [(*of, f"{own:g}", own if own in (0, 1) else None, "") for *of, own in scores]
+        return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
+
+    def _id(self, name: str, side: int) -> str:
+        return f"{name} ({self.found.sides[side].name})"
 
 
 class Comparison(Result):

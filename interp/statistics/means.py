@@ -14,9 +14,9 @@ values and sums of weights ("masses"); the estimate is the ratio of their totals
    only if the interval excludes the tested value. A ratio of two means of which the one below has
    clusters of either sign has only the bootstrap.
 
-Cells with the same clusters are computed together, as products of matrices. Beyond `MANY` clusters,
-equal ones are drawn together, which changes nothing but the time; if most differ, they are first
-added up in `POOLS` random groups of equal size, which are as independent as the clusters are.
+Cells with the same clusters are computed together, as products of matrices. Of many clusters, equal
+ones are drawn together, which changes nothing but the time; if most differ, they are first added
+up in `POOLS` random groups of equal size, which are as independent as the clusters are.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,9 @@ FINE = 39_999
 
 SMALL = 0.01
 
-MANY, POOLS = 2000, 300
+MANY, POOLS = 1000, 300
+"""Number of clusters from which equal ones are drawn together and, doubled, from which others are
+pooled; and the number of pools."""
 
 _TIE = 1e-9
 """Difference between a cell's value and the tested one, relative to the cell's mean size, that
@@ -319,14 +321,15 @@ def _merged(
     Float[np.ndarray, "cells merged"], Float[np.ndarray, " merged"], Int[np.ndarray, " merged"]
 ]:
     """Sums and masses of clusters, and how many clusters have each of them."""
-    if (k := len(masses)) <= MANY:
-        return sums, masses, np.ones(k, dtype=int)
-    both, times = np.unique(np.vstack([sums, masses]), axis=1, return_counts=True)
-    if len(times) > POOLS:
-        order = np.random.default_rng(0).permutation(k)
-        starts = np.arange(POOLS) * k // POOLS
-        both = np.add.reduceat(np.vstack([sums, masses])[:, order], starts, axis=1)
-        times = np.ones(POOLS, dtype=int)
+    both, times = np.vstack([sums, masses]), np.ones(k := len(masses), dtype=int)
+    if k > MANY:
+        kinds, counts = np.unique(both, axis=1, return_counts=True)
+        if len(counts) <= POOLS:
+            both, times = kinds, counts
+        elif k > 2 * MANY:
+            order = np.random.default_rng(0).permutation(k)
+            both = np.add.reduceat(both[:, order], np.arange(POOLS) * k // POOLS, axis=1)
+            times = np.ones(POOLS, dtype=int)
     return both[:-1], both[-1], times
 
 
@@ -335,7 +338,7 @@ def _counts(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray
     if (times == 1).all():
         return bootstrap_counts(len(times), resamples)
     chance, k = np.random.default_rng(0), times.sum()
-    return chance.multinomial(k, times / k, size=resamples)
+    return np.asarray(chance.multinomial(k, times / k, size=resamples))
 
 
 def _signs(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray, "draws merged"]:
@@ -343,7 +346,7 @@ def _signs(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray,
     if (times == 1).all():
         return random_signs(len(times), resamples)
     chance = np.random.default_rng(0)
-    return 2 * chance.binomial(times, 0.5, size=(resamples, len(times))) - times
+    return np.asarray(2 * chance.binomial(times, 0.5, size=(resamples, len(times))) - times)
 
 
 def _widened(low: Numbers, lower: Draws, last: int) -> Numbers:

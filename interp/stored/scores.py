@@ -367,7 +367,7 @@ def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
             f"{file} has scores of {len(models)} models, such as "
             f"{one_line(', '.join(sorted(models)))}; expected one model in each file"
         )
-    found.name = one_line(*models) if models else found.name
+    found.name = one_line(min(models, default=found.name))
     for where, cells in rows:
         item = cells[named]
         if not _text(cells, named) or isinstance(item, bool | list | dict):

@@ -118,7 +118,7 @@ def test_many_clusters_are_drawn_together_with_the_same_result():
     apart = np.random.default_rng(2).choice([-1.0, 0.0, 1.0], p=[0.2, 0.55, 0.25], size=(1, 1900))
     there = np.ones(apart.shape, dtype=bool)
     numbers = []
-    for many in (2000, 0):  # as clusters of their own, and drawn together
+    for many in (2000, 100):  # as clusters of their own, and drawn together
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(means, "MANY", many)
             found = means.estimates(apart, np.ones(apart.shape), there)

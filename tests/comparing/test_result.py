@@ -26,6 +26,7 @@ def test_python_and_the_command_show_the_same(logs, capsys):
     assert found.compared.sentences()[0] in out
     assert found.to_frame()["difference"].tolist() == [0.5]
     assert found.plot().axes
+    assert (found.measured.models(), found.measured.facts()) == (["match and acc"], {})
 
 
 def test_the_page_begins_with_a_sentence_and_its_browser_shows_where_logs_disagree(logs, tmp_path):
