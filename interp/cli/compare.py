@@ -46,15 +46,15 @@ class CompareCommand(OptionsCommand):
     with two folders, one name may stand for both (default: the only model in each folder, or the
     two of one folder); with several seeds, any number of models (default: those that all runs have)
     """
-    metrics: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("metric")] = ()
+    metric: Annotated[tuple[str, ...], FromText(texts.name, "NAME")] = ()
     """metrics to compare, or columns of tables; one of each log if these have different names
     (default: all that every log has)"""
-    filters: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("filter")] = ()
+    filter: Annotated[tuple[str, ...], FromText(texts.name, "NAME")] = ()
     """filters of lm-eval to compare (default: all that every log has)"""
-    cluster: Annotated[str, FromText(texts.name, "COLUMN")] = ""
+    cluster: Annotated[str | None, FromText(texts.name, "COLUMN")] = None
     """field of the document, metadata or column that names items that depend on each other, such as
     a passage; `item` if none do (default: equal texts and equal stems are looked for)"""
-    by: Annotated[str, FromText(texts.name, "COLUMN")] = ""
+    by: Annotated[str | None, FromText(texts.name, "COLUMN")] = None
     """also compare subsets by the values of this field; `task` names lm-eval's tasks"""
     pair: Literal["id", "text"] = "id"
     """by what items are paired: their ids, if their texts agree, or texts that occur once"""
@@ -87,15 +87,9 @@ class CompareCommand(OptionsCommand):
 
         if self.out is not None:
             check_replaceable(self.out)
-        found = compared(
-            self.logs,
-            metrics=self.metrics,
-            filters=self.filters,
-            cluster=self.cluster,
-            by=self.by,
-            by_text=self.pair == "text",
-            models=self.models,
-        )
+        named = {"metric", "filter", "cluster", "by", "pair"}
+        options = self.model_dump(include=named, exclude_defaults=True)
+        found = compared(self.logs, model=self.models, **options)
         print_cautions(found.said)
         for title, table in found.differences.item.shown:
             print_table(table, title=title)

@@ -149,12 +149,12 @@ def _sentence(row: Mapping[Any, Any]) -> str:
 def compared(
     logs: Sequence[Path],
     *,
-    metrics: Sequence[str] = (),
-    filters: Sequence[str] = (),
+    metric: Sequence[str] = (),
+    filter: Sequence[str] = (),
     cluster: str = "",
     by: str = "",
-    by_text: bool = False,
-    models: Sequence[str] = (),
+    pair: str = "id",
+    model: Sequence[str] = (),
 ) -> Compared:
     """The logs, aligned; see `interp.comparing.result.compare`.
 
@@ -163,15 +163,17 @@ def compared(
     """
     if len(logs) < 2:
         raise UserError("got fewer than two logs; expected at least two")
+    if pair not in ("id", "text"):
+        raise UserError(f"got pair {pair!r}; expected id or text")
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of objects are made and kept: looking for garbage is vain
     try:
-        sides = read_sides(logs, metrics=metrics, filters=filters, models=models)
-        found = aligned(sides, by_text=by_text)
+        sides = read_sides(logs, metrics=metric, filters=filter, models=model)
+        found = aligned(sides, by_text=pair == "text")
     finally:
         if collecting:
             gc.enable()
-    chosen = chosen_metrics(sides, metrics)
+    chosen = chosen_metrics(sides, metric)
     clusters = clusters_of(found, cluster)
     subsets = values_of(found, by) if by else {}
     shared = [name for name in found.every if sum(name in items for items in found.items) > 1]
@@ -182,7 +184,7 @@ def compared(
         factors["cluster"] = [str(clusters[name]) for name in shared]
     trials = _trials(found, chosen, clusters, subsets)
     differences = Differences(DIFFERENCES, trials)
-    return Compared(found, chosen, differences, factors, _said(found, chosen, metrics))
+    return Compared(found, chosen, differences, factors, _said(found, chosen, metric))
 
 
 def _trials(

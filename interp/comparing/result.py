@@ -10,7 +10,6 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import LEFT_OUT, Caution
 from interp.comparing.differences import ENDS, UNITS, Compared, compared
-from interp.errors import UserError
 from interp.estimates.shown import ALL, Estimated
 from interp.measuring.facts import ModelFacts
 from interp.report.glance import Opening, headline
@@ -121,22 +120,16 @@ class Comparison(Result):
         def draw() -> Any:
             from interp.report.figures.points import interval_points
 
-            rows = self.to_frame()
+            rows = self.to_frame().copy()
             each = rows["metric"] + ": " + rows["subset"]
-            hue = rows["metric"].where(rows["subset"] == ALL, each)
-            rows = rows.assign(
-                score=hue, model=rows["model"].str.replace(" minus ", " minus\n", n=1)
-            )
-            ends = ("difference_low", "difference_high")
-            ax = interval_points(
-                rows, x="difference", y="model", hue="score", n=UNITS, interval=ends
-            )
+            rows["score"] = rows["metric"].where(rows["subset"] == ALL, each)
+            rows["model"] = rows["model"].str.replace(" minus ", " minus\n", n=1)
+            columns: dict[str, Any] = {"x": "difference", "y": "model", "hue": "score"}
+            ax = interval_points(rows, n=UNITS, interval=ENDS, **columns)
             ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
             return ax
 
-        note = (
-            'Dots with 95% intervals over clusters; right of 0, the log before "minus" is better.'
-        )
+        note = "Dots with 95% intervals; right of 0, the log before minus is better."
         return FigureItem("differences", "All differences", draw, note)
 
     def browser(self) -> Browser:
@@ -160,12 +153,12 @@ class Comparison(Result):
 
 def compare(
     *logs: str | Path,
-    metric: Sequence[str] = (),
-    filter: Sequence[str] = (),
+    metric: str | Sequence[str] = (),
+    filter: str | Sequence[str] = (),
     cluster: str = "",
     by: str = "",
     pair: str = "id",
-    model: Sequence[str] = (),
+    model: str | Sequence[str] = (),
 ) -> Comparison:
     """Compare logs of the same items, item by item: are the results different?
 
@@ -187,20 +180,6 @@ def compare(
     Raises:
         UserError: a log cannot be read, or items cannot be paired honestly.
     """
-    if pair not in ("id", "text"):
-        raise UserError(f"got pair {pair!r}; expected id or text")
-    metrics, filters, models = (
-        (own,) if isinstance(own, str) else tuple(own) for own in (metric, filter, model)
-    )
-    paths = [Path(log) for log in logs]
-    return Comparison(
-        compared(
-            paths,
-            metrics=metrics,
-            filters=filters,
-            cluster=cluster,
-            by=by,
-            by_text=pair == "text",
-            models=models,
-        )
-    )
+    options = {"metric": metric, "filter": filter, "model": model}
+    named = {name: (own,) if isinstance(own, str) else own for name, own in options.items()}
+    return Comparison(compared([*map(Path, logs)], cluster=cluster, by=by, pair=pair, **named))

@@ -27,7 +27,7 @@ def test_four_kinds_of_file_have_the_same_items(tmp_path):
         tmp_path / "log.json",
         table(tmp_path / "table.csv", YES),
     )
-    found, (first, *others) = both(*files, metrics=("acc", "match", "score"))
+    found, (first, *others) = both(*files, metric=("acc", "match", "score"))
     assert len(first) == 20 and all(own == first for own in others)
     frame = found.differences.frame
     assert len(frame) == 6 and (frame["difference"] == 0).all() and (frame["items"] == 20).all()
@@ -64,7 +64,7 @@ def test_ids_that_agree_by_chance_are_refused_unless_texts_are_asked_for(tmp_pat
     other = shuffled(tmp_path / "b.csv", lambda n: (n + 1) % 20)
     with pytest.raises(UserError, match=r"20 of their texts differ.*20 texts.*--pair text"):
         compared([one, other])
-    found, (first, second) = both(one, other, by_text=True)
+    found, (first, second) = both(one, other, pair="text")
     assert first == second
     items = found.found.items
     assert all(items[0][n].first.text == items[1][n].first.text for n in first)

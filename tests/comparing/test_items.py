@@ -47,10 +47,10 @@ def test_filters_are_told_apart_and_no_draws(tmp_path):
     found = compared(files).differences.frame.set_index("metric")
     assert found["score_a"].to_dict() == {"acc,strict": 0.75, "acc,loose": 1.0}
     assert (found["items"] == 20).all()
-    (row,) = compared(files, filters=("strict",)).differences.frame.to_dict("records")
+    (row,) = compared(files, filter=("strict",)).differences.frame.to_dict("records")
     assert (row["metric"], row["score_b"]) == ("acc", 0.25)
     with pytest.raises(UserError, match=r"unknown filter 'lose'.*loose"):
-        compared(files, filters=("lose",))
+        compared(files, filter=("lose",))
 
 
 def test_one_filter_of_several_is_compared_with_a_log_without_any_and_said(tmp_path):
@@ -59,7 +59,7 @@ def test_one_filter_of_several_is_compared_with_a_log_without_any_and_said(tmp_p
     other = samples(tmp_path / "b.jsonl", NO)
     with pytest.raises(UserError, match=r"acc,strict.*--filter"):
         compared([one, other])
-    found = compared([one, other], filters=("strict",))
+    found = compared([one, other], filter=("strict",))
     assert found.differences.frame["difference"].tolist() == [0.5]
     assert "filters differ: strict (a), none (b)" in found.said
 
@@ -75,10 +75,10 @@ def test_metrics_of_other_names_are_compared_if_named_or_alone(tmp_path):
     several = archive(tmp_path / "c.eval", document)
     with pytest.raises(UserError, match=r"no metric in common.*includes.*--metric"):
         compared([one, several])
-    found = compared([one, several], metrics=("acc", "match")).differences.frame
+    found = compared([one, several], metric=("acc", "match")).differences.frame
     assert found["difference"].tolist() == [0.5]
     with pytest.raises(UserError, match="unknown metric 'mach'"):
-        compared([one, several], metrics=("mach",))
+        compared([one, several], metric=("mach",))
 
 
 def test_a_metric_that_one_log_lacks_is_said(tmp_path):

@@ -93,7 +93,7 @@ def test_two_models_differ_as_their_folders_say_whatever_tool_ran_one(home, log)
 
 
 def test_samples_of_lm_eval_are_the_items_of_the_data_set(home, samples):
-    found = compared([samples, home / "other"], metrics=["acc", "correct"])
+    found = compared([samples, home / "other"], metric=["acc", "correct"])
     row = found.differences.frame.iloc[0]
     answers = RunFolder.read(home / "other").table("answers")
     assert row["items"] == len(answers)
