@@ -258,9 +258,9 @@ def _links(every: Mapping[str, Item]) -> Iterator[tuple[str, str]]:
     start = len(commonprefix(list(asked.values())))  # noqa: RUF071
     order = sorted(asked, key=lambda name: asked[name])
     for one, other in pairwise(order):
-        texts = [asked[name][start:] for name in (one, other)]
-        shared = len(commonprefix(texts))  # noqa: RUF071
-        if shared >= LEAST_STEM and 2 * shared >= min(map(len, texts)):
+        both = [asked[name][start:] for name in (one, other)]
+        shared = len(commonprefix(both))  # noqa: RUF071
+        if shared >= LEAST_STEM and 2 * shared >= min(map(len, both)):
             yield one, other
 
 

@@ -144,7 +144,8 @@ def _side(file: ScoreFile, path: Path, cluster: str, filters: Sequence[str], tas
     for row in rows:
         for metric in row.scores.keys() - file.unread.keys():
             of_metric.setdefault(metric, set()).add(row.filter)
-    seen, twice, missing = set(), set(), Counter()
+    seen, twice = set(), set()
+    missing: Counter[str] = Counter()
     for row in rows:
         key = f"{row.task}/{row.item}" if tasks and row.task else row.item
         place = (key, row.epoch, row.filter)
