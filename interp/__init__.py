@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from interp.api import study as study
     from interp.api import thoughts as thoughts
     from interp.api import train as train
+    from interp.comparing.result import compare as compare
     from interp.errors import UserError as UserError
     from interp.measurements.activations.show import ActivationVectors as ActivationVectors
     from interp.measurements.answers.show import Completions as Completions

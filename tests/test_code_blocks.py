@@ -165,7 +165,7 @@ def is_here(parsed: argparse.Namespace) -> bool:
     models = [Path(name) for name in getattr(parsed, "models", ())]
     named = (getattr(parsed, name, None) for name in ("data", "folder", "path"))
     files = [Path(name) for name in named if name is not None]
-    files += [Path(name) for name in getattr(parsed, "folders", ())]
+    files += [Path(name) for name in getattr(parsed, "logs", ())]
     files += [Path("answers of another tool") for _ in getattr(parsed, "answers_from", ())]
     return getattr(parsed, "executor", None) != "slurm" and all(
         path.parts[0] == "organism" or path.exists() for path in [*models, *files]

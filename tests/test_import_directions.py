@@ -27,7 +27,7 @@ FLOORS = (
     {"scanning"},
     {"api"},
     {"doctor", "export", "jobs", "training"},
-    {"faithfulness"},
+    {"comparing", "faithfulness"},
     {"studies"},
     {"measurements"},
     {"results"},

@@ -1,13 +1,12 @@
-"""`python -m interp compare DIR [DIR ...]`: two models, two runs, or runs of several seeds."""
+"""`python -m interp compare A [B ...]`: models, runs, seeds, or logs that other tools wrote."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from interp import texts
 from interp.choices import DEFAULT_SYSTEM
 from interp.cli.fields import OptionsCommand
-from interp.cli.folders import answers_run
 from interp.console import echo
 from interp.errors import UserError, shortened
 from interp.models.names import absolute
@@ -25,36 +24,81 @@ _COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
 
 
 class CompareCommand(OptionsCommand):
-    """Compare two models or two runs on the same prompts, or runs of several seeds."""
+    """Compare models or runs on the same prompts, runs of several seeds, or logs of other tools."""
 
     EXAMPLES = (
         "compare runs/two-models",
         "compare runs/all --model llama-deep gemma2",
         "compare runs/plain runs/with-system-prompt",
         "compare runs/seed-0 runs/seed-1 runs/seed-2 runs/seed-3 runs/seed-4",
+        "compare results/model-a results/model-b --by task",
+        "compare first.eval second.eval --cluster passage --out comparison.html",
     )
 
-    folders: Annotated[tuple[Path, ...], FromText(texts.path), Flag("DIR", positional=True)]
+    logs: Annotated[tuple[Path, ...], FromText(texts.path), Flag("LOG", positional=True)]
     """folders that commands wrote as --out: one folder, to compare two of its models; two folders;
-    or several folders that differ only in --seed, to see the effect of the seed
+    or several folders that differ only in --seed, to see the effect of the seed. With logs of other
+    tools, or an option below --model, two or more in any mixture: folders of interp, samples of
+    lm-eval or their folder, logs of Inspect (.eval, .json), tables with an item and a score
     """
     models: Annotated[tuple[str, ...], FromText(texts.name, "NAME"), Flag("model")] = ()
     """the models a and b, by their names in the tables, the last parts of these, or their paths;
     with two folders, one name may stand for both (default: the only model in each folder, or the
     two of one folder); with several seeds, any number of models (default: those that all runs have)
     """
+    metric: Annotated[tuple[str, ...], FromText(texts.name, "NAME")] = ()
+    """metrics to compare, or columns of tables; one of each log if these have different names
+    (default: all that every log has)"""
+    filter: Annotated[tuple[str, ...], FromText(texts.name, "NAME")] = ()
+    """filters of lm-eval to compare (default: all that every log has)"""
+    cluster: Annotated[str | None, FromText(texts.name, "COLUMN")] = None
+    """field of the document, metadata or column that names items that depend on each other, such as
+    a passage; `item` if none do (default: equal texts and equal stems are looked for)"""
+    by: Annotated[str | None, FromText(texts.name, "COLUMN")] = None
+    """also compare subsets by the values of this field; `task` names lm-eval's tasks"""
+    pair: Literal["id", "text"] = "id"
+    """by what items are paired: their ids, if their texts agree, or texts that occur once"""
+    out: Annotated[Path | None, FromText(texts.path, "FILE")] = None
+    """page with the differences and the pairs behind them"""
 
     def _execute(self) -> None:
-        from interp.runs.folder import evaluating
+        from interp.comparing.items import is_own
 
-        with evaluating(*self.folders):
-            runs = [answers_run(folder) for folder in self.folders]
+        others = len(self.logs) > 1 and not all(map(is_own, self.logs))
+        if others or self.model_fields_set - {"logs", "models"}:
+            self._compare_logs()
+            return
+        from interp.runs.folder import evaluating
+        from interp.studies.folder import answers_run
+
+        with evaluating(*self.logs):
+            runs = [answers_run(folder) for folder in self.logs]
             if len({one.record.run.seed for one, _ in runs}) > 1:
                 _print_seeds(runs, self.models)
             else:
                 there = [*runs[0][0].models()] if len(runs) == 1 else []
                 models = self.models or (there if len(there) == 2 else ())
-                _print_difference(_chosen(self.folders, models))
+                _print_difference(_chosen(self.logs, models))
+
+    def _compare_logs(self) -> None:
+        from interp.comparing.differences import compared
+        from interp.files import check_replaceable
+        from interp.report.console import print_cautions, print_sentences, print_table
+
+        if self.out is not None:
+            check_replaceable(self.out)
+        named = {"metric", "filter", "cluster", "by", "pair"}
+        options = self.model_dump(include=named, exclude_defaults=True)
+        found = compared(self.logs, model=self.models, **options)
+        print_cautions(found.said)
+        for title, table in found.differences.item.shown:
+            print_table(table, title=title)
+        print_sentences(found.sentences())
+        if self.out is not None:
+            from interp.comparing.result import Comparison  # importing these is slow
+            from interp.report.write import write_page
+
+            echo(f"page written to {write_page(Comparison(found).report(), self.out)}")
 
 
 def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
@@ -63,6 +107,7 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
     from interp.statistics.decisions import SIGNIFICANT, left_open
+    from interp.studies.folder import answers_run
 
     found = [answers_run(folder) for folder, _ in chosen]
     runs = [run for run, _ in found]

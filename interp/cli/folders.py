@@ -32,6 +32,7 @@ class StatusCommand(OptionsCommand):
         from interp.report.console import print_table
         from interp.runs.folder import progress
         from interp.runs.workers import worker_records
+        from interp.studies.folder import runs_in
 
         found = [
             (name, each) for name, run in runs_in(self.folder).items() for each in progress(run)
@@ -173,6 +174,7 @@ def _check_folder(folder: Path) -> None:
     """Check the checksums and columns of every shard, and the merged tables."""
     from interp.runs.folder import problems
     from interp.runs.written import unlisted, unsealed
+    from interp.studies.folder import runs_in, study_in
 
     runs, study = runs_in(folder), study_in(folder)
     if study is not None:
@@ -194,66 +196,13 @@ def _check_folder(folder: Path) -> None:
     echo(f"{folder} is complete: {counted(shards, 'shard')} and the merged tables")
 
 
-ANSWERS = ("answers", "completions")
-"""The tables with answers, those that count first."""
-
-
-def runs_in(folder: Path) -> "dict[str, RunFolder]":
-    """The runs begun in a folder, by name: one run, or one for each stage of a study.
-
-    Raises:
-        UserError: the folder holds neither a run nor a study.
-    """
-    from interp.files import reading
-    from interp.runs import folder as runs
-    from interp.studies.folder import RECORD
-
-    study = study_in(folder)
-    if study is not None:
-        return dict(study.runs)
-    with reading(folder):
-        if (folder / runs.RECORD).exists():
-            run = runs.RunFolder.read(folder)
-            return {run.record.run.measurement: run}
-    raise UserError(
-        f"{folder} holds neither a run nor a study ({runs.RECORD}, {RECORD}); "
-        "expected a folder written by a command of interp"
-    )
-
-
-def study_in(folder: Path) -> "StudyFolder | None":
-    """The study in a folder; None if the folder holds no study."""
-    from interp.files import reading
-    from interp.studies.folder import RECORD, StudyFolder
-
-    with reading(folder):
-        there = (folder / RECORD).exists()
-    return StudyFolder.read(folder) if there else None
-
-
 def holder(folder: Path) -> "StudyFolder | RunFolder":
     """The study in a folder or, if it holds no study, the run in it.
 
     Raises:
         UserError: the folder holds neither.
     """
+    from interp.studies.folder import runs_in, study_in
+
     study = study_in(folder)
     return next(iter(runs_in(folder).values())) if study is None else study
-
-
-def answers_run(folder: Path) -> tuple["RunFolder", str]:
-    """The run in a folder that has answers, and its table with them.
-
-    Generated and stored texts count if there are no other answers.
-
-    Raises:
-        UserError: no run in the folder has answers.
-    """
-    runs = runs_in(folder).values()
-    found = [(run, name) for name in ANSWERS for run in runs if name in run.tables()]
-    if not found:
-        raise UserError(
-            f"{folder} holds no answers; expected a folder of evaluate, attribute, generate or a "
-            "study"
-        )
-    return found[0]

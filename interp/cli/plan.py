@@ -120,8 +120,8 @@ def _known(
 
 def _known_share(folder: Path, known: "Filter") -> float | None:
     """The share of the filtered facts that all models complete as asked; None if not measured."""
-    from interp.cli.folders import runs_in
     from interp.prompts.systems import FACT_SIDE
+    from interp.studies.folder import runs_in
 
     runs = [run for run in runs_in(folder).values() if "knowledge" in run.tables()]
     if not runs:
@@ -164,8 +164,8 @@ def _answered(
 ) -> "pd.DataFrame":
     """One row per model and pair of a pilot, with the columns that contrasts need."""
     from interp.analysis.accuracy import pairs_of
-    from interp.cli.folders import answers_run
     from interp.statistics.contrasts import MODEL
+    from interp.studies.folder import answers_run
 
     run, answers = answers_run(folder)
     if run.record.run.system != name:

@@ -99,9 +99,9 @@ class ExportCommand(PromptSource, OptionsCommand):
         echo(f"{counted(len(prompts), 'prompt')} written to {self.out}: {', '.join(files)}")
 
     def _write_answers(self, run: Path) -> None:
-        from interp.cli.folders import runs_in
         from interp.export.inspect_log import answered_runs, write_logs
         from interp.runs.folder import evaluating
+        from interp.studies.folder import runs_in
 
         of_prompts = {*PromptSource.model_fields, "system_prompt"}
         if given := self.model_fields_set & of_prompts:

@@ -143,9 +143,9 @@ def _write(folder: Path, page: Path | None = None, *, embed: bool = False) -> "P
 
 def _report(folder: Path) -> "Page":
     """The report on the study in a folder or, if it holds no study, on the run in it."""
-    from interp.cli.folders import runs_in, study_in
     from interp.measuring.spec import spec_named
     from interp.results.result import result_class
+    from interp.studies.folder import runs_in, study_in
     from interp.studies.study import find_study
 
     study = study_in(folder)

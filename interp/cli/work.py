@@ -45,7 +45,7 @@ class WorkCommand(OptionsCommand):
     """after --: the job, as JSON"""
 
     def _execute(self) -> None:
-        from interp.cli.folders import runs_in
+        from interp.studies.folder import runs_in
 
         # Workers are stopped by this signal, which what a script starts with & ignores.
         signal.signal(signal.SIGINT, signal.default_int_handler)

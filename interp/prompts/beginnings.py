@@ -14,8 +14,6 @@ import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
 
-from interp.prompts.later_verdicts import is_taken_back
-
 _QUOTES = "\"'`“”„‟‘’‚‛«»‹›「」『』"
 _CLOSING = f"{_QUOTES}*_)]}}>$）】〉》"
 _SLASH = "/∕⁄／"
@@ -98,6 +96,8 @@ def option_at_start(text: str, names: Mapping[str, str]) -> str | None:
     other = joined.match(behind)
     if options[_spaced(other["form"])] != options[form] if other else _is_changed(form, behind):
         return None
+    from interp.prompts.later_verdicts import is_taken_back  # compiling its patterns takes long
+
     return None if is_taken_back(options[form], behind, options) else options[form]
 
 

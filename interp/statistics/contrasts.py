@@ -32,7 +32,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.special import stdtrit
+from scipy.special import bdtr, stdtrit
 
 from interp.prompts.systems import Contrast
 from interp.statistics.clusters import FEWEST, RESAMPLES
@@ -177,7 +177,7 @@ def difference(a: pd.DataFrame, b: pd.DataFrame) -> Difference:
         high=high,
         p=(_by_signs if paired else _by_relabeling)(a, b, found.difference),
         p_least=least_sign_p(found.clusters, RESAMPLES) if paired else 1 / (1 + RESAMPLES),
-        detectable=(high - low) / 2 * (1 + _power(fewest)),
+        detectable=(high - low) / 2 * (1 + beyond_half(fewest)),
         excluded_below=below,
         excluded_above=above,
     )
@@ -190,7 +190,7 @@ def _counted(a: pd.DataFrame, b: pd.DataFrame) -> tuple[bool, int]:
     return paired, len(a.index.union(b.index)) if paired else fewest
 
 
-def _power(clusters: int) -> float:
+def beyond_half(clusters: int) -> float:
     """The detectable difference minus the interval's half-width, divided by that half-width."""
     return float(stdtrit(clusters - 1, POWER) / stdtrit(clusters - 1, UPPER))
 
@@ -273,7 +273,7 @@ def spread(of_level: Mapping[str, pd.DataFrame]) -> tuple[str, Difference]:
     below = min(plain.difference - limit, plain.excluded_below)
     above = max(plain.difference + limit, plain.excluded_above)
     _, fewest = _counted(of_level[best], of_level[worst])
-    more = (plain.high - plain.low) / 2 * _power(fewest)
+    more = (plain.high - plain.low) / 2 * beyond_half(fewest)
     return f"{best} - {worst}", replace(
         plain,
         low=max(low, 0.0),
@@ -303,8 +303,6 @@ def _widths(of_level: Mapping[str, pd.DataFrame]) -> Float[np.ndarray, " draws"]
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> float:
     """The two-sided p-value of McNemar's exact test for two judgments of the same items."""
-    from scipy.stats import binomtest  # a second of imports, which every evaluation would wait for
-
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     only_a, only_b = int((first & ~second).sum()), int((~first & second).sum())
-    return float(binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0
+    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))

@@ -14,7 +14,9 @@ values and sums of weights ("masses"); the estimate is the ratio of their totals
    only if the interval excludes the tested value. A ratio of two means of which the one below has
    clusters of either sign has only the bootstrap.
 
-Cells with the same clusters are computed together, as products of matrices.
+Cells with the same clusters are computed together, as products of matrices. Of many clusters, equal
+ones are drawn together, which changes nothing but the time; if most differ, they are first added
+up in `POOLS` random groups of equal size, which are as independent as the clusters are.
 """
 
 from dataclasses import dataclass
@@ -33,6 +35,10 @@ FINE = 39_999
 """Number of resamples for p of at most `SMALL`, enough to survive correction for many cells."""
 
 SMALL = 0.01
+
+MANY, POOLS = 1000, 300
+"""Number of clusters from which equal ones are drawn together and, doubled, from which others are
+pooled; and the number of pools."""
 
 _TIE = 1e-9
 """Difference between a cell's value and the tested one, relative to the cell's mean size, that
@@ -213,14 +219,14 @@ class _Together:
         there: Bool[np.ndarray, " every"],
         value: Numbers,
     ) -> None:
-        sums, masses = sums[:, there], masses[0, there]
-        self.sums, self.masses, self.value = sums, masses, value
+        sums, masses, times = _merged(sums[:, there], masses[0, there])
+        self.sums, self.masses, self.times, self.value = sums, masses, times, value
         # Of a ratio of two means, the one below may have clusters of either sign.
         self.signs = bool((masses > 0).all())
-        self.mass, k = float(masses.sum()), len(masses)
+        self.mass, self.k = float(masses @ times), int(times.sum())
         self.away = sums - value[:, None] * masses
-        error = np.sqrt(k / (k - 1) * (self.away**2).sum(axis=1)) / abs(self.mass)
-        size = np.abs(sums).sum(axis=1) / abs(self.mass)
+        error = np.sqrt(self.k / (self.k - 1) * (self.away**2 @ times)) / abs(self.mass)
+        size = np.abs(sums) @ times / abs(self.mass)
         self.flat, self.tie = error <= ROUNDING * size, _TIE * size
         self.error = np.where(self.flat, 1.0, error)
         self.unbounded = False
@@ -258,7 +264,7 @@ class _Together:
 
     def _distances(self, resamples: int) -> Draws:
         """Of each resample's value from the data's, in the resample's standard errors."""
-        counts, k = bootstrap_counts(len(self.masses), resamples), len(self.masses)
+        counts, k = _counts(self.times, resamples), self.k
         mass, squared = _drawn(np.stack([self.masses, self.masses**2]), counts)
         self.unbounded = bool((mass * self.mass <= 0).mean() > 1 - LEVEL)
         mass[np.abs(mass) <= ROUNDING * abs(self.mass)] = ROUNDING * self.mass
@@ -277,12 +283,12 @@ class _Together:
 
     def _subsets(self, resamples: int) -> tuple[Draws, Draws]:
         """The smaller and the larger value of the clusters of either sign."""
-        signs = random_signs(len(self.masses), resamples)
+        signs = _signs(self.times, resamples)
         drawn, mass = _drawn(self.sums, signs), _drawn(self.masses[None], signs)[0]
         # If all signs are the same, the sum is as far from any value as the observed one.
         same = np.abs(mass) >= self.mass * (1 - _TIE)
         mass[same] = 0.0
-        total = self.sums.sum(axis=1)[:, None]
+        total = (self.sums @ self.times)[:, None]
         kept = total + drawn
         kept /= self.mass + mass
         turned = np.subtract(total, drawn, out=drawn)
@@ -292,6 +298,40 @@ class _Together:
         upper += self.tie[:, None]
         lower[:, same], upper[:, same] = -np.inf, np.inf
         return lower, upper
+
+
+def _merged(
+    sums: Float[np.ndarray, "cells clusters"], masses: Float[np.ndarray, " clusters"]
+) -> tuple[
+    Float[np.ndarray, "cells merged"], Float[np.ndarray, " merged"], Int[np.ndarray, " merged"]
+]:
+    """Sums and masses of clusters, and how many clusters have each of them."""
+    both, times = np.vstack([sums, masses]), np.ones(k := len(masses), dtype=int)
+    if k > MANY:
+        kinds, counts = np.unique(both, axis=1, return_counts=True)
+        if len(counts) <= POOLS:
+            both, times = kinds, counts
+        elif k > 2 * MANY:
+            order = np.random.default_rng(0).permutation(k)
+            both = np.add.reduceat(both[:, order], np.arange(POOLS) * k // POOLS, axis=1)
+            times = np.ones(POOLS, dtype=int)
+    return both[:-1], both[-1], times
+
+
+def _counts(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray, "draws merged"]:
+    """How often clusters of each kind are drawn in each resample."""
+    if (times == 1).all():
+        return bootstrap_counts(len(times), resamples)
+    chance, k = np.random.default_rng(0), times.sum()
+    return np.asarray(chance.multinomial(k, times / k, size=resamples))
+
+
+def _signs(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray, "draws merged"]:
+    """The sum of the random signs of the clusters of each kind, in each resample."""
+    if (times == 1).all():
+        return random_signs(len(times), resamples)
+    chance = np.random.default_rng(0)
+    return np.asarray(2 * chance.binomial(times, 0.5, size=(resamples, len(times))) - times)
 
 
 def _widened(low: Numbers, lower: Draws, last: int) -> Numbers:

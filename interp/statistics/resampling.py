@@ -71,8 +71,11 @@ def least_sign_p(rows: int, resamples: int) -> float:
     """The smallest p-value that a test by random signs of so many rows can give.
 
     With n rows, one random assignment in 2^(n-1) gives all of them the observed sign or all of them
-    the other one, and its sum is as far from zero as the observed one, whatever the values.
+    the other one, and its sum is as far from zero as the observed one, whatever the values. No such
+    draw is to be expected of more than 64 rows.
     """
+    if rows > 64:
+        return 1 / (1 + resamples)
     return share_as_far(random_sign_sums(np.ones(rows), resamples=resamples), float(rows))
 
 

@@ -5,7 +5,7 @@ Source: https://inspect.aisi.org.uk/eval-logs.html, version 2. Epochs are draws.
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
@@ -46,12 +46,32 @@ class _Sample(Stored):
     error: JsonValue = None
 
 
+class _Dataset(Stored):
+    name: str | None = None
+    shuffled: bool | None = None
+
+
 class _Task(Stored):
     model: str | None = None
+    task: str = ""
+    task_version: int | str = 0
+    task_args: dict[str, JsonValue] = Field(default_factory=dict)
+    solver: str | None = None
+    dataset: _Dataset = _Dataset()
+    config: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class _Log(Stored):
+class _Results(Stored):
+    total_samples: int = 0
+    completed_samples: int = 0
+
+
+class Log(Stored):
+    """What a log says about all of its samples."""
+
+    status: str = "started"
     eval: _Task
+    results: _Results | None = None
     samples: list[JsonValue] | None = None
 
 
@@ -66,11 +86,29 @@ def outputs_of_log(name: str, document: object) -> Iterator[Output]:
     Raises:
         UserError: the log is damaged, or was read or written without its samples.
     """
-    log = checked(name, _Log, document)
+    log = log_of(name, document)
+    for where, sample in samples_of(name, log):
+        yield _output(where, sample, log.eval.model)
+
+
+def log_of(name: str, document: object) -> Log:
+    """What a log in JSON holds.
+
+    Raises:
+        UserError: the log is damaged.
+    """
+    return checked(name, Log, document)
+
+
+def samples_of(name: str, log: Log) -> Iterator[tuple[str, object]]:
+    """The samples of a log in JSON, each with its place.
+
+    Raises:
+        UserError: the log was read or written without its samples.
+    """
     if log.samples is None:
         raise UserError(f"{name} holds no samples; expected a log that was written with them")
-    for number, sample in enumerate(log.samples, start=1):
-        yield _output(f"{name}, sample {number}", sample, log.eval.model)
+    yield from ((f"{name}, sample {number}", own) for number, own in enumerate(log.samples, 1))
 
 
 def outputs_of_archive(file: Path) -> Iterator[Output]:
@@ -80,6 +118,46 @@ def outputs_of_archive(file: Path) -> Iterator[Output]:
         UserError: the file is no such log, is damaged, unpacks to more than the largest size, or
             is compressed in a way that this Python cannot read.
     """
+    with _opened(file) as (archive, members, log):
+        size = sum(member.file_size for member in members.values())
+        if size > MOST_UNPACKED:
+            raise UserError(
+                f"{file.name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}"
+            )
+        for name in _samples(members):
+            sample = _member(file.name, archive, members[name])
+            yield _output(f"{file.name}, {one_line(name, 80)}", sample, log.eval.model)
+
+
+def summaries_of_archive(file: Path) -> tuple[Log, list[tuple[str, object]]]:
+    """What a log in the format .eval says, and a summary of each sample with its scores.
+
+    Summaries are members of their own, so that the samples of a large log need not be unpacked; a
+    log that stopped early has several, and one without any is read sample by sample.
+
+    Raises:
+        UserError: as in `outputs_of_archive`.
+    """
+    with _opened(file) as (archive, members, log):
+        whole = [name for name in ("summaries.json",) if name in members]
+        parts = whole or [name for name in members if name.startswith("_journal/summaries/")]
+        if any(members[name].file_size > MOST_OF_ONE for name in parts):
+            parts = []
+        found: list[tuple[str, object]] = []
+        for name in parts or _samples(members):
+            record = _member(file.name, archive, members[name])
+            place = f"{file.name}, {one_line(name, 80)}"
+            found += [(place, own) for own in (record if isinstance(record, list) else [record])]
+    return log, found
+
+
+def _samples(members: Mapping[str, ZipInfo]) -> list[str]:
+    return [name for name in members if name.startswith("samples/") and name.endswith(".json")]
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tuple[ZipFile, Mapping[str, ZipInfo], Log]]:
+    """An archive with its members and what it says about all samples."""
     try:
         with ZipFile(file) as archive:
             members = {member.filename: member for member in archive.infolist()}
@@ -88,16 +166,7 @@ def outputs_of_archive(file: Path) -> Iterator[Output]:
                 raise UserError(
                     f"{file.name} is a zip file without header.json; expected a log of Inspect"
                 )
-            size = sum(member.file_size for member in members.values())
-            if size > MOST_UNPACKED:
-                raise UserError(
-                    f"{file.name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}"
-                )
-            header = checked(file.name, _Log, _member(file.name, archive, members[start]))
-            for name, member in members.items():
-                if name.startswith("samples/") and name.endswith(".json"):
-                    sample = _member(file.name, archive, member)
-                    yield _output(f"{file.name}, {one_line(name, 80)}", sample, header.eval.model)
+            yield archive, members, log_of(file.name, _member(file.name, archive, members[start]))
     except UserError:
         raise
     except Exception as error:  # zipfile can raise any error for a damaged file

@@ -169,7 +169,7 @@ class _Sample(Stored):
 def _of_sample(where: str, record: object) -> Iterator[Output]:
     """The texts of a sample, or the option that its log-likelihoods tell."""
     sample = checked(where, _Sample, record)
-    requests = _requests(sample.arguments)
+    requests = requests_of(sample.arguments)
     named, read = sample.doc.get("prompt_id"), sample.doc.get("text")
     found = Output(
         where,
@@ -190,7 +190,7 @@ def _of_sample(where: str, record: object) -> Iterator[Output]:
         yield replace(found, text=str(text), draw=draw, chosen=answer)
 
 
-def _requests(arguments: JsonValue) -> list[tuple[str, JsonValue]]:
+def requests_of(arguments: JsonValue) -> list[tuple[str, JsonValue]]:
     """What the model read in each request, and the option that it scored or how it generated."""
     found: list[tuple[str, JsonValue]] = []
     given = list(arguments.values()) if isinstance(arguments, dict) else arguments

@@ -85,6 +85,27 @@ def _first_line(file: Path) -> bytes:
 
 def _of_json(file: Path, first: bytes) -> Iterator[Output]:
     """The texts of a JSON document, or of lines that are documents."""
+    document = document_of(file, first)
+    if isinstance(document, list) or is_log(document):
+        return _of_document(file, document)
+    if record_reader(document) is None:
+        return _of_table(file)
+    return _of_records(lines_of(file))
+
+
+def document_of(file: Path, first: bytes | None = None) -> object:
+    """A JSON document or, of lines that are documents, the first; None for what is no JSON.
+
+    Args:
+        file: the file.
+        first: its first line with text, if it is known.
+
+    Raises:
+        UserError: the file cannot be read, is empty, or begins like JSON but is none.
+    """
+    first = first or _first_line(file)
+    if first[:1] not in (b"{", b"["):
+        return None
     try:
         document = parsed(file.name, first)
     except UserError as error:
@@ -93,11 +114,8 @@ def _of_json(file: Path, first: bytes) -> Iterator[Output]:
         document = []  # one of several lines
     if isinstance(document, list) or is_log(document):
         with reading(file):
-            content = file.read_bytes()
-        return _of_document(file, parsed(file.name, content))
-    if record_reader(document) is None:
-        return _of_table(file)
-    return _of_records(_lines(file))
+            return parsed(file.name, file.read_bytes())
+    return document
 
 
 def _of_document(file: Path, document: object) -> Iterator[Output]:
@@ -119,7 +137,12 @@ def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
         yield from read(where, record)
 
 
-def _lines(file: Path) -> Iterator[tuple[str, object]]:
+def lines_of(file: Path) -> Iterator[tuple[str, object]]:
+    """The JSON documents in the lines of a file, each with its place.
+
+    Raises:
+        UserError: the file cannot be read, or a line is too long or is not JSON.
+    """
     with reading(file), file.open("rb") as stream:
         for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), 1):
             where = f"{file.name}, line {number}"

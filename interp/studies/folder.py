@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interp.errors import UserError, unknown
-from interp.files import inside, is_folder, locked, names_in, read_bytes
+from interp.files import inside, is_folder, locked, names_in, read_bytes, reading
+from interp.runs.folder import RECORD as RUN_RECORD
 from interp.runs.folder import RECORD_LOCK, RunFolder, problems
 from interp.runs.records import StudyRecord, read_record, updated, write_record
 from interp.runs.written import faults, noted
@@ -119,3 +120,51 @@ def change(folder: Path, fields: Callable[[StudyRecord], Mapping[str, object]]) 
         there = read_record(file, StudyRecord)
         if there is not None and (changed := updated(there, fields(there))) != there:
             write_record(file, changed)
+
+
+ANSWERS = ("answers", "completions")
+"""The tables with answers, those that count first."""
+
+
+def runs_in(folder: Path) -> dict[str, RunFolder]:
+    """The runs begun in a folder, by name: one run, or one for each stage of a study.
+
+    Raises:
+        UserError: the folder holds neither a run nor a study.
+    """
+    study = study_in(folder)
+    if study is not None:
+        return dict(study.runs)
+    with reading(folder):
+        if (folder / RUN_RECORD).exists():
+            run = RunFolder.read(folder)
+            return {run.record.run.measurement: run}
+    raise UserError(
+        f"{folder} holds neither a run nor a study ({RUN_RECORD}, {RECORD}); "
+        "expected a folder written by a command of interp"
+    )
+
+
+def study_in(folder: Path) -> StudyFolder | None:
+    """The study in a folder; None if the folder holds no study."""
+    with reading(folder):
+        there = (folder / RECORD).exists()
+    return StudyFolder.read(folder) if there else None
+
+
+def answers_run(folder: Path) -> tuple[RunFolder, str]:
+    """The run in a folder that has answers, and its table with them.
+
+    Generated and stored texts count if there are no other answers.
+
+    Raises:
+        UserError: no run in the folder has answers.
+    """
+    runs = runs_in(folder).values()
+    found = [(run, name) for name in ANSWERS for run in runs if name in run.tables()]
+    if not found:
+        raise UserError(
+            f"{folder} holds no answers; expected a folder of evaluate, attribute, generate or a "
+            "study"
+        )
+    return found[0]

@@ -1,0 +1,1 @@
+"""Two or more logs of the same items, whatever wrote them: aligned, compared, shown."""

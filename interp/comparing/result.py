@@ -1,0 +1,185 @@
+"""What a comparison of logs shows: differences, their figure, a page and the pairs behind them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from interp.analysis.cautions.caution import LEFT_OUT, Caution
+from interp.comparing.differences import ENDS, UNITS, Compared, compared
+from interp.estimates.shown import ALL, Estimated
+from interp.measuring.facts import ModelFacts
+from interp.report.glance import Opening, headline
+from interp.report.page import FigureItem, TableItem
+from interp.report.pairs import Browser
+from interp.results.given import JUDGED
+from interp.results.measured import About, ResultTables
+from interp.results.result import Result
+from interp.runs.shards import Filters
+from interp.stored.inspect_log import outputs_of_archive
+
+
+class Logs(ResultTables):
+    """The items that at least two logs have, as pairs whose sides are the logs."""
+
+    def __init__(self, compared: Compared) -> None:
+        self.found, self.metrics, self.factors = compared.found, compared.metrics, compared.factors
+
+    @property
+    def about(self) -> About:
+        """The names of the logs."""
+        return About("compare", {}, " and ".join(side.name for side in self.found.sides))
+
+    def names(self) -> list[str]:
+        """The scores of each item are its answers."""
+        return ["answers"]
+
+    def models(self) -> list[str]:
+        """The metrics, which stand where other results have models."""
+        return list(self.metrics)
+
+    def facts(self) -> dict[str, ModelFacts]:
+        """None."""
+        return {}
+
+    def rows(self, name: str) -> pd.DataFrame:
+        """The table itself."""
+        return self._answers if name == "answers" else self._prompts
+
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pd.DataFrame]:
+        rows = self.rows(name)
+        yield rows if columns is None else rows[list(columns)]
+
+    def _places(self) -> Iterator[tuple[str, int]]:
+        """Each item, and each log that has it, of the items that several have."""
+        for name in self.factors.index:
+            yield from ((name, n) for n, items in enumerate(self.found.items) if name in items)
+
+    @cached_property
+    def _prompts(self) -> pd.DataFrame:
+        sides, items = self.found.sides, self.found.items
+        logs = [outputs_of_archive(side.archive) if side.archive else () for side in sides]
+        written = [{(own.prompt_id, str(own.draw + 1)): own.text for own in log} for log in logs]
+        rows = []
+        for name, n in self._places():
+            first = items[n][name].first
+            answer = written[n].get((first.item, first.epoch)) or first.answer
+            text = "\n\n".join(filter(None, [first.text, answer]))
+            rows.append((self._id(name, n), name, sides[n].name, text, first.target, 1.0))
+        columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
+        return pd.DataFrame(rows, columns=columns).join(self.factors, on="pair_id")
+
+    @cached_property
+    def _answers(self) -> pd.DataFrame:
+        scores = [
+            (metric, self._id(name, n), self.found.items[n][name].mean(names[n]))
+            for metric, names in self.metrics.items()
+            for name, n in self._places()
+        ]
+        rows = [(*of, f"{own:g}", own if own in (0, 1) else None, "") for *of, own in scores]
+        return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
+
+    def _id(self, name: str, side: int) -> str:
+        return f"{name} ({self.found.sides[side].name})"
+
+
+class Comparison(Result):
+    """Logs of the same items, compared: what was aligned, and the differences of all scores."""
+
+    def __init__(self, compared: Compared) -> None:
+        """Create it from aligned logs."""
+        super().__init__(Logs(compared))
+        self.compared = compared
+
+    @cached_property
+    def estimated(self) -> tuple[Estimated, ...]:
+        """The differences."""
+        return (self.compared.differences,)
+
+    @cached_property
+    def cautions(self) -> tuple[Caution, ...]:
+        """How the items were paired, and what cannot be."""
+        return tuple(Caution(LEFT_OUT, "", text) for text in self.compared.said)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The differences: a row for each two logs, metric and subset."""
+        return self.compared.differences.frame
+
+    def items(self) -> Iterator[TableItem | FigureItem]:
+        """The differences as a table and a figure."""
+        yield from super().items()  # type: ignore[misc]
+        yield self._figure
+
+    @cached_property
+    def _figure(self) -> FigureItem:
+        def draw() -> Any:
+            from interp.report.figures.points import interval_points
+
+            rows = self.to_frame().copy()
+            each = rows["metric"] + ": " + rows["subset"]
+            rows["score"] = rows["metric"].where(rows["subset"] == ALL, each)
+            rows["model"] = rows["model"].str.replace(" minus ", " minus\n", n=1)
+            columns: dict[str, Any] = {"x": "difference", "y": "model", "hue": "score"}
+            ax = interval_points(rows, n=UNITS, interval=ENDS, **columns)
+            ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
+            return ax
+
+        note = "Dots with 95% intervals; right of 0, the log before minus is better."
+        return FigureItem("differences", "All differences", draw, note)
+
+    def browser(self) -> Browser:
+        """The items on which logs disagree; all items if they agree on each."""
+        whole, trials = super().browser(), self.compared.differences.trials
+        apart = whole.prompts["pair_id"].isin(trials.loc[trials["difference"] != 0, "pair_id"])
+        return replace(whole, prompts=whole.prompts[apart]) if apart.any() else whole
+
+    def opening(self) -> Opening:
+        """The sentence about the first two logs, and the differences over all items."""
+        rows = self.to_frame()
+        whole = rows[rows["subset"] == ALL]
+        numbers = [
+            headline(own, f"difference in {metric}", value="difference", n=UNITS, unit=UNITS,
+                     interval=ENDS)
+            for metric, own in whole.groupby("metric", sort=False)
+        ]  # fmt: skip
+        first, *others = self.compared.sentences()
+        return Opening(pd.concat(numbers), others, extent=first, figure=self._figure)
+
+
+def compare(
+    *logs: str | Path,
+    metric: str | Sequence[str] = (),
+    filter: str | Sequence[str] = (),
+    cluster: str = "",
+    by: str = "",
+    pair: str = "id",
+    model: str | Sequence[str] = (),
+) -> Comparison:
+    """Compare logs of the same items, item by item: are the results different?
+
+    Args:
+        logs: at least two, in any mixture: folders of interp; lm-eval's samples_*.jsonl or a folder
+            of its results; logs of Inspect (.eval, .json); tables with an item and a score.
+        metric: the metrics to compare (default: those that all logs have); one of each log if they
+            have different names. Columns of tables that are scores.
+        filter: the filters of lm-eval to compare (default: all that all logs have).
+        cluster: a field of the document, metadata or a column that names dependent items; `item`
+            if none depend on each other (default: equal texts and stems are looked for).
+        by: a field by whose values subsets are compared as well; `task` names lm-eval's tasks.
+        pair: `id`, where texts are checked, or `text`.
+        model: the model of a folder of interp that has several.
+
+    Returns:
+        The result, with to_frame, plot, browse and report.
+
+    Raises:
+        UserError: a log cannot be read, or items cannot be paired honestly.
+    """
+    options = {"metric": metric, "filter": filter, "model": model}
+    named = {name: (own,) if isinstance(own, str) else own for name, own in options.items()}
+    return Comparison(compared([*map(Path, logs)], cluster=cluster, by=by, pair=pair, **named))

@@ -1,0 +1,173 @@
+"""Items are paired by ids whose texts agree, and depend on each other if they share text."""
+
+import json
+
+import pytest
+
+from interp.comparing.differences import compared
+from interp.errors import UserError
+from tests.support.logs import archive, log, question, samples, table
+
+YES = [1, 0, 1, 1] * 5
+NO = [0, 0, 1, 0] * 5
+
+
+def both(*logs, **options):
+    found = compared(logs, **options)
+    return found, [set(items) for items in found.found.items]
+
+
+def test_four_kinds_of_file_have_the_same_items(tmp_path):
+    by_item = {n: ["C" if own else "I"] for n, own in enumerate(YES)}
+    document = log(by_item)
+    (tmp_path / "log.json").write_text(json.dumps(document))
+    files = (
+        samples(tmp_path / "samples.jsonl", YES),
+        archive(tmp_path / "log.eval", document),
+        tmp_path / "log.json",
+        table(tmp_path / "table.csv", YES),
+    )
+    found, (first, *others) = both(*files, metric=("acc", "match", "score"))
+    assert len(first) == 20 and all(own == first for own in others)
+    frame = found.differences.frame
+    assert len(frame) == 6 and (frame["difference"] == 0).all() and (frame["items"] == 20).all()
+    assert (frame["score_a"] == 0.75).all()
+
+
+def test_ids_in_numbers_and_in_text_are_the_same(tmp_path):
+    (tmp_path / "text.json").write_text(
+        json.dumps([{"id": str(n), "score": own, "text": question(n)} for n, own in enumerate(YES)])
+    )
+    (tmp_path / "float.json").write_text(
+        json.dumps(
+            [{"id": float(n), "score": own, "text": question(n)} for n, own in enumerate(NO)]
+        )
+    )
+    _, (one, other) = both(tmp_path / "text.json", tmp_path / "float.json")
+    assert one == other == set(map(str, range(20)))
+
+
+def test_items_of_one_log_alone_are_counted(tmp_path):
+    found, _ = both(table(tmp_path / "a.csv", YES[:15]), table(tmp_path / "b.csv", NO))
+    assert "15 items are in both, 0 only in a, 5 only in b" in found.said[0]
+    assert found.differences.frame["items"].tolist() == [15]
+
+
+def shuffled(file, place):
+    rows = [f"{n},{own},{question(place(n))}" for n, own in enumerate(NO)]
+    file.write_text("\n".join(["item,score,text", *rows]) + "\n")
+    return file
+
+
+def test_ids_that_agree_by_chance_are_refused_unless_texts_are_asked_for(tmp_path):
+    one = table(tmp_path / "a.csv", YES)
+    other = shuffled(tmp_path / "b.csv", lambda n: (n + 1) % 20)
+    with pytest.raises(UserError, match=r"20 of their texts differ.*20 texts.*--pair text"):
+        compared([one, other])
+    found, (first, second) = both(one, other, pair="text")
+    assert first == second
+    items = found.found.items
+    assert all(items[0][n].first.text == items[1][n].first.text for n in first)
+    assert items[1]["1"].first.item == "0"
+
+
+def test_a_few_other_texts_are_left_out_and_said(tmp_path):
+    one = table(tmp_path / "a.csv", YES)
+    other = shuffled(tmp_path / "b.csv", lambda n: 100 if n == 3 else n)
+    found, (_, second) = both(one, other)
+    assert second == set(map(str, range(20))) - {"3"}
+    assert any("1 ids have other texts" in own and "3" in own for own in found.said)
+
+
+def test_ids_without_texts_are_said(tmp_path):
+    bare = table(tmp_path / "b.csv", NO, texts=False)
+    found, _ = both(table(tmp_path / "a.csv", YES), bare)
+    assert any("20 items are paired by id alone" in own for own in found.said)
+
+
+def test_other_ids_are_paired_by_text(tmp_path):
+    one = table(tmp_path / "a.csv", YES)
+    rows = [{"id": f"q{n}", "score": own, "text": question(n)} for n, own in enumerate(NO)]
+    rows.append({"id": "again", "score": 1, "text": question(4)})
+    (tmp_path / "b.json").write_text(json.dumps(rows))
+    found, (first, second) = both(one, tmp_path / "b.json")
+    assert first - second == {"4"}  # whose text is there twice
+    assert any("by texts that occur once" in own for own in found.said)
+    (tmp_path / "c.json").write_text(json.dumps([{"id": "z", "score": 1, "text": "Nothing alike"}]))
+    with pytest.raises(UserError, match="no id and no text"):
+        compared([one, tmp_path / "c.json"])
+
+
+def test_other_shots_are_the_same_items_and_said(tmp_path):
+    one = samples(tmp_path / "a.jsonl", YES)
+    other = samples(tmp_path / "b.jsonl", NO, shots="Question: Legs of a hen?\nAnswer: 2\n\n")
+    found, (first, second) = both(one, other)
+    assert first == second
+    assert any("20 items are asked in another form" in own for own in found.said)
+
+
+def test_other_documents_under_the_same_ids_are_refused(tmp_path):
+    one = samples(tmp_path / "a.jsonl", YES)
+    text = samples(tmp_path / "b.jsonl", NO).read_text().replace("cows", "spiders")
+    (tmp_path / "b.jsonl").write_text(text)
+    with pytest.raises(UserError, match="20 of their texts differ"):
+        compared([one, tmp_path / "b.jsonl"])
+
+
+def test_another_target_is_said(tmp_path):
+    one = samples(tmp_path / "a.jsonl", YES)
+    text = samples(tmp_path / "b.jsonl", NO).read_text().replace('"target": "4"', '"target": "8"')
+    (tmp_path / "b.jsonl").write_text(text)
+    found, _ = both(one, tmp_path / "b.jsonl")
+    assert any("20 items have another target" in own for own in found.said)
+
+
+def test_a_field_names_the_clusters(tmp_path):
+    herds = [f"h{n // 2}" for n in range(20)]
+    files = [
+        samples(tmp_path / f"{n}.jsonl", own, herd=herds) for n, own in (("a", YES), ("b", NO))
+    ]
+    assert both(*files)[0].differences.frame["clusters"].tolist() == [20]
+    assert both(*files, cluster="herd")[0].differences.frame["clusters"].tolist() == [10]
+    with pytest.raises(UserError, match=r"no item has a field 'cow'.*herd"):
+        compared(files, cluster="cow")
+
+
+STORY = "A farmer went to the market with all of her animals and came back with "
+
+
+@pytest.mark.parametrize("how", ["beginning", "field", "text"])
+def test_shared_stems_are_clusters_unless_told_otherwise(how, tmp_path):
+    stems = [STORY + f"number {n // 2} of them." for n in range(24)]
+    files = []
+    for name in "ab":
+        file = tmp_path / f"{name}.jsonl"
+        if how == "field":
+            files.append(samples(file, YES + YES[:4], passage=stems))
+            continue
+        texts = [
+            own + f" What is left of {n}?" * (how == "beginning") for n, own in enumerate(stems)
+        ]
+        texts = [f"{n // 2:03}{own}" for n, own in enumerate(texts)]  # apart from the first letter
+        rows = [{"item": n, "score": n % 2, "text": text} for n, text in enumerate(texts)]
+        file.write_text("\n".join(map(json.dumps, rows)))
+        files.append(file)
+    found, _ = both(*files)
+    assert found.differences.frame["clusters"].tolist() == [12]
+    assert any("24 of 24 items" in own and "12 clusters" in own for own in found.said)
+    alone, _ = both(*files, cluster="item")
+    assert alone.differences.frame["clusters"].tolist() == [24]
+
+
+def test_what_all_items_share_makes_none_dependent(tmp_path):
+    one = samples(tmp_path / "a.jsonl", YES, passage=[STORY] * 20)
+    other = samples(tmp_path / "b.jsonl", NO, passage=[STORY] * 20)
+    assert both(one, other)[0].differences.frame["clusters"].tolist() == [20]
+
+
+def test_too_few_clusters_leave_the_item_as_unit_and_say_so(tmp_path):
+    stems = [STORY + f"number {n // 10} of them." for n in range(20)]
+    files = [samples(tmp_path / f"{n}.jsonl", YES, passage=stems) for n in "ab"]
+    found, _ = both(*files)
+    assert found.differences.frame["clusters"].tolist() == [20]
+    assert any("too few to be the unit" in own for own in found.said)

@@ -1,0 +1,183 @@
+"""What a log says about its items: metrics, filters, epochs, errors, names."""
+
+import json
+
+import numpy as np
+import pytest
+
+from interp.comparing.differences import compared
+from interp.errors import UserError
+from tests.support.logs import archive, log, samples, table
+
+YES, NO = [1, 0, 1, 1] * 5, [0, 0, 1, 0] * 5
+
+
+def letters(scores):
+    return {n: ["CI"[not own]] for n, own in enumerate(scores)}
+
+
+def test_letters_of_inspect_and_words_are_scores(tmp_path):
+    values = ["C", "P", "I", "N", "yes", "no", True, 0.25]
+    one = archive(tmp_path / "a.eval", log({n: [own] for n, own in enumerate(values)}))
+    other = archive(tmp_path / "b.eval", log({n: ["I"] for n in range(8)}, name="org/b"))
+    found = compared([one, other])
+    trials = found.differences.trials.set_index("pair_id")
+    expected = [1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 1.0, 0.25]
+    assert trials["score_a"].tolist() == expected
+    assert any("1 refusals or missing answers" in own for own in found.said)
+
+
+def test_epochs_are_averaged_and_the_unit_stays_the_item(tmp_path):
+    several = {n: ["C", "I", "C"][: 1 + n % 3] for n in range(12)}
+    one = archive(tmp_path / "a.eval", log(several))
+    other = archive(tmp_path / "b.eval", log({n: ["I"] for n in range(12)}, name="org/b"))
+    found = compared([one, other])
+    row = found.differences.frame.iloc[0]
+    assert row["score_a"] == pytest.approx(np.mean([1, 1 / 2, 2 / 3]))
+    assert (row["items"], row["clusters"]) == (12, 12)
+    assert np.isnan(row["p_mcnemar"])
+    assert any("1 (4 items), 2 (4 items), 3 (4 items)" in own for own in found.said)
+
+
+def test_filters_are_told_apart_and_no_draws(tmp_path):
+    files = []
+    for name, scores in (("a", YES), ("b", NO)):
+        file = samples(tmp_path / f"{name}.jsonl", scores, filter_="strict")
+        files.append(samples(file, [1] * 20, filter_="loose", append=True))
+    found = compared(files).differences.frame.set_index("metric")
+    assert found["score_a"].to_dict() == {"acc,strict": 0.75, "acc,loose": 1.0}
+    assert (found["items"] == 20).all()
+    (row,) = compared(files, filter=("strict",)).differences.frame.to_dict("records")
+    assert (row["metric"], row["score_b"]) == ("acc", 0.25)
+    with pytest.raises(UserError, match=r"unknown filter 'lose'.*loose"):
+        compared(files, filter=("lose",))
+
+
+def test_one_filter_of_several_is_compared_with_a_log_without_any_and_said(tmp_path):
+    one = samples(tmp_path / "a.jsonl", YES, filter_="strict")
+    samples(one, [1] * 20, filter_="loose", append=True)
+    other = samples(tmp_path / "b.jsonl", NO)
+    with pytest.raises(UserError, match=r"acc,strict.*--filter"):
+        compared([one, other])
+    found = compared([one, other], filter=("strict",))
+    assert found.differences.frame["difference"].tolist() == [0.5]
+    assert "filters differ: strict (a), none (b)" in found.said
+
+
+def test_metrics_of_other_names_are_compared_if_named_or_alone(tmp_path):
+    one, other = samples(tmp_path / "a.jsonl", YES), archive(tmp_path / "b.eval", log(letters(NO)))
+    found = compared([one, other])
+    assert found.differences.frame["metric"].tolist() == ["acc and match"]
+    assert "metrics differ: acc (a), match (org/model)" in found.said
+    document = log(letters(NO))
+    for sample in document["samples"]:
+        sample["scores"]["includes"] = {"value": "C"}
+    several = archive(tmp_path / "c.eval", document)
+    with pytest.raises(UserError, match=r"no metric in common.*includes.*--metric"):
+        compared([one, several])
+    found = compared([one, several], metric=("acc", "match")).differences.frame
+    assert found["difference"].tolist() == [0.5]
+    with pytest.raises(UserError, match="unknown metric 'mach'"):
+        compared([one, several], metric=("mach",))
+
+
+def test_a_metric_that_one_log_lacks_is_said(tmp_path):
+    document = log(letters(NO), name="org/b")
+    for sample in document["samples"]:
+        sample["scores"]["includes"] = {"value": {"first": 1, "second": 0}}
+    one = archive(tmp_path / "a.eval", log(letters(YES)))
+    found = compared([one, archive(tmp_path / "b.eval", document)])
+    assert found.differences.frame["metric"].tolist() == ["match"]
+    assert any("includes/first, includes/second" in own for own in found.said)
+
+
+def test_ids_given_twice_are_left_out_and_said(tmp_path):
+    one = table(tmp_path / "a.csv", YES)
+    one.write_text(one.read_text() + "7,1,other\n")
+    found = compared([one, table(tmp_path / "b.csv", NO)])
+    assert found.differences.frame["items"].tolist() == [19]
+    assert any("1 ids are given twice" in own and "7" in own for own in found.said)
+    every = table(tmp_path / "c.csv", YES)
+    every.write_text(every.read_text() + "\n".join(every.read_text().splitlines()[1:]))
+    with pytest.raises(UserError, match=r"no items to compare.*20 ids are given twice"):
+        compared([one, every])
+
+
+def test_errors_and_a_log_that_stopped_early_are_said(tmp_path):
+    document = log(letters(YES), status="error")
+    document["results"]["total_samples"] = 40
+    document["samples"][3] |= {"error": {"message": "gone"}, "scores": {}}
+    found = compared(
+        [
+            archive(tmp_path / "a.eval", document),
+            archive(tmp_path / "b.eval", log(letters(NO), name="b")),
+        ]
+    )
+    assert any("stopped early (status error): it holds 20 of 40" in own for own in found.said)
+    assert any("1 errors" in own for own in found.said)
+    assert found.differences.frame["items"].tolist() == [19]
+
+
+def test_settings_that_differ_are_said(tmp_path):
+    one = log(letters(YES), eval={"task_version": 1, "config": {"epochs": 1}})
+    other = log(letters(NO), name="org/b", eval={"task_version": 2, "config": {"epochs": 3}})
+    found = compared([archive(tmp_path / "a.eval", one), archive(tmp_path / "b.eval", other)])
+    assert "version differs: 1 (org/model), 2 (org/b)" in found.said
+    assert "epochs differs: 1 (org/model), 3 (org/b)" in found.said
+
+
+def test_scores_that_are_missing_are_counted_and_infinite_ones_refused(tmp_path):
+    one = table(tmp_path / "a.csv", ["nan", "", *YES[2:]])
+    found = compared([one, table(tmp_path / "b.csv", NO)])
+    assert found.differences.frame["items"].tolist() == [18]
+    assert any("2 scores of score are missing" in own for own in found.said)
+    for bad in ("inf", "-Infinity", "1e999"):
+        with pytest.raises(UserError, match=r"c.csv, line 2: score is -?inf"):
+            compared([one, table(tmp_path / "c.csv", [bad, *YES[1:]])])
+
+
+def test_what_is_no_score_is_told_with_an_example(tmp_path):
+    with pytest.raises(UserError, match=r"no metric in common.*'good'"):
+        compared([table(tmp_path / "a.csv", ["good", *YES]), table(tmp_path / "b.csv", NO)])
+
+
+def test_models_of_one_name_are_told_apart_by_their_places(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        archive(tmp_path / name / "log.eval", log(letters(YES)))
+    found = compared([tmp_path / "a" / "log.eval", tmp_path / "b" / "log.eval"])
+    assert found.differences.frame["model"].tolist() == ["org/model (a) minus org/model (b)"]
+    with pytest.raises(UserError, match="given twice"):
+        compared([tmp_path / "a" / "log.eval"] * 2)
+
+
+def test_subsets_are_compared_beside_all_items(tmp_path):
+    herds = ["few", "many"] * 10
+    files = [
+        samples(tmp_path / f"{n}.jsonl", own, herd=herds) for n, own in (("a", YES), ("b", NO))
+    ]
+    frame = compared(files, by="herd").differences.frame.set_index("subset")
+    assert frame["items"].to_dict() == {"all": 20, "few": 10, "many": 10}
+    assert frame["difference"].to_dict() == {"all": 0.5, "few": 0.5, "many": 0.5}
+    assert (frame["p_holm"] >= frame["p"]).all() and frame["p_holm"].max() > frame["p"].max()
+
+
+def test_the_tasks_of_a_results_folder_are_subsets(tmp_path):
+    folders = []
+    for name, scores in (("a", YES), ("b", NO)):
+        folder = tmp_path / name / "org__model"
+        folder.mkdir(parents=True)
+        folders.append(tmp_path / name)
+        for task in ("legs", "heads"):
+            samples(folder / f"samples_{task}_2026-01-01T00-00-00.jsonl", scores)
+        told = {"model_name": f"org/{name}", "versions": {"legs": 1}, "n-shot": {"legs": 0}}
+        told |= {"results": {}, "configs": {}, "n-samples": {"legs": {"effective": 30}}}
+        (folder / "results_2026-01-01T00-00-00.json").write_text(json.dumps(told))
+    found = compared(folders, by="task", cluster="item")
+    frame = found.differences.frame.set_index("subset")
+    assert frame["items"].to_dict() == {"all": 40, "heads": 20, "legs": 20}
+    assert set(frame["model"]) == {"org/a minus org/b"}
+    assert sum("stopped early: it holds 20 items" in own for own in found.said) == 2
+    samples(folder / "samples_legs_2026-02-02T00-00-00.jsonl", YES)
+    with pytest.raises(UserError, match="2 results of legs"):
+        compared(folders)

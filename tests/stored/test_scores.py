@@ -1,0 +1,126 @@
+"""Scores of items are read from whatever wrote them; what is damaged is told in one message."""
+
+import json
+from zipfile import ZipFile
+
+import pandas as pd
+import pytest
+
+from interp.errors import UserError
+from interp.stored.scores import read_scores
+from tests.support.logs import archive, log, samples, table
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "xlsx"])
+@pytest.mark.parametrize("item", [[1, 2, 3], ["1", "2", "3"]])
+def test_tables_of_every_format(suffix, item, tmp_path):
+    frame = pd.DataFrame({"id": item, "correct": [True, False, True], "question": ["x", "y", "z"]})
+    file = tmp_path / f"table.{suffix}"
+    match suffix:
+        case "csv":
+            file.write_bytes(b"\xef\xbb\xbf" + frame.to_csv(index=False).encode())
+        case "jsonl":
+            file.write_bytes(b"\xef\xbb\xbf" + frame.to_json(orient="records", lines=True).encode())
+        case "parquet":
+            frame.to_parquet(file)
+        case _:
+            frame.to_excel(file, index=False)
+    found = read_scores(file)
+    assert [own.item for own in found.rows] == ["1", "2", "3"]
+    assert [own.scores["correct"] for own in found.rows] == [1.0, 0.0, 1.0]
+    assert [own.text for own in found.rows] == ["x", "y", "z"]
+
+
+def test_named_columns_of_a_table_are_its_scores(tmp_path):
+    (tmp_path / "t.csv").write_text("item,f1,score,epoch\n1,0.5,1,1\n1,0.25,0,2\n")
+    found = read_scores(tmp_path / "t.csv", ["f1"])
+    assert [own.scores for own in found.rows] == [{"f1": 0.5}, {"f1": 0.25}]
+    assert [own.epoch for own in found.rows] == ["1", "2"]
+
+
+def test_boolean_metrics_and_those_of_older_versions(tmp_path):
+    file = samples(tmp_path / "s.jsonl", [True, False])
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    for own in records:
+        del own["metrics"]
+        own["grouped"] = ["a", True]
+    file.write_text("\n".join(map(json.dumps, records)))
+    found = read_scores(file)
+    assert [own.scores["acc"] for own in found.rows] == [1.0, 0.0]
+    assert list(found.unread) == ["grouped"]
+
+
+def test_a_sample_that_was_repeated_counts_once(tmp_path):
+    document = log({1: ["I"], 2: ["C"]})
+    document["samples"].append(document["samples"][0] | {"scores": {"match": {"value": "C"}}})
+    found = read_scores(archive(tmp_path / "a.eval", document))
+    assert {own.item: own.scores["match"] for own in found.rows} == {"1": 1.0, "2": 1.0}
+
+
+def test_a_log_that_was_never_finished_is_read_from_its_journal(tmp_path):
+    document = log({1: ["I"], 2: ["C"]}, status="started")
+    with ZipFile(tmp_path / "a.eval", "w") as file:
+        file.writestr("_journal/start.json", json.dumps({"version": 2, "eval": document["eval"]}))
+        for place, own in enumerate(document["samples"], 1):
+            file.writestr(f"_journal/summaries/{place}.json", json.dumps([own]))
+    found = read_scores(tmp_path / "a.eval")
+    assert [own.item for own in found.rows] == ["1", "2"]
+    assert found.notes == ["stopped early (status started): it holds 2 samples"]
+
+
+def test_a_content_filter_is_a_refusal(tmp_path):
+    document = log({1: ["I"], 2: ["C"]})
+    document["samples"][0]["output"]["choices"] = [{"stop_reason": "content_filter"}]
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    assert [own.refused for own in read_scores(tmp_path / "a.json").rows] == [True, False]
+
+
+def write(content):
+    return lambda file: file.write_bytes(content)
+
+
+def cut(file):
+    archive(file, log({1: ["C"]}))
+    file.write_bytes(file.read_bytes()[:300])
+
+
+BROKEN = {
+    "missing.csv": (lambda file: None, "no file at"),
+    "empty.jsonl": (write(b""), "is empty"),
+    "empty.eval": (write(b""), "empty.eval is damaged"),
+    "cut.eval": (cut, "cut.eval is damaged"),
+    "half.jsonl": (write(b'{"doc": {}, "resps": [], "doc_id": 1}\n{"doc'), "line 2 is not JSON"),
+    "deep.json": (write(b"[" * 100_000), "nested too deeply"),
+    "latin.csv": (write("item,score\nä,1\n".encode("latin-1")), "not in UTF-8"),
+    "columns.csv": (write(b"a,b\n1,2\n"), "no column of items"),
+    "scores.csv": (write(b"item,b\n1,2\n"), "no column of scores"),
+    "models.csv": (write(b"item,score,model\n1,1,a\n2,0,b\n"), "2 models"),
+    "item.csv": (write(b"item,score,x\n,1,y\n"), "line 2: item is"),
+    "results.json": (write(b'{"results": {}, "configs": {}}'), "--log_samples"),
+    "nothing.json": (write(b'{"eval": {}, "version": 2, "samples": []}'), "holds no items"),
+    "without.json": (write(b'{"eval": {}, "version": 2}'), "holds no samples"),
+    "sample.json": (write(b'{"eval": {}, "version": 2, "samples": [5]}'), "sample 1 is damaged"),
+    "id.jsonl": (write(b'{"doc": {}, "resps": [], "doc_id": {}}'), "line 1 is damaged: doc_id"),
+    "infinite.jsonl": (
+        write(b'{"doc": {}, "resps": [], "doc_id": 1, "acc": Infinity}'),
+        "line 1: acc is inf",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_damaged_files_are_told(name, tmp_path):
+    make, message = BROKEN[name]
+    make(tmp_path / name)
+    with pytest.raises(UserError, match=message):
+        read_scores(tmp_path / name)
+
+
+def test_a_folder_without_samples_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"holds no samples.*--log_samples"):
+        read_scores(tmp_path)
+
+
+def test_a_workbook_with_a_date_for_a_score_has_none(tmp_path):
+    table(tmp_path / "a.csv", ["2026-01-01"])
+    assert list(read_scores(tmp_path / "a.csv").unread) == ["score"]
