@@ -8,15 +8,17 @@ from a wrong place: no cell may say yes. `--table` prints the table of the file,
 """
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import torch
 
 from benchmarks.conformance.cells import NAMES, TYPES, append, measured, stored
 from benchmarks.conformance.libraries import adapters
-from benchmarks.conformance.table import csv_of, table_of
+from benchmarks.conformance.table import table_of
 
-FILE = Path(__file__).parents[2] / "docs" / "conformance" / "cells.jsonl"
+FILE = Path(__file__).parents[2] / "docs" / "conformance" / "cells.csv"
 
 
 def main() -> None:
@@ -31,27 +33,22 @@ def main() -> None:
     if given.table:
         print(table_of(stored(given.file).values()))
         return
+    if not given.library:  # some libraries change what others import
+        for library in adapters():
+            again = [sys.executable, "-m", "benchmarks.conformance", *sys.argv[1:]]
+            subprocess.run([*again, "--library", library], check=True)
+        return
     torch.set_num_threads(2)
     known = stored(given.file)
-    alone = given.control or (given.library and given.claim and given.type)
-    for library in [given.library] if given.library else adapters():
+    alone = given.control or (given.claim and given.type)
+    for type_ in [given.type] if given.type else TYPES:
         names = [given.claim] if given.claim else NAMES
-        for type_ in [given.type] if given.type else TYPES:
-            left = [n for n in names if alone or (library, n, type_) not in known]
-            for cell in measured(library, [type_], left, control=given.control) if left else ():
-                off = (
-                    ""
-                    if cell.deviation is None
-                    else f"{cell.deviation:.2g} of {cell.tolerance:.2g}"
-                )
-                print(
-                    f"{library:17}{cell.claim:9}{type_:12}{cell.outcome:15}{off:20}{cell.about}",
-                    flush=True,
-                )
-                if not alone:
-                    append(given.file, cell)
-    if not alone:
-        given.file.with_suffix(".csv").write_text(csv_of(stored(given.file).values()), "utf-8")
+        left = [name for name in names if alone or (given.library, name, type_) not in known]
+        for cell in measured(given.library, type_, left, control=given.control):
+            off = f"{cell.deviation} of {cell.tolerance}" if cell.deviation else ""
+            print(*(f"{own:16}" for own in (*cell.key, cell.outcome, off)), cell.about, flush=True)
+            if not alone:
+                append(given.file, cell)
 
 
 if __name__ == "__main__":

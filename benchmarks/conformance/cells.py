@@ -1,16 +1,19 @@
 """Cells of the table: a library, a claim and a type, measured and stored as JSON lines."""
 
-import json
+import csv
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import redirect_stderr, suppress
+from dataclasses import replace
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from benchmarks.conformance.claims import CLAIMS, Case, Finding, planted
+from benchmarks.conformance.claims import CLAIMS, Case, planted
 from benchmarks.conformance.control import displaced
 from benchmarks.conformance.libraries import Library, adapter
 from benchmarks.conformance.truth import Truth
@@ -25,86 +28,63 @@ YES, NO, RAISES, UNCLAIMED, ABSENT = "yes", "no", "raises", "not claimed", "not 
 has no such claim; the library cannot be imported here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One computation, its date and the versions with which it was done."""
+class Cell(NamedTuple):
+    """One computation, as it is stored."""
 
     library: str
     claim: str
     type: str
     outcome: str
-    deviation: float | None
-    tolerance: float | None
+    deviation: str
+    """How far the library is from the truth, and how far it may be; empty if nothing was found."""
+    tolerance: str
     about: str
-    versions: dict[str, str]
+    """Where that was, or what was raised."""
+    versions: str
     date: str
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What the cell is about."""
-        return self.library, self.claim, self.type
+        return self[:3]
 
-    @property
-    def command(self) -> str:
-        """What shows this cell alone."""
-        return (
-            f"python -m benchmarks.conformance --library {self.library} --claim {self.claim} "
-            f"--type {self.type}"
-        )
+
+FIELDS = Cell._fields
 
 
 def measured(
-    library: str, types: Sequence[str], names: Sequence[str], *, control: bool = False
+    library: str, type_: str, names: Sequence[str], *, control: bool = False
 ) -> Iterator[Cell]:
-    """The cells of one library; with `control`, of its numbers taken from wrong places."""
-    try:
-        found = adapter(library)
-        made = displaced(found) if control else found
-    except Exception as error:  # whatever it is, the library cannot be used here
-        packages = ("torch", "transformers")
-        empty = Cell(
-            library, "", "", ABSENT, None, None, _told(error), _versions(packages), _today()
-        )
-        yield from (
-            replace(empty, type=t, claim=name) for t in types for name in names if _fits(t, name)
-        )
-        return
-    versions = _versions(("torch", "transformers", *found.packages))
-    for type_ in types:
-        chosen = [name for name in names if _fits(type_, name)]
-        for name, outcome, finding, about in _of_type(made, type_, chosen):
-            off, allowed = (finding.deviation, finding.tolerance) if finding else (None, None)
-            yield Cell(library, name, type_, outcome, off, allowed, about, versions, _today())
-
-
-def _fits(type_: str, name: str) -> bool:
-    return (type_ == ORGANISMS) == (name == PLANTED)
-
-
-def _of_type(
-    made: type[Library], type_: str, names: Sequence[str]
-) -> Iterator[tuple[str, str, Finding | None, str]]:
-    case: Case | Exception | None = None
+    """The cells of a library and a type; with `control`, of numbers taken from wrong places."""
+    made: type[Library] | None = None
+    case: Case | None = None
     for name in names:
-        if name not in made.claims:
-            yield name, UNCLAIMED, None, ""
+        if (type_ == ORGANISMS) != (name == PLANTED):
             continue
+        finding, about, outcome = None, "", UNCLAIMED
         try:
-            with warnings.catch_warnings():
+            with redirect_stderr(StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                if type_ == ORGANISMS:
-                    finding: Finding | None = planted(made)
-                else:
+                made = made or _adapter(library, control)
+                if name in made.claims and type_ == ORGANISMS:
+                    finding = planted(made)
+                elif name in made.claims:
                     case = case or _case(made, type_)
-                    if isinstance(case, Exception):
-                        raise case
                     finding = CLAIMS[name](case)
         except Exception as error:  # what a library raises is the cell's content
-            case = case or error  # one that cannot take the model need not be asked again
-            yield name, RAISES, None, _told(error)
-            continue
-        outcome = UNCLAIMED if finding is None else YES if finding.holds else NO
-        yield name, outcome, finding, finding.about if finding else ""
+            outcome = ABSENT if made is None else RAISES
+            last = str(error).strip().splitlines()[-1:]  # some quote a whole traceback
+            about = f"{type(error).__name__}: {last[0][:200]}" if last else type(error).__name__
+        if finding is not None:
+            outcome, about = YES if finding.holds else NO, finding.about
+        numbers = ["", ""] if finding is None else [f"{own:.3g}" for own in finding[:2]]
+        versions = _versions(("torch", "transformers", *(made.packages if made else ())))
+        yield Cell(library, name, type_, outcome, *numbers, about, versions, str(date.today()))
+
+
+def _adapter(library: str, control: bool) -> type[Library]:
+    found = adapter(library)
+    return displaced(found) if control else found
 
 
 def _case(made: type[Library], type_: str) -> Case:
@@ -117,34 +97,29 @@ def _case(made: type[Library], type_: str) -> Case:
     return Case(made(own()), *truths)
 
 
-def _told(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:160]}"
-
-
-def _versions(packages: Sequence[str]) -> dict[str, str]:
-    found = {}
+def _versions(packages: Sequence[str]) -> str:
+    found = []
     for name in packages:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
-
-
-def _today() -> str:
-    return str(date.today())
+        with suppress(PackageNotFoundError):
+            found.append(f"{name}=={version(name)}")
+    return " ".join(found)
 
 
 def stored(file: Path) -> dict[tuple[str, str, str], Cell]:
     """The cells of a file, the latest of each."""
     if not file.is_file():
         return {}
-    cells = [Cell(**json.loads(line)) for line in file.read_text("utf-8").splitlines()]
+    with file.open(encoding="utf-8", newline="") as opened:
+        cells = [Cell(*row[: len(FIELDS)]) for row in list(csv.reader(opened))[1:]]
     return {cell.key: cell for cell in cells}
 
 
 def append(file: Path, cell: Cell) -> None:
-    """Add a cell to a file."""
-    with file.open("a", encoding="utf-8") as opened:
-        opened.write(json.dumps(asdict(cell)) + "\n")
+    """Add a cell to a file, with the command that shows it alone."""
+    is_new = not file.is_file()
+    with file.open("a", encoding="utf-8", newline="") as opened:
+        lines = csv.writer(opened, lineterminator="\n")
+        if is_new:
+            lines.writerow([*FIELDS, "command"])
+        options = [f"--{name} {own}" for name, own in zip(FIELDS, cell.key, strict=False)]
+        lines.writerow([*cell, " ".join(["python -m benchmarks.conformance", *options])])

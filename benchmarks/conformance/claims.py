@@ -167,10 +167,9 @@ def gradient(case: Case) -> Finding | None:
     """Gradients equal central differences of the embeddings in float64."""
     got, reduced = case.library.gradient(case.base)
     true = case.exact.gradient(case.base)
-    if reduced == "norm":
-        true = true.norm(dim=-1)
-    elif reduced == "mean":
-        true = true.abs().mean(-1)
+    if reduced != "entries":
+        sizes = true.abs()
+        true = {"sizes": sizes, "norm": true.norm(dim=-1), "mean": sizes.mean(-1)}[reduced]
     return Finding(apart(got, true), DIFFERENCED)
 
 
@@ -189,13 +188,16 @@ def complete(case: Case) -> Finding | None:
 
 def edges(case: Case) -> Finding | None:
     """Scores of edges equal derivatives of exact patches of one edge at a time."""
+    if not case.truth.parts.mlp:
+        return None
     true = case.exact.edges(case.base, case.other)
     got = case.library.edges(case.base, case.other)
     size = max(map(abs, true.values()))
-    return _worst(
-        ((abs(got[key] - true[key]) / size, " to ".join(key)) for key in true if key in got),
-        DIFFERENCED,
+    each = (
+        (abs(got.get(edge, torch.nan) - effect) / size, " to ".join(edge))
+        for edge, effect in true.items()
     )
+    return _worst(each, DIFFERENCED)
 
 
 def batch(case: Case) -> Finding | None:

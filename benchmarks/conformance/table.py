@@ -1,22 +1,8 @@
-"""The table of the page, and the file of all cells beside it."""
+"""The table of the page."""
 
-import csv
-import io
 from collections.abc import Collection
 
 from benchmarks.conformance.cells import ABSENT, NAMES, NO, RAISES, UNCLAIMED, YES, Cell
-
-COLUMNS = (
-    "library",
-    "claim",
-    "type",
-    "outcome",
-    "deviation",
-    "tolerance",
-    "about",
-    "date",
-    "versions",
-)
 
 
 def table_of(cells: Collection[Cell]) -> str:
@@ -46,17 +32,3 @@ def _counts(outcomes: list[str]) -> str:
     parts = [f"**{asked.count(NO)} no**"] if NO in asked else []
     parts += [f"{asked.count(RAISES)} raise"] if RAISES in asked else []
     return ", ".join([text, *parts])
-
-
-def csv_of(cells: Collection[Cell]) -> str:
-    """All cells, with the command that shows each alone."""
-    written = io.StringIO()
-    lines = csv.writer(written, lineterminator="\n")
-    lines.writerow([*COLUMNS, "command"])
-    for cell in sorted(cells, key=lambda own: own.key):
-        versions = " ".join(f"{name}=={own}" for name, own in cell.versions.items())
-        numbers = ["" if n is None else f"{n:.3g}" for n in (cell.deviation, cell.tolerance)]
-        lines.writerow(
-            [*cell.key, cell.outcome, *numbers, cell.about, cell.date, versions, cell.command]
-        )
-    return written.getvalue()

@@ -54,10 +54,11 @@ class Truth:
         if site in ("resid_pre", "resid_post"):
             return path, "input" if site == "resid_pre" else "output", 1.0
         if site == "resid_mid":
-            return None if parts.mid is None else (f"{path}.{parts.mid}", "input", 1.0)
-        if parts.added is None:
+            return (f"{path}.{parts.mid}", "input", 1.0) if parts.mid else None
+        if not parts.mlp:
             return None
-        names, block = parts.added[site == "mlp_out"].split("|"), self.hf.get_submodule(path)
+        names = (parts.mlp if site == "mlp_out" else parts.attention).split("|")
+        block = self.hf.get_submodule(path)
         name = next(own for own in names if hasattr(block, own.split(".", maxsplit=1)[0]))
         scale = getattr(self.hf.config, parts.scale) if parts.scale else 1.0
         return f"{path}.{name}", "output", scale
@@ -166,8 +167,8 @@ class Truth:
 
         found = {"input": (change(partial(self.read, site="resid_pre", layer=0)), -1)}
         for layer in range(self.layers):
-            if self.parts.heads is not None:
-                path = f"{self.parts.layers}.{layer}.{self.parts.heads[2]}"
+            if self.parts.heads:
+                path = f"{self.parts.layers}.{layer}.{self.parts.heads_out}"
                 z = change(partial(self._seen, path=path, end="input"))
                 scale = getattr(self.hf.config, self.parts.scale) if self.parts.scale else 1.0
                 matrix = scale * self.hf.get_submodule(path).weight.detach()
@@ -186,21 +187,22 @@ class Truth:
         found = {}
         for layer in range(self.layers):
             block = self.hf.get_submodule(f"{self.parts.layers}.{layer}")
-            if self.parts.heads is not None:
-                norm, name, _ = self.parts.heads
+            if name := self.parts.heads:
+                norm = block.get_submodule(self.parts.heads_norm)
                 heads = self.hf.config.num_attention_heads
                 size = block.get_submodule(name.format("q")).out_features // heads
                 for kind, of in (("q", "h"), ("k", "kv"), ("v", "kv")):
                     module = block.get_submodule(name.format(kind))
                     for head in range(module.out_features // size):
                         own = slice(head * size, (head + 1) * size)
-                        read = Reader(block.get_submodule(norm), module, own, 2 * layer)
+                        read = Reader(norm, module, own, 2 * layer)
                         found[f"a{layer}.{of}{head}.{kind}"] = read
-            if self.parts.mlp is not None:
-                path, name = self.parts.mlp
-                reads = 2 * layer + (self.parts.mid is not None)
-                normed = None if path is None else block.get_submodule(path)
-                found[f"m{layer}"] = Reader(normed, block.get_submodule(name), slice(None), reads)
+            norm = block.get_submodule(self.parts.mlp_norm) if self.parts.mlp_norm else None
+            module, reads = (
+                block.get_submodule(self.parts.mlp_reads),
+                2 * layer + bool(self.parts.mid),
+            )
+            found[f"m{layer}"] = Reader(norm, module, slice(None), reads)
         final = self.hf.get_submodule(self.parts.final)
         found["logits"] = Reader(None, final, slice(None), 2 * self.layers)
         return found

@@ -4,11 +4,12 @@ The paths are written by hand, from the source code of each type in transformers
 depends on no library's map. Models and prompts are those of `tests.zoo`.
 """
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertConfig
@@ -16,7 +17,8 @@ from transformers import BertForSequenceClassification as Bert
 
 from interp.models.organisms import organism_folder
 from interp.prompts.answers import Label
-from interp.prompts.prompt import Prompt
+from interp.prompts.mixing import with_donors
+from interp.prompts.prompt import DONORS, Prompt
 from interp.prompts.systems import load_prompts
 from tests.zoo.build import build, randomize, tokenizer
 from tests.zoo.material import options, prompts
@@ -25,87 +27,31 @@ Ids = tuple[int, ...]
 ENCODER, ORGANISMS = "bert", "organisms"
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Paths of modules: of the layers, and within one."""
+class Parts(NamedTuple):
+    """Paths of modules: of the layers, and within one; empty where a type has no such module."""
 
-    layers: str = "model.layers"
-    final: str = "model.norm"
+    layers: str
+    final: str
     """The norm that the stream passes before the logits."""
-    added: tuple[str, str] | None = ("self_attn", "mlp")
+    attention: str
+    mlp: str
     """The modules whose outputs are what attention and MLP add to the stream."""
-    mid: str | None = "post_attention_layernorm"
-    """The module whose input is the stream between the two; None if they read the same."""
-    scale: str | None = None
+    mid: str
+    """The module whose input is the stream between the two; empty if they read the same."""
+    scale: str
     """The setting with which both outputs are multiplied before they are added."""
-    mlp: tuple[str | None, str] | None = ("post_attention_layernorm", "mlp")
+    mlp_norm: str
+    mlp_reads: str
     """How the MLP reads the stream: a norm, and the module that reads the norm's output."""
-    heads: tuple[str, str, str] | None = (
-        "input_layernorm",
-        "self_attn.{}_proj",
-        "self_attn.o_proj",
-    )
-    """The norm that heads read, the modules of q, k and v, and the one that writes; None if heads
+    heads_norm: str
+    heads: str
+    heads_out: str
+    """The same of heads, with {} for q, k and v, and the module that adds them; empty if heads
     cannot be told apart in these modules."""
 
 
-_AFTER = ("post_attention_layernorm", "post_feedforward_layernorm")
-_OLMO = Parts(added=_AFTER, mid="mlp", mlp=(None, "mlp"), heads=None)
-_GEMMA = Parts(
-    added=_AFTER,
-    mid="pre_feedforward_layernorm",
-    mlp=("pre_feedforward_layernorm", "mlp"),
-    heads=None,
-)
-PARTS: dict[str, Parts] = {
-    "gpt2": Parts(
-        "transformer.h",
-        "transformer.ln_f",
-        ("attn", "mlp"),
-        "ln_2",
-        mlp=("ln_2", "mlp"),
-        heads=None,
-    ),
-    "llama": Parts(),
-    "granite": Parts(scale="residual_multiplier"),
-    "bloom": Parts(
-        "transformer.h",
-        "transformer.ln_f",
-        ("self_attention.dense", "mlp.dense_4h_to_h"),
-        mlp=("post_attention_layernorm", "mlp.dense_h_to_4h"),
-        heads=None,
-    ),
-    "olmo2": _OLMO,
-    "olmo3": _OLMO,
-    "gemma2": _GEMMA,
-    "gemma3_text": _GEMMA,
-    "gpt_oss": Parts(),
-    "falcon": Parts(
-        "transformer.h",
-        "transformer.ln_f",
-        ("self_attention.dense", "mlp"),
-        None,
-        mlp=("input_layernorm", "mlp"),
-        heads=None,
-    ),
-    "gptj": Parts(
-        "transformer.h",
-        "transformer.ln_f",
-        ("attn", "mlp"),
-        None,
-        mlp=("ln_1", "mlp"),
-        heads=("ln_1", "attn.{}_proj", "attn.out_proj"),
-    ),
-    "mixtral": Parts(),
-    "bamba": Parts(
-        final="model.final_layernorm",
-        added=("mamba|self_attn", "feed_forward"),
-        mid="pre_ff_layernorm",
-        mlp=("pre_ff_layernorm", "feed_forward"),
-        heads=None,
-    ),
-    ENCODER: Parts("bert.encoder.layer", added=None, mid=None, mlp=None, heads=None),
-}
+with Path(__file__).with_name("types.csv").open(encoding="utf-8") as opened:
+    PARTS = {name: Parts(*paths) for name, *paths in list(csv.reader(opened))[1:]}
 """The parts of each type: dense, scaled, normed after, parallel, experts, a hybrid, an encoder."""
 
 
@@ -172,7 +118,7 @@ def organism(planted: Planted, count: int) -> tuple[Subject, list[dict[str, list
     words = AutoTokenizer.from_pretrained(folder)
     found: dict[Ids, Prompt] = {}
     spans = []
-    for prompt in load_prompts(limit=count):
+    for prompt in with_donors(load_prompts(limit=count), count=DONORS):
         messages = [{"role": "user", "content": prompt.text}]
         text = words.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         read = words(text, add_special_tokens=False, return_offsets_mapping=True)

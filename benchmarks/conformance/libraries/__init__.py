@@ -13,8 +13,8 @@ from torch import Tensor
 
 from benchmarks.conformance.types import Ids, Subject
 
-Reduced = Literal["entries", "norm", "mean"]
-"""What a gradient gives for a token: all entries, their L2 norm, or the mean of their sizes."""
+Reduced = Literal["entries", "sizes", "norm", "mean"]
+"""What a gradient is for a token: all entries, their sizes, the L2 norm, or the mean size."""
 
 Edges = dict[tuple[str, str], float]
 """First-order effects by writer and reader, named as in the toolkit's graphs."""

@@ -15,8 +15,12 @@ class Captum(Library):
     packages = ("captum",)
     claims = ("stream", "added", "gradient", "complete", "batch", "planted")
 
+    @property
+    def _plain(self) -> dict[str, bool]:
+        return {} if self.subject.encoder else {"use_cache": False}
+
     def _value(self, embeddings: Tensor) -> Tensor:
-        return self.subject.metric(self.subject.hf(inputs_embeds=embeddings).logits)
+        return self.subject.metric(self.subject.hf(inputs_embeds=embeddings, **self._plain).logits)
 
     def _embedded(self, *given: Ids) -> Tensor:
         found: Tensor = self.subject.hf.get_input_embeddings()(torch.tensor(given))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.conformance.libraries import Ids, Library, Reduced, Subject
+from benchmarks.conformance.types import ORGANISMS
 
 
 class Inseq(Library):
@@ -27,23 +28,20 @@ class Inseq(Library):
         words = self.subject.tokenizer
         texts = [words.decode(ids) for ids in given]
         first = words.decode([self.subject.options[0]])
-        # Words are apart where the tokenizer splits at spaces; an organism's writes them itself.
-        gap = "" if len(words) > 64 else " "
+        gap = "" if self.subject.type == ORGANISMS else " "  # the tiny models' words are apart
         found = self._model.attribute(
             texts,
             [text + gap + first for text in texts],
             method=method,
             attributed_fn=metric,
             show_progress=False,
-            skip_special_tokens=True,
         )
-        scores = [own.target_attributions for own in found.sequence_attributions]
-        for ids, own in zip(given, scores, strict=True):
-            assert len(own) >= len(ids), "inseq tokenizes the text to another number of tokens"
-        return [own[: len(ids), 0].detach() for ids, own in zip(given, scores, strict=True)]
+        scores = [own.target_attributions.detach() for own in found.sequence_attributions]
+        # Behind the prompt is the forced word, and before it may be a token that inseq adds.
+        return [own[-len(ids) - 1 : -1, 0] for ids, own in zip(given, scores, strict=True)]
 
     def gradient(self, ids: Ids) -> tuple[Tensor, Reduced]:
-        return self._explained([ids], "saliency")[0], "entries"
+        return self._explained([ids], "saliency")[0], "sizes"  # captum's default
 
     def integrated(self, ids: Ids, other: Ids) -> tuple[Tensor, Ids, int]:
         scores = self._explained([ids], "integrated_gradients")[0]

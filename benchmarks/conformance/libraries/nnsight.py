@@ -55,8 +55,8 @@ class Nnsight(Library):
         return found[0], "entries"
 
     def together(self, given: Sequence[Ids]) -> list[Tensor]:
-        found = save([])
         with torch.no_grad(), self._model.trace() as tracer:
+            found = save([])
             for ids in given:
                 with tracer.invoke({"input_ids": torch.tensor([ids])}):
                     found.append(self._model.output.logits[0, -1])

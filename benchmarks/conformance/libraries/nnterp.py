@@ -17,10 +17,11 @@ class Nnterp(Library):
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
-        subject.hf.set_attn_implementation("eager")
-        self._model: Any = StandardizedTransformer(
-            subject.hf, tokenizer=subject.tokenizer, enable_attention_probs=True
-        )
+        self._model = self._named(enable_attention_probs=False)
+
+    def _named(self, **options: bool) -> Any:
+        words = {"tokenizer": self.subject.tokenizer}
+        return StandardizedTransformer(self.subject.hf, **words, **options)
 
     def _accessor(self, site: str) -> Any:
         names = {"resid_pre": "layers_input", "resid_post": "layers_output"}
@@ -34,8 +35,10 @@ class Nnterp(Library):
         return found.reshape(-1, found.shape[-1])
 
     def weights(self, ids: Ids, layer: int) -> Tensor:
-        with torch.no_grad(), self._model.trace({"input_ids": torch.tensor([ids])}):
-            found = self._model.attention_probabilities[layer].save()
+        self.subject.hf.set_attn_implementation("eager")
+        model = self._named(enable_attention_probs=True)
+        with torch.no_grad(), model.trace({"input_ids": torch.tensor([ids])}):
+            found = model.attention_probabilities[layer].save()
         return found[0]
 
     def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -26,12 +27,16 @@ class Interp(Library):
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
         self._model = interp.Model(subject.type, subject.hf, subject.tokenizer)
+        self._stored: dict[tuple[Ids, str], pd.DataFrame] = {}
 
     def activation(self, ids: Ids, site: Site) -> Tensor:
-        places = {"sites": [site.name], "layers": [site.layer], "roles": ["all"], "tokens": "all"}
-        found = interp.activations(self._model, [self.subject.prompts[ids]], **places)
-        refused(found.table("answers"))
-        return torch.tensor(np.stack(found.table("activation_vectors")["vector"].tolist()))
+        if (ids, site.name) not in self._stored:
+            all_tokens = {"sites": [site.name], "roles": ["all"], "tokens": "all"}
+            found = interp.activations(self._model, [self.subject.prompts[ids]], **all_tokens)
+            refused(found.table("answers"))
+            self._stored[ids, site.name] = found.table("activation_vectors")
+        rows = self._stored[ids, site.name]
+        return torch.tensor(np.stack(rows.loc[rows["layer"] == site.layer, "vector"].tolist()))
 
     def weights(self, ids: Ids, layer: int) -> Tensor:
         place = locate(self._model, "pattern", layer)
@@ -42,11 +47,10 @@ class Interp(Library):
     def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:
         pair = [self.subject.prompts[own] for own in (other, base)]
         places = {"sites": [site.name], "layers": [site.layer], "granularity": "position"}
-        found = interp.patch(self._model, pair, clean=pair[0].side, **places)
+        found = interp.patch(self._model, pair, **places)
         refused(found.pairs)
         (effect,) = found.patches.loc[found.patches["position"] == position, "effect"]
-        sign = 1 if pair[0].side == "clean" else -1  # the metric begins with the clean answer
-        return sign * float(found.pairs["base_metric"].iloc[0] + effect)
+        return float(found.pairs["base_metric"].iloc[0] + effect)
 
     def _scores(self, given: Sequence[Ids], method: str) -> list[Tensor]:
         prompts = [self.subject.prompts[ids] for ids in given]
@@ -61,7 +65,9 @@ class Interp(Library):
         return self._scores([ids], "input_gradient")[0], "norm"
 
     def integrated(self, ids: Ids, other: Ids) -> tuple[Tensor, Ids, int]:
-        return self._scores([ids], "integrated_gradients")[0], other, 20
+        # What is explained of a class is the correct one.
+        sign = -1 if self.subject.encoder and self.subject.prompts[ids].answer.gold == "No" else 1
+        return sign * self._scores([ids], "integrated_gradients")[0], other, 20
 
     def edges(self, base: Ids, other: Ids) -> Edges:
         pair = [self.subject.prompts[own] for own in (other, base)]

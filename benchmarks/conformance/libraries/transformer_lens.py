@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Sequence
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformer_lens.model_bridge import TransformerBridge
 from transformer_lens.tools.analysis import attribution_patching as patching
+from transformers import AutoTokenizer
 
 from benchmarks.conformance.libraries import Edges, Ids, Library, Site, Subject
 
@@ -25,9 +27,12 @@ class TransformerLens(Library):
         logging.disable(logging.WARNING)
         hf = subject.hf
         hf.config.architectures = hf.config.architectures or [type(hf).__name__]
-        self._bridge: Any = TransformerBridge.boot_transformers(
-            subject.type, hf_model=hf, tokenizer=subject.tokenizer, device="cpu"
-        )
+        with TemporaryDirectory() as folder:  # a tokenizer must have been loaded from somewhere
+            subject.tokenizer.save_pretrained(folder)
+            words = AutoTokenizer.from_pretrained(folder)
+            self._bridge: Any = TransformerBridge.boot_transformers(
+                subject.type, hf_model=hf, tokenizer=words, device="cpu"
+            )
 
     def _kept(self, ids: Ids, name: str) -> Tensor:
         with torch.no_grad():
