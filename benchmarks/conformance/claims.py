@@ -9,7 +9,7 @@ largest entry of the truth.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,7 +48,8 @@ class Finding(NamedTuple):
 class Case:
     """A library's adapter with a subject, and what is true of the same weights."""
 
-    library: Library
+    library: Any
+    """An instance of `Library`."""
     truth: Truth
     exact: Truth
     """In float64."""
@@ -68,8 +69,8 @@ class Case:
         for layer in range(self.truth.layers):
             for site in names:
                 place = self.truth.place(site, layer)
-                if site in self.library.sites and place is not None:
-                    yield Site(site, layer, place[0])
+                if place is not None and self.library.has(own := Site(site, layer, place[0])):
+                    yield own
 
     def read(self, site: Site) -> Tensor:
         """What is true of a site, without the factor if users name the module themselves."""

@@ -16,16 +16,15 @@ def displaced(right: Any) -> type[Library]:
 
         def activation(self, ids: Ids, site: Site) -> Tensor:
             turn = 1 if site.name == "resid_mid" else 2 if site.name == "resid_post" else 3
-            found: Tensor = super().activation(ids, site)
+            found = super().activation(ids, site)
             return found.roll(turn, 0)
 
         def weights(self, ids: Ids, layer: int) -> Tensor:
-            found: Tensor = super().weights(ids, layer)
+            found = super().weights(ids, layer)
             return found.roll(1, 0)
 
         def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:
-            found: float = super().patched(base, other, site, position + 6)
-            return found
+            return super().patched(base, other, site, position + 6)  # type: ignore[no-any-return]
 
         def gradient(self, ids: Ids) -> tuple[Tensor, Reduced]:
             scores, reduced = super().gradient(ids)
@@ -41,11 +40,11 @@ def displaced(right: Any) -> type[Library]:
             return dict(zip(scores, [*values[1:], values[0]], strict=True))
 
         def together(self, given: Sequence[Ids]) -> list[Tensor]:
-            found: list[Tensor] = super().together(given)
+            found = super().together(given)
             return [own.roll(len(given) - 1, 0) for own in found]
 
         def importance(self, ids: Ids) -> Tensor:
-            scores: Tensor = super().importance(ids)
+            scores = super().importance(ids)
             return scores.roll(len(scores) // 2, 0)
 
     return Displaced

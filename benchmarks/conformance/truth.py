@@ -103,8 +103,10 @@ class Truth:
         """Attention weights by transformers' plain attention, (head, query, key)."""
         before = self.hf.config._attn_implementation
         self.hf.set_attn_implementation("eager")
+        self.hf.config._attn_implementation = "eager"  # Falcon reads it when it runs
         maps = self.hf(input_ids=torch.tensor([ids]), output_attentions=True).attentions
         self.hf.set_attn_implementation(before)
+        self.hf.config._attn_implementation = before
         # A hybrid lists those of its attention layers, which are its last ones here.
         place = layer - self.layers + len(maps)
         return None if place < 0 or maps[place] is None else maps[place][0]

@@ -29,6 +29,18 @@ def test_the_parts_of_each_type_add_up_in_plain_passes(kind):
         assert mid is None or apart(pre + attn, mid) < 1e-6
 
 
+@pytest.mark.parametrize("kind", ["falcon", "gpt_oss", "bamba"])
+def test_the_truth_about_attention_looks_back_only(kind):
+    given = subject(kind)
+    truth = Truth(given, PARTS[kind])
+    maps = [truth.weights(given.ids[0], layer) for layer in range(truth.layers)]
+    assert any(own is not None for own in maps)
+    for own in maps:
+        if own is not None:
+            assert (own.triu(1) == 0).all()
+            assert (own.sum(-1) < 1 + 1e-6).all()
+
+
 def test_every_claim_holds_for_this_toolkit_and_for_none_of_its_displaced_numbers():
     right = list(measured("interp", "llama", tuple(CLAIMS)))
     wrong = list(measured("interp", "llama", tuple(CLAIMS), control=True))

@@ -4,14 +4,12 @@ Another package adds one by an entry point of the group `interp.conformance`, wh
 library's and which refers to a subclass of `Library`.
 """
 
-from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import ClassVar, Literal, NamedTuple
 
-from torch import Tensor
-
-from benchmarks.conformance.types import Ids, Subject
+from benchmarks.conformance.types import Ids as Ids
+from benchmarks.conformance.types import Subject as Subject
 
 Reduced = Literal["entries", "sizes", "norm", "mean"]
 """What a gradient is for a token: all entries, their sizes, the L2 norm, or the mean size."""
@@ -29,7 +27,18 @@ class Site(NamedTuple):
 
 
 class Library:
-    """What a library gives for one subject; of the methods, only those of its claims are called."""
+    """What a library gives for one subject, by those of these methods that its claims need.
+
+    activation(ids, site): values, (token, width)
+    weights(ids, layer): attention weights, (head, query, key)
+    patched(base, other, site, position): the metric with another prompt's activation at one token
+    gradient(ids): the metric's gradient by the embeddings, (token, ...), and what it is: `Reduced`
+    integrated(ids, other): scores, (token,), the baseline's tokens (`other` where one chooses), and
+        the number of steps
+    edges(base, other): effects on the base prompt of what writers give for the other: `Edges`
+    together(list of ids): what it gives for several prompts at once, (token, ...) for each
+    importance(ids): a score for each token by which tokens are ranked, of any sign
+    """
 
     packages: ClassVar[tuple[str, ...]]
     """The distributions whose versions are told; the first is the library's own."""
@@ -44,37 +53,9 @@ class Library:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
 
-    def activation(self, ids: Ids, site: Site) -> Tensor:
-        """Values, (token, width)."""
-        raise NotImplementedError
-
-    def weights(self, ids: Ids, layer: int) -> Tensor:
-        """Attention weights, (head, query, key)."""
-        raise NotImplementedError
-
-    def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:
-        """The metric of a prompt with another's activation at one token."""
-        raise NotImplementedError
-
-    def gradient(self, ids: Ids) -> tuple[Tensor, Reduced]:
-        """The metric's gradient with respect to the embeddings, (token, ...)."""
-        raise NotImplementedError
-
-    def integrated(self, ids: Ids, other: Ids) -> tuple[Tensor, Ids, int]:
-        """Scores, (token,), the baseline's tokens (`other` where one chooses), and the steps."""
-        raise NotImplementedError
-
-    def edges(self, base: Ids, other: Ids) -> Edges:
-        """Effects on the base prompt of what writers give for the other."""
-        raise NotImplementedError
-
-    def together(self, given: Sequence[Ids]) -> list[Tensor]:
-        """What it gives for several prompts at once, a tensor (token, ...) for each."""
-        raise NotImplementedError
-
-    def importance(self, ids: Ids) -> Tensor:
-        """A score for each token by which tokens are ranked, of any sign."""
-        raise NotImplementedError
+    def has(self, site: Site) -> bool:
+        """Whether the library names a site in a layer."""
+        return site.name in self.sites
 
 
 PACKAGED = {

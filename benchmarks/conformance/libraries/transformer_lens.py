@@ -40,19 +40,23 @@ class TransformerLens(Library):
         kept: Tensor = found[name][0]
         return kept
 
+    def has(self, site: Site) -> bool:
+        return _hook(site) in self._bridge.hook_dict
+
     def activation(self, ids: Ids, site: Site) -> Tensor:
-        return self._kept(ids, f"blocks.{site.layer}.hook_{site.name}")
+        return self._kept(ids, _hook(site))
 
     def weights(self, ids: Ids, layer: int) -> Tensor:
         return self._kept(ids, f"blocks.{layer}.attn.hook_pattern")
 
     def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:
-        name = f"blocks.{site.layer}.hook_{site.name}"
+        name = _hook(site)
         vector = self._kept(other, name)[position]
 
         def put(tensor: Tensor, hook: Any) -> Tensor:
-            tensor[:, position] = vector
-            return tensor
+            changed = tensor.clone()  # a replacement; one in place also reaches other readers
+            changed[:, position] = vector
+            return changed
 
         with torch.no_grad():
             logits = self._bridge.run_with_hooks(torch.tensor([base]), fwd_hooks=[(name, put)])
@@ -80,6 +84,10 @@ class TransformerLens(Library):
             )
         last = found[f"blocks.{self._bridge.cfg.n_layers - 1}.hook_resid_post"]
         return [own[-len(ids) :] for own, ids in zip(last, given, strict=True)]
+
+
+def _hook(site: Site) -> str:
+    return f"blocks.{site.layer}.hook_{site.name}"
 
 
 def _name(node: Any) -> str:
