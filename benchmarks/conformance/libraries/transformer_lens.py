@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformer_lens.model_bridge import TransformerBridge
 from transformer_lens.tools.analysis import attribution_patching as patching
 from transformers import AutoTokenizer
@@ -18,7 +19,6 @@ class TransformerLens(Library):
     """Hooks by name; the bridge rewrites the model that it is given."""
 
     packages = ("transformer-lens",)
-    sites = ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
     by_module = False
     claims = ("sums", "stream", "added", "weights", "patch", "edges", "batch")
 
@@ -37,8 +37,7 @@ class TransformerLens(Library):
     def _kept(self, ids: Ids, name: str) -> Tensor:
         with torch.no_grad():
             _, found = self._bridge.run_with_cache(torch.tensor([ids]))
-        kept: Tensor = found[name][0]
-        return kept
+        return found[name][0]  # type: ignore[no-any-return]
 
     def has(self, site: Site) -> bool:
         return _hook(site) in self._bridge.hook_dict
@@ -75,13 +74,10 @@ class TransformerLens(Library):
         return summed
 
     def together(self, given: Sequence[Ids]) -> list[Tensor]:
-        width, pad = max(map(len, given)), self.subject.tokenizer.pad_token_id
-        rows = [[pad] * (width - len(ids)) + list(ids) for ids in given]
-        mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids in given]
+        pad, read = self.subject.tokenizer.pad_token_id, [torch.tensor(ids) for ids in given]
+        rows = pad_sequence(read, True, pad, padding_side="left")
         with torch.no_grad():
-            _, found = self._bridge.run_with_cache(
-                torch.tensor(rows), attention_mask=torch.tensor(mask)
-            )
+            _, found = self._bridge.run_with_cache(rows, attention_mask=(rows != pad).long())
         last = found[f"blocks.{self._bridge.cfg.n_layers - 1}.hook_resid_post"]
         return [own[-len(ids) :] for own, ids in zip(last, given, strict=True)]
 
@@ -92,7 +88,6 @@ def _hook(site: Site) -> str:
 
 def _name(node: Any) -> str:
     if node.kind in ("q_input", "k_input", "v_input"):
-        kind = node.kind[0]
-        return f"a{node.layer}.{'h' if kind == 'q' else 'kv'}{node.head}.{kind}"
+        return f"a{node.layer}.{'h' if node.kind[0] == 'q' else 'kv'}{node.head}.{node.kind[0]}"
     names = {"embed": "input", "logits": "logits", "attn_head_out": f"a{node.layer}.h{node.head}"}
     return names.get(node.kind, f"m{node.layer}")
