@@ -7,6 +7,7 @@ import pytest
 
 COMPUTE = {
     "test_calibration.py",
+    "test_conformance.py",
     "test_guarantee.py",
     "test_mib.py",
     "test_phrasings.py",
