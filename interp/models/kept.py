@@ -69,11 +69,8 @@ def _read(place: Path) -> Weights | None:
 
 def _content(weights: Weights) -> str:
     """Names, types and shapes of weights, and checksums (CRC-32) of their bytes."""
-    rows = [
-        (
-            *(name, str(own.dtype), list(own.shape)),
-            zlib.crc32(own.flatten().view(torch.uint8).numpy()),
-        )
-        for name, own in sorted(weights.items())
-    ]
+    rows = []
+    for name, own in sorted(weights.items()):
+        sum_ = zlib.crc32(own.flatten().view(torch.uint8).numpy())
+        rows.append((name, str(own.dtype), list(own.shape), sum_))
     return json.dumps(rows)

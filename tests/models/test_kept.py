@@ -13,7 +13,7 @@ from interp.models import gguf as gguf_format
 from interp.models.gguf import _types
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
-from tests.models.test_gguf import write
+from tests.models.test_gguf import IDS, write
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
@@ -61,7 +61,12 @@ def test_weights_are_made_once_and_are_those_of_the_file(file, cache, made, dtyp
     assert same(second, plain)
     assert second.identity == plain.identity
     assert second.source == plain.source
+    assert torch.equal(second.hf(IDS).logits, plain.hf(IDS).logits)
     (kept,) = cache.iterdir()
+    content = kept.read_bytes()
+    with torch.no_grad():  # as an adapter changes weights when it is merged
+        second.hf.lm_head.weight.add_(1)
+    assert kept.read_bytes() == content
     assert {own.dtype for own in load_file(kept).values()} == {getattr(torch, dtype)}
     assert Loading(keep_dequantized=True).identity() == Loading().identity()
 
