@@ -258,25 +258,34 @@ def _names(empty: PreTrainedModel, processor: TensorProcessor) -> dict[str, str]
 def _weights(file: Path, header: Header, empty: PreTrainedModel) -> Weights:
     """The dequantized weights by transformers' names, in the order of its dimensions.
 
-    Each has the type that it has in the model, so that there are never two of all weights; the
-    largest come first, while there is room for a second one in fp32.
+    Each gets the type that it has in the model, part by part if the processor leaves its values as
+    they are, so that there are never two of all weights. The largest come first, while there is
+    room for a second one in fp32.
     """
     made_by: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
     processor = made_by(empty.config.to_dict())
     names, types = _names(empty, processor), _types(empty)
     found: Weights = {}
+
+    def processed(key: str, values: np.ndarray, into: Weights) -> Any:
+        # Into the last, a processor puts what it makes of several tensors, or several of one.
+        parsed = {"tensors": into}
+        return processor.process(
+            weights=values, name=key, tensor_key_mapping=names, parsed_parameters=parsed
+        )
+
     with open_plain(file) as stream:
         for key in sorted(header.tensors, key=lambda key: -header.tensors[key].size):
-            made = processor.process(
-                weights=_values(stream, header, key),
-                name=key,
-                tensor_key_mapping=names,
-                # Where a processor puts what it makes of several tensors, or several of one.
-                parsed_parameters={"tensors": found},
-            )
+            dtype = types.get(names.get(key, ""), torch.float32)
+            stand_in = np.broadcast_to(np.float32(-1), header.tensors[key].shape)
+            told = processed(key, stand_in, {}) if dtype != torch.float32 else None
+            if told is not None and told.weights is stand_in and told.name == key:
+                found[names[key]] = _values(stream, header, key, dtype)
+                continue
+            made = processed(key, _values(stream, header, key).numpy(), found)
             if (name := names.get(made.name)) is not None:
                 values = torch.from_numpy(np.ascontiguousarray(made.weights))
-                found[name] = values.to(types.get(name))
+                found[name] = values.to(dtype=types.get(name))
     return found
 
 
@@ -287,20 +296,23 @@ def _types(empty: PreTrainedModel) -> dict[str, torch.dtype]:
     return {name: own.dtype for name, own in empty.state_dict().items()}
 
 
-def _values(stream: BufferedReader, header: Header, key: str) -> Float[np.ndarray, "..."]:
-    """The values of a tensor, as the package gguf dequantizes them."""
+def _values(
+    stream: BufferedReader, header: Header, key: str, dtype: torch.dtype = torch.float32
+) -> Float[torch.Tensor, "..."]:
+    """The values of a tensor, as the package gguf dequantizes them to fp32, in a type."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
 
     tensor = header.tensors[key]
     kind = GGMLQuantizationType[tensor.dtype]
     block, nbytes = GGML_QUANT_SIZES[kind]
-    values = np.empty(tensor.size, np.float32)
+    # NumPy asks for large pages.
+    values = torch.from_numpy(np.empty(tensor.size * dtype.itemsize, np.uint8)).view(dtype)
     stream.seek(header.places[key])
     for start in range(0, tensor.size, _CHUNK):
         part = values[start : start + _CHUNK]
-        # One row, because the package goes through rows in groups.
-        packed = np.frombuffer(stream.read(part.size // block * nbytes), np.uint8)[None]
-        part[:] = dequantize(packed, kind)[0]
+        # One row, because the package goes through rows in groups; writable for PyTorch.
+        packed = bytearray(stream.read(len(part) // block * nbytes))
+        part.copy_(torch.from_numpy(dequantize(np.frombuffer(packed, np.uint8)[None], kind)[0]))
     return values.reshape(tensor.shape)
 
 
