@@ -89,9 +89,12 @@ test-real: setup
 	-$(MAKE) $(REAL)
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope --real $(REAL) tests/real
 
-# Before a release: all tests, with types and shapes of calls.
+# Before a release: all tests, with types and shapes of calls, and all real models that were brought
+# (make real MODEL=...), one after the other.
 test-release: setup
 	$(TYPED_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope $(TYPED) --organisms
+	$(TEST_ENV) $(BIN)/python -m pytest tests/real \
+		$(addprefix --real ,$(wildcard build/real/*.gguf build/real/*/*.gguf))
 
 # Runs all tests once, and chooses those of `test-types` anew.
 choose-typed: setup

@@ -89,6 +89,11 @@ def read_bytes(file: Path, *, limit: int | None = None) -> bytes:
         return stream.read()
 
 
+def user_cache() -> Path:
+    """The folder of what is kept for later commands: interp in the user's (XDG_CACHE_HOME)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "interp"
+
+
 def check_fits(file: Path) -> None:
     """Reject a file that is larger than the free memory.
 

@@ -8,7 +8,6 @@ goes on where it ended. While one process fits, others that need the same lens w
 
 import hashlib
 import math
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +23,15 @@ from torch import Tensor
 
 from interp.console import Progress
 from interp.errors import UserError
-from interp.files import inside, locked, make_folder, read_bytes, write_whole, writing
+from interp.files import (
+    inside,
+    locked,
+    make_folder,
+    read_bytes,
+    user_cache,
+    write_whole,
+    writing,
+)
 from interp.lenses.corpus import corpus_hash
 from interp.lenses.final import unembedding_rows
 from interp.lenses.rows import EMBEDDING, FIRST, LensRows, check_layers, read_texts, summed_rows
@@ -114,9 +121,8 @@ class _Lens:
 
 
 def cache_folder() -> Path:
-    """The folder in which lenses are kept: interp/lenses in the user's cache (XDG_CACHE_HOME)."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "interp" / "lenses"
+    """The folder in which lenses are kept."""
+    return user_cache() / "lenses"
 
 
 def fitted(

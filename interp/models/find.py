@@ -191,6 +191,11 @@ def find_model(
     )
     if loading.dequantize:
         found.dequantizing()
+    if loading.keep_dequantized and not found.format.may_keep:
+        raise UserError(
+            f"got keep_dequantized, but {one_line(shown)} is not a GGUF file, whose weights are "
+            "dequantized when it is loaded; omit it"
+        )
     if loading.ranks > 1:
         method = quantization_of(config)
         if method is not None:

@@ -58,6 +58,8 @@ class Format:
     """What a model in this format is, in messages."""
     may_quantize: ClassVar[bool] = True
     """Whether the weights can be quantized while they are loaded."""
+    may_keep: ClassVar[bool] = False
+    """Whether `load_weights` takes `keep`, and keeps what it makes of the weights."""
 
     def read(self, name: str, place: Path, *, allow_pickle: bool) -> Contents:
         """Check a model's files without reading weights.

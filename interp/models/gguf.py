@@ -7,6 +7,8 @@ of the weights are read here, each once.
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
+from copy import deepcopy
+from functools import partial
 from importlib.util import find_spec
 from io import BufferedReader
 from pathlib import Path
@@ -31,6 +33,7 @@ from interp.models.checkpoint import StoredTensor, as_user_error
 from interp.models.formats import Contents, Format
 from interp.models.gguf_header import Header, header_of, unchanged_header
 from interp.models.gguf_tokenizer import build_tokenizer, end_tokens
+from interp.models.kept import Weights, kept_weights
 
 MODEL = "a whole GGUF file of a language model whose architecture transformers reads"
 
@@ -111,6 +114,7 @@ class GGUF(Format):
     configuration = "its configuration"
     expected = MODEL
     may_quantize = False
+    may_keep = True
 
     def read(self, name: str, place: Path, *, allow_pickle: bool) -> Contents:
         """Check the header, without reading weights.
@@ -152,15 +156,24 @@ class GGUF(Format):
         return build_tokenizer(header_of(Path(place)))
 
     def load_weights(
-        self, auto: Any, place: Path | str, config: PreTrainedConfig, **options: Any
+        self,
+        auto: Any,
+        place: Path | str,
+        config: PreTrainedConfig,
+        *,
+        keep: bool = False,
+        **options: Any,
     ) -> tuple[PreTrainedModel, dict[str, Any]]:
-        """The model with its dequantized weights."""
-        header = header_of(Path(place))
+        """The model with its dequantized weights, which `keep` keeps for the next time."""
+        file = Path(place).resolve()
+        header = header_of(file)
+        dtype = options["dtype"]
         with torch.device("meta"):
-            empty = auto.from_config(config)
-        made: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
-        processor = made(config.to_dict())
-        weights = _weights(Path(place), header, _names(empty, processor), processor)
+            # This call sets the type in the configuration.
+            typed = {} if dtype == "auto" else {"dtype": dtype}
+            empty = auto.from_config(deepcopy(config), **typed)
+        make = partial(_weights, file, header, empty)
+        weights = kept_weights(file, Path(__file__), dtype, make) if keep else make()
         hf, info = type(empty).from_pretrained(
             None, config=config, state_dict=weights, output_loading_info=True, **options
         )
@@ -242,39 +255,64 @@ def _names(empty: PreTrainedModel, processor: TensorProcessor) -> dict[str, str]
     return names
 
 
-def _weights(
-    file: Path, header: Header, names: Mapping[str, str], processor: TensorProcessor
-) -> dict[str, torch.Tensor]:
-    """The dequantized weights by transformers' names, in fp32, in the order of its dimensions."""
-    found: dict[str, torch.Tensor] = {}
-    with open_plain(file.resolve()) as stream:
-        for key in header.tensors:
-            made = processor.process(
-                weights=_values(stream, header, key),
-                name=key,
-                tensor_key_mapping=names,
-                # Where a processor puts what it makes of several tensors, or several of one.
-                parsed_parameters={"tensors": found},
-            )
-            if made.name in names:
-                found[names[made.name]] = torch.from_numpy(np.ascontiguousarray(made.weights))
+def _weights(file: Path, header: Header, empty: PreTrainedModel) -> Weights:
+    """The dequantized weights by transformers' names, in the order of its dimensions.
+
+    Each gets the type that it has in the model, part by part if the processor leaves its values as
+    they are, so that there are never two of all weights. The largest come first, while there is
+    room for a second one in fp32.
+    """
+    made_by: Any = TENSOR_PROCESSORS.get(header.architecture, TensorProcessor)
+    processor = made_by(empty.config.to_dict())
+    names, types = _names(empty, processor), _types(empty)
+    found: Weights = {}
+
+    def processed(key: str, values: np.ndarray, into: Weights) -> Any:
+        # Into the last, a processor puts what it makes of several tensors, or several of one.
+        parsed = {"tensors": into}
+        return processor.process(
+            weights=values, name=key, tensor_key_mapping=names, parsed_parameters=parsed
+        )
+
+    with open_plain(file) as stream:
+        for key in sorted(header.tensors, key=lambda key: -header.tensors[key].size):
+            dtype = types.get(names.get(key, ""), torch.float32)
+            stand_in = np.broadcast_to(np.float32(-1), header.tensors[key].shape)
+            told = processed(key, stand_in, {}) if dtype != torch.float32 else None
+            if told is not None and told.weights is stand_in and told.name == key:
+                found[names[key]] = _values(stream, header, key, dtype)
+                continue
+            made = processed(key, _values(stream, header, key).numpy(), found)
+            if (name := names.get(made.name)) is not None:
+                values = torch.from_numpy(np.ascontiguousarray(made.weights))
+                found[name] = values.to(dtype=types.get(name))
     return found
 
 
-def _values(stream: BufferedReader, header: Header, key: str) -> Float[np.ndarray, "..."]:
-    """The values of a tensor, as the package gguf dequantizes them."""
+def _types(empty: PreTrainedModel) -> dict[str, torch.dtype]:
+    """The types of a model's weights; none if transformers keeps some of them in fp32."""
+    if empty._keep_in_fp32_modules or empty._keep_in_fp32_modules_strict:
+        return {}
+    return {name: own.dtype for name, own in empty.state_dict().items()}
+
+
+def _values(
+    stream: BufferedReader, header: Header, key: str, dtype: torch.dtype = torch.float32
+) -> Float[torch.Tensor, "..."]:
+    """The values of a tensor, as the package gguf dequantizes them to fp32, in a type."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
 
     tensor = header.tensors[key]
     kind = GGMLQuantizationType[tensor.dtype]
     block, nbytes = GGML_QUANT_SIZES[kind]
-    values = np.empty(tensor.size, np.float32)
+    # NumPy asks for large pages.
+    values = torch.from_numpy(np.empty(tensor.size * dtype.itemsize, np.uint8)).view(dtype)
     stream.seek(header.places[key])
     for start in range(0, tensor.size, _CHUNK):
         part = values[start : start + _CHUNK]
-        # One row, because the package goes through rows in groups.
-        packed = np.frombuffer(stream.read(part.size // block * nbytes), np.uint8)[None]
-        part[:] = dequantize(packed, kind)[0]
+        # One row, because the package goes through rows in groups; writable for PyTorch.
+        packed = bytearray(stream.read(len(part) // block * nbytes))
+        part.copy_(torch.from_numpy(dequantize(np.frombuffer(packed, np.uint8)[None], kind)[0]))
     return values.reshape(tensor.shape)
 
 

@@ -102,6 +102,7 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
         **placing,
         attn_implementation=loading.attn_implementation,
         **_quantizing(found, loading, dtype),
+        **({"keep": True} if loading.keep_dequantized else {}),
     )
     hf = without_marks(dequantized(found.name, hf) if loading.dequantize else hf)
     if hf.dtype == torch.float64 and "grouped_mm" in hf.get_experts_implementation().values():
@@ -149,8 +150,8 @@ def check_on_hub(model: FoundModel | Model) -> None:
 
 
 _OF_WEIGHTS = (
-    *("device", "device_map", "tensor_parallel", "quantization", "allow_pickle"),
-    "trust_remote_code",
+    *("device", "device_map", "tensor_parallel", "quantization", "keep_dequantized"),
+    *("allow_pickle", "trust_remote_code"),
 )
 """Options that say how weights are loaded on this machine, or whose code computes with them."""
 

@@ -114,6 +114,10 @@ class Loading(Options):
     """8bit or 4bit, with bitsandbytes (default: the checkpoint's own)"""
     dequantize: bool = False
     """load a quantized checkpoint as ordinary weights, which need more memory and give gradients"""
+    keep_dequantized: bool = False
+    """keep the dequantized weights of a GGUF file in the cache, from which later commands with this
+    option read them; they need as much space there as in memory
+    """
     base: Annotated[str | None, FromText(texts.name, "NAME")] = None
     """the base model into which LoRA adapters are merged (default: the model that the adapter was
     trained on, if its checksum proves this)
@@ -194,5 +198,6 @@ class Loading(Options):
         )
 
     def identity(self) -> dict[str, Any]:
-        """The options that may change results; devices and the number of processes do not."""
-        return self.model_dump(mode="json", exclude={"device", "device_map", "tensor_parallel"})
+        """The options that may change results; where and how weights are loaded does not."""
+        of_machine = {"device", "device_map", "tensor_parallel", "keep_dequantized"}
+        return self.model_dump(mode="json", exclude=of_machine)

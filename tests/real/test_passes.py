@@ -14,9 +14,8 @@ ROWS = [
     ("city", "true", "Yes", "Anne lives in Paris.", "Paris is in France.", "Is Anne in France?"),
     ("city", "false", "No", "Anne lives in Rome.", "Paris is in France.", "Is Anne in France?"),
 ]
-LAYERS = (0, 13)
-PLACES = {"fish": (26, -1), "city": (27, -1)}
-HEAD, HEADS = 4, 9
+HEAD = -1
+"""The head that is patched: the last."""
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +27,24 @@ def prompts():
 
 
 @pytest.fixture(scope="module")
+def layers(plain):
+    """The first layer and one in the middle, which may attend to all tokens or to some."""
+    return 0, plain[0].config.num_hidden_layers // 2
+
+
+@pytest.fixture(scope="module")
+def options(plain):
+    """The tokens of the answers, as they follow a template, or a text."""
+    return tuple(first_token(plain[1], option) for option in ("Yes", "No"))
+
+
+def first_token(tokenizer, option):
+    text = option if tokenizer.chat_template else f" {option}"
+    (token,) = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return token
+
+
+@pytest.fixture(scope="module")
 def ids(plain, prompts):
     """The tokens of each prompt, as transformers writes them."""
     _, tokenizer = plain
@@ -35,20 +52,21 @@ def ids(plain, prompts):
 
 
 @pytest.fixture(scope="module")
-def oracles(plain, ids):
+def oracles(plain, ids, options):
     """Plain passes of the pairs; the base is the clean prompt. A short one finds the layers."""
-    hf, tokenizer = plain
-    options = tuple(tokenizer.convert_tokens_to_ids(["Yes", "No"]))
+    hf, _ = plain
     short = ids["fish/true"][:8]
     finder = Oracle(hf, short, short, options)
     return {
         pair: Oracle(hf, ids[f"{pair}/true"], ids[f"{pair}/false"], options, like=finder)
-        for pair in PLACES
+        for pair in ("fish", "city")
     }
 
 
 def written(tokenizer, text):
-    """The tokens of a prompt in the model's chat template."""
+    """The tokens of a prompt in the model's chat template, if it has one."""
+    if tokenizer.chat_template is None:
+        return tuple(tokenizer(text)["input_ids"])
     turns = [{"role": "user", "content": text}]
     given = tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=True)
     return tuple(given["input_ids"])
@@ -60,7 +78,9 @@ def test_probabilities_of_the_options(model, plain, prompts, ids):
     for row in options.to_dict("records"):
         with torch.no_grad():
             logits = hf(torch.tensor([ids[row["prompt_id"]]])).logits[0, -1].double()
-        expected = logits.softmax(-1)[tokenizer.convert_tokens_to_ids(row["option"])]
+        token = first_token(tokenizer, row["option"])
+        assert tuple(row["token_ids"]) == (token,)
+        expected = logits.softmax(-1)[token]
         assert row["probability"] == pytest.approx(float(expected), abs=1e-5)
 
 
@@ -93,11 +113,12 @@ def test_scores_of_tokens(model, prompts, ids, oracles, method):
         assert float((got - expected).abs().max() / expected.abs().max()) < 1e-4
 
 
-def test_effects_of_segments(model, plain, prompts):
+def test_effects_of_segments(model, plain, prompts, options):
     hf, tokenizer = plain
     found = interp.effects(model, prompts, donors=1).table("coalition_values")
     rows = found[(found["donor_kind"] == "counterpart") & (found["prompt_id"] == "city/true")]
     donor, own = prompts[3], prompts[2]
+    sign = 1 if plain_contrast(hf, written(tokenizer, own.text), options) > 0 else -1
     for row in rows.to_dict("records"):
         kept = {name for place, name in enumerate(row["segments"]) if row["coalition"] >> place & 1}
         text = own.text
@@ -105,51 +126,60 @@ def test_effects_of_segments(model, plain, prompts):
             text = text.replace(own.segment_text(name), donor.segment_text(name))
         with torch.no_grad():
             logits = hf(torch.tensor([written(tokenizer, text)])).logits[0, -1].double()
-        yes, no = logits[tokenizer.convert_tokens_to_ids(["Yes", "No"])]
-        assert row["values"][0] == pytest.approx(float(no - yes), abs=1e-4)
+        # A value is the log-odds of the model's own answer to the prompt.
+        expected = float(logits[options[0]] - logits[options[1]]) * sign
+        assert row["values"][0] == pytest.approx(expected, abs=1e-4)
     assert len(rows) == 2 ** len(rows["segments"].iloc[0])
 
 
+@torch.no_grad()
+def plain_contrast(hf, ids, options):
+    """The first option's logit minus the second's."""
+    logits = hf(torch.tensor([ids])).logits[0, -1].double()
+    return float(logits[options[0]] - logits[options[1]])
+
+
 @pytest.mark.parametrize("site", ["resid_pre", "resid_post", "attn_out", "mlp_out", "z"])
-def test_patches(model, prompts, oracles, site):
+def test_patches(model, prompts, oracles, layers, site):
+    heads = model.hf.config.num_attention_heads
+    head = HEAD % heads
     found = interp.patch(
         model,
         prompts,
         sites=(site,),
-        layers=",".join(map(str, LAYERS)),
-        **({"heads": str(HEAD)} if site == "z" else {}),
+        layers=",".join(map(str, layers)),
+        **({"heads": str(head)} if site == "z" else {}),
         granularity="position",
         direction="noising",
     ).patches
     for pair, oracle in oracles.items():
-        for layer in LAYERS:
-            for place in PLACES[pair]:
-                position = place % len(oracle.base)
+        apart = zip(oracle.base, oracle.source, strict=True)
+        first = next(place for place, (own, other) in enumerate(apart) if own != other)
+        for layer in layers:
+            for position in (first, len(oracle.base) - 1):
                 cell = found[
                     (found["pair_id"] == pair)
                     & (found["layer"] == layer)
                     & (found["position"] == position)
                 ]
-                head = (HEAD, HEADS) if site == "z" else None
+                of = (head, heads) if site == "z" else None
                 (effect,) = cell["effect"]
-                expected = oracle.patched(site, layer, position, head) - oracle.metric
+                expected = oracle.patched(site, layer, position, of) - oracle.metric
                 assert effect == pytest.approx(expected, abs=1e-4)
 
 
-def test_edges(model, plain, prompts, ids):
+def test_edges(model, plain, prompts, ids, options):
     """A reader that alone reads what a writer adds in the other prompt."""
-    hf, tokenizer = plain
+    hf, _ = plain
     found = interp.edges(model, prompts[:2], methods=("exact",), sample=1).table("edges")
     kinds = set()
     for row in found.to_dict("records"):
         base, source = ids["fish/true"], ids["fish/false"]
         change = added(hf, source, row["writer"]) - added(hf, base, row["writer"])
-        options = tokenizer.convert_tokens_to_ids(["Yes", "No"])
-        with torch.no_grad():
-            plain_logits = hf(torch.tensor([base])).logits[0, -1].double()
         patched = reading(hf, base, row["reader"], change)
-        effect = (patched - plain_logits)[options]
-        assert row["effect"] == pytest.approx(float(effect[0] - effect[1]), abs=1e-4)
+        effect = float(patched[options[0]] - patched[options[1]])
+        expected = effect - plain_contrast(hf, base, options)
+        assert row["effect"] == pytest.approx(expected, abs=1e-4)
         kinds.add(row["reader"].split(".")[-1][0])
     assert kinds == {"q", "k", "v", "m", "l"}
 
@@ -162,11 +192,22 @@ def added(hf, ids, writer):
     number, *head = (int(part[1:]) for part in writer.split("."))
     layer = hf.model.layers[number]
     if not head:
-        return seen(hf, ids, layer.mlp, "output")
+        return seen(hf, ids, getattr(layer, "post_feedforward_layernorm", layer.mlp), "output")
     matrix = layer.self_attn.o_proj
-    width = matrix.in_features // HEADS
+    width = matrix.in_features // hf.config.num_attention_heads
     own = slice(head[0] * width, (head[0] + 1) * width)
-    return seen(hf, ids, matrix, "input")[..., own] @ matrix.weight[:, own].T
+    alone = seen(hf, ids, matrix, "input")[..., own] @ matrix.weight[:, own].T
+    if not sandwiched(layer):
+        return alone
+    # A norm behind the attention scales what all heads add; a head's part is scaled with it.
+    norm, together = layer.post_attention_layernorm, seen(hf, ids, matrix, "output")
+    size = (together.square().mean(-1, keepdim=True) + norm.eps).rsqrt()
+    return alone * size * norm(torch.ones_like(alone)) * (1 + norm.eps) ** 0.5
+
+
+def sandwiched(layer):
+    """Whether norms follow a layer's attention and MLP."""
+    return hasattr(layer, "post_feedforward_layernorm")
 
 
 @torch.no_grad()
@@ -178,7 +219,8 @@ def reading(hf, ids, reader, change):
     number, *own = reader.split(".")
     layer = hf.model.layers[int(number[1:])]
     if not own:
-        norm, module, columns = layer.post_attention_layernorm, layer.mlp, slice(None)
+        name = "pre_feedforward_layernorm" if sandwiched(layer) else "post_attention_layernorm"
+        norm, module, columns = getattr(layer, name), layer.mlp, slice(None)
     else:
         norm = layer.input_layernorm
         module = getattr(layer.self_attn, f"{own[1]}_proj")
@@ -211,11 +253,13 @@ def seen(hf, ids, module, end):
     return held[0]
 
 
-def test_activations(model, plain, prompts, ids):
+def test_activations(model, plain, prompts, ids, layers):
     hf, _ = plain
-    found = interp.activations(model, prompts[:1], sites=("resid_post",), layers="13")
+    found = interp.activations(model, prompts[:1], sites=("resid_post",), layers=str(layers[1]))
     (row,) = found.table("activation_vectors").to_dict("records")
-    expected = seen(hf, ids[prompts[0].id], hf.model.layers[13], "output")[0, row["position"]]
+    expected = seen(hf, ids[prompts[0].id], hf.model.layers[layers[1]], "output")[
+        0, row["position"]
+    ]
     assert torch.allclose(torch.tensor(row["vector"]), expected, atol=1e-4, rtol=1e-4)
 
 

@@ -1,0 +1,76 @@
+"""Dequantized weights of files, kept in the user's cache, so that later commands only read them."""
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from interp.files import (
+    checksum,
+    inside,
+    is_plain,
+    make_folder,
+    remove_unfinished,
+    user_cache,
+    write_whole,
+    writing,
+)
+
+Weights = dict[str, torch.Tensor]
+
+_LIBRARIES = ("gguf", "numpy", "torch", "transformers")
+_CONTENT = "content"
+"""The entry of a kept file's header that describes its tensors."""
+
+
+def kept_weights(file: Path, code: Path, dtype: str, make: Callable[[], Weights]) -> Weights:
+    """The weights of a file, as they were kept, or as they are made now and then kept.
+
+    They are found by a hash of the file, of the code that makes them, of their type and of the
+    versions of libraries. A damaged file in the cache is made anew.
+
+    Raises:
+        UserError: they cannot be kept, or a link is in the cache.
+    """
+    decisive = [checksum(file), checksum(code), dtype, *map(version, _LIBRARIES)]
+    name = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()
+    with writing(user_cache()):
+        user_cache().mkdir(parents=True, exist_ok=True)
+    folder = make_folder(user_cache(), "dequantized")
+    place = inside(folder, f"{name}.safetensors")
+    found = _read(place)
+    if found is None:
+        remove_unfinished(folder)
+        found = make()
+        held = {_CONTENT: _content(found)}
+        write_whole(place, partial(save_file, found, metadata=held))
+    return found
+
+
+def _read(place: Path) -> Weights | None:
+    """The weights that a file in the cache holds; None if there is none, or if it is damaged."""
+    if not is_plain(place):
+        return None
+    with suppress(OSError, SafetensorError), safe_open(os.fspath(place), "pt") as opened:
+        found = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118
+        if (opened.metadata() or {}).get(_CONTENT) == _content(found):
+            return found
+    return None
+
+
+def _content(weights: Weights) -> str:
+    """Names, types and shapes of weights, and checksums (CRC-32) of their bytes."""
+    rows = []
+    for name, own in sorted(weights.items()):
+        sum_ = zlib.crc32(own.flatten().view(torch.uint8).numpy())
+        rows.append((name, str(own.dtype), list(own.shape), sum_))
+    return json.dumps(rows)

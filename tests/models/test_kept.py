@@ -1,0 +1,167 @@
+"""Dequantized weights in the cache: read instead of made again, and never if they are damaged."""
+
+import json
+import os
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import interp
+from interp.errors import UserError
+from interp.models import gguf as gguf_format
+from interp.models.gguf import _types
+from interp.models.loading import Loading
+from interp.models.organisms import DEFAULT
+from tests.models.test_gguf import IDS, write
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
+
+pytest.importorskip("gguf")
+
+
+@pytest.fixture
+def held():
+    """A model, which `write` rounds as its file does."""
+    return make_tiny("llama", byte_level())
+
+
+@pytest.fixture
+def file(held, tmp_path):
+    return write(tmp_path / "tiny.gguf", held)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """The folder of kept weights, which the first load makes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "interp" / "dequantized"
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """How often weights are dequantized."""
+    calls = []
+    original = gguf_format._weights
+    monkeypatch.setattr(gguf_format, "_weights", lambda *a: calls.append(1) or original(*a))
+    return calls
+
+
+def load(file, *, keep=True, **options):
+    return interp.load_model(str(file), device="cpu", keep_dequantized=keep, **options)
+
+
+def same(one, other):
+    ours, theirs = one.hf.state_dict(), other.hf.state_dict()
+    assert ours.keys() == theirs.keys()
+    return all(torch.equal(ours[key], theirs[key]) for key in ours)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_weights_are_made_once_and_are_those_of_the_file(held, file, cache, made, dtype):
+    plain = load(file, keep=False, dtype=dtype)
+    rounded = plain.hf.state_dict()
+    for key, own in held.hf.state_dict().items():
+        assert torch.equal(rounded[key], own.to(getattr(torch, dtype)))
+    assert not cache.exists()
+    first, second = load(file, dtype=dtype), load(file, dtype=dtype)
+    assert len(made) == 2
+    assert same(first, plain)
+    assert same(second, plain)
+    assert second.identity == plain.identity
+    assert second.source == plain.source
+    assert torch.equal(second.hf(IDS).logits, plain.hf(IDS).logits)
+    (kept,) = cache.iterdir()
+    content = kept.read_bytes()
+    with torch.no_grad():  # as an adapter changes weights when it is merged
+        second.hf.lm_head.weight.add_(1)
+    assert kept.read_bytes() == content
+    assert {own.dtype for own in load_file(kept).values()} == {getattr(torch, dtype)}
+    assert Loading(keep_dequantized=True).identity() == Loading().identity()
+
+
+def test_another_type_file_or_version_is_another_entry(file, cache, made, monkeypatch):
+    load(file)
+    load(file, dtype="bfloat16")
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    load(file)
+    monkeypatch.setattr("interp.models.kept.version", lambda name: "0")
+    load(file)
+    assert len(made) == len([*cache.iterdir()]) == 4
+    load(file)
+    assert len(made) == 4
+
+
+def flipped(kept):
+    content = bytearray(kept.read_bytes())
+    content[-9] ^= 1
+    kept.write_bytes(content)
+
+
+def renamed(kept):
+    kept.write_bytes(kept.read_bytes().replace(b"layers.0.mlp.up", b"layers.0.mlp.uq", 1))
+
+
+def copied(kept):
+    """What a file holds, in memory of its own: a file that is read must not be overwritten."""
+    return {key: own.clone() for key, own in load_file(kept).items()}
+
+
+def of_others(kept):
+    save_file(copied(kept), kept)
+
+
+def without_one(kept):
+    content = dict(list(copied(kept).items())[1:])
+    save_file(content, kept, metadata={"content": json.dumps([])})
+
+
+DAMAGES = (
+    *(flipped, renamed, of_others, without_one),
+    lambda kept: kept.write_bytes(kept.read_bytes()[:-100]),
+    lambda kept: kept.write_bytes(b""),
+    lambda kept: kept.write_bytes(b"\xff" * 1000),
+    lambda kept: (kept.unlink(), os.mkfifo(kept)),
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_is_made_anew(file, cache, made, damage):
+    plain = load(file)
+    (kept,) = cache.iterdir()
+    whole = copied(kept)
+    other = cache / "other.safetensors"
+    other.write_text("not ours")
+    damage(kept)
+    assert same(load(file), plain)
+    assert len(made) == 2
+    again = load_file(kept)
+    assert again.keys() == whole.keys()
+    assert all(torch.equal(again[key], whole[key]) for key in whole)
+    assert other.read_text() == "not ours"
+
+
+def test_links_and_models_that_are_not_dequantized_are_refused(file, cache, tmp_path):
+    load(file)
+    (kept,) = cache.iterdir()
+    kept.rename(tmp_path / "elsewhere")
+    kept.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="link"):
+        load(file)
+    with pytest.raises(UserError, match=r"keep_dequantized.*GGUF"):
+        load(DEFAULT)
+
+
+def test_a_cache_that_cannot_be_written_is_named(file, tmp_path, monkeypatch):
+    (tmp_path / "plain").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "plain"))
+    with pytest.raises(UserError, match="plain"):
+        load(file)
+
+
+def test_weights_that_stay_in_fp32_are_not_rounded_before(monkeypatch):
+    hf = tiny_model("llama", dtype=torch.bfloat16).hf
+    assert set(_types(hf).values()) == {torch.bfloat16}
+    monkeypatch.setattr(hf, "_keep_in_fp32_modules_strict", {"norm"})
+    assert _types(hf) == {}
