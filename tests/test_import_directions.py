@@ -21,7 +21,7 @@ FLOORS = (
     {"scanning"},
     {"api"},
     {"doctor", "export", "jobs", "training"},
-    {"faithfulness"},
+    {"judging"},
     {"studies"},
     {"measurements"},
     {"results"},

@@ -3,18 +3,21 @@
 1. `effects`: the value of every coalition of segments, from donors.
 2. `scores`: the scores of every method on the same prompts, with the same donors. The target is the
    margin of the model's own answer, as for the effects.
-3. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
+3. `given`: scores of other tools, read from files.
+4. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue, model_validator
 
 from interp import texts
 from interp.attribution.registry import ATTRIBUTION, find_method
-from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
+from interp.errors import UserError
+from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
+from interp.judging.given import Given, ScoresFile, scores_file
 from interp.measurements.specs import Attribute, Effects, ReadsAnswers, Reinitialized
 from interp.measuring.spec import Stage
 from interp.options import FromText
@@ -64,7 +67,7 @@ class Faithfulness(ReadsAnswers, Study):
     name = "faithfulness"
     default_limit = 48
     any_system = True
-    derives = ("interp.faithfulness.page:DISTANCES",)
+    derives = ("interp.judging.page:DISTANCES",)
 
     methods: Annotated[tuple[str, ...], FromVariants(_labels, WRITTEN, ATTRIBUTION)] = METHODS
     """attribution methods to judge, with options such as captum:lime:samples=256, or all"""
@@ -74,8 +77,28 @@ class Faithfulness(ReadsAnswers, Study):
     """the segments to judge, such as premise1,premise2; the others are unchanged (default: the two
     that the system compares, or otherwise every segment with donors)
     """
+    scores: tuple[Annotated[ScoresFile, FromText(scores_file, "NAME=FILE")], ...] = ()
+    """also judge the scores of other tools in these files, with the columns prompt, score, and
+    segment, token, or start and end (docs/faithfulness.md)"""
     reinitialized: bool = True
     """also judge scores of the model with random weights, which requires a second copy in memory"""
+
+    @model_validator(mode="after")
+    def _check_scores(self) -> "Faithfulness":
+        names = [own.name for own in self.scores]
+        if len(set(names)) < len(names):
+            raise UserError(
+                f"the scores are called {', '.join(names)}; expected a different name for each file"
+            )
+        return self
+
+    def identity(self) -> dict[str, JsonValue]:
+        """The options, with the checksums of files instead of their places."""
+        options = self.as_json()
+        files: dict[str, JsonValue] = {own.name: own.sha256 for own in self.scores}
+        return {name: own for name, own in options.items() if name != "scores"} | (
+            {"scores": files} if files else {}
+        )
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems with organisms for this study: the source's, and its mixture with donors."""
@@ -93,6 +116,8 @@ class Faithfulness(ReadsAnswers, Study):
                 Attribute(methods=self.methods, target="margin", answers=self.answers),
             ),
         ]
+        if self.scores:
+            stages.append(Stage(GIVEN, prompts, Given.of(self.scores, prompts)))
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
@@ -118,6 +143,6 @@ class Faithfulness(ReadsAnswers, Study):
 
     def report(self, folder: "StudyFolder") -> "Report":
         """The page: a verdict on each method, tables and figures."""
-        from interp.faithfulness.page import report_of
+        from interp.judging.page import report_of
 
         return report_of(folder)

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.attribution.registry import find_method
 from interp.choices import ORACLE, RANDOM, REVERSED
-from interp.faithfulness import together
-from interp.faithfulness.agreement import LEAST_EFFECT
-from interp.faithfulness.metrics import METRICS, Metric
-from interp.faithfulness.trials import CONTROL, Contender, Trials, Weights
+from interp.judging import together
+from interp.judging.agreement import LEAST_EFFECT
+from interp.judging.metrics import METRICS, Metric
+from interp.judging.trials import CONTROL, Contender, Trials, Weights, declared
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.means import cluster_mean
 from interp.statistics.resampling import bootstrap_counts
@@ -255,8 +254,9 @@ def difference_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
 
 
 def league_of(method: str) -> str:
-    """The league of a method."""
-    return COALITIONS if find_method(method).reads_coalitions else MODEL
+    """The league of a method; scores of other tools are ranked with those of the model."""
+    known = declared(method)
+    return COALITIONS if known is not None and known.reads_coalitions else MODEL
 
 
 def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.DataFrame:

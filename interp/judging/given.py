@@ -1,0 +1,109 @@
+"""Scores of other tools, as an option and as a measurement that computes nothing."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, InstanceOf
+
+from interp import texts
+from interp.errors import UserError, shortened
+from interp.files import checksum
+from interp.measuring.spec import Spec
+from interp.options import FromText, Options
+from interp.prompts.prompt import Prompt
+
+if TYPE_CHECKING:
+    from interp.measuring.core import Measurement
+    from interp.models.model import Model
+    from interp.reading.tokens import Batch
+
+NAME = r"[\w.:+-]{1,60}"
+"""Names of scores and targets, which cannot be mistaken for other labels of tables."""
+
+
+class ScoresFile(Options):
+    """A file of scores, and the name under which they are judged."""
+
+    name: Annotated[str, Field(pattern=f"^{NAME}$")]
+    file: Annotated[Path, FromText(texts.path)]
+
+    @property
+    def sha256(self) -> str:
+        """The checksum of the file.
+
+        Raises:
+            UserError: there is no such file.
+        """
+        if not self.file.is_file():
+            raise UserError(
+                f"no file at {shortened(str(self.file))!r}; expected the scores of {self.name}"
+            )
+        return checksum(self.file.resolve())
+
+
+def scores_file(text: str) -> ScoresFile:
+    """A file from NAME=FILE.
+
+    Raises:
+        ValueError: the name or the path is invalid.
+    """
+    name, _, place = text.partition("=")
+    if not re.fullmatch(NAME, name) or not place:
+        raise ValueError(
+            f"got {shortened(repr(text))}, expected NAME=FILE, such as inseq=scores.parquet, with "
+            "a name of at most 60 letters, digits and . _ : + -"
+        )
+    return ScoresFile(name=name, file=texts.path(place))
+
+
+class Given(Spec):
+    """Scores of segments that other tools computed, beside which methods are judged."""
+
+    name = "given"
+    measures = "interp.judging.given:given_scores"
+    fills = ("segment_scores",)
+    reads_thoughts = False
+    own_answers = False
+    excluded_from_identity = frozenset({"rows"})
+
+    files: Mapping[str, str] = {}
+    """the checksum of each file, by the name of its scores"""
+    rows: InstanceOf[Mapping[str, Any]] = Field(default_factory=dict)
+    """the rows of each prompt, by id; those without a model are for every model"""
+
+    @classmethod
+    def of(cls, files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> "Given":
+        """The scores in files, by prompt; lines say what does not fit.
+
+        Raises:
+            UserError: a file cannot be read, is damaged, fits no prompt, or has a name that is
+                taken.
+        """
+        from interp.judging.read_scores import rows_of  # this imports torch
+
+        rows, checksums = defaultdict(list), {file.name: file.sha256 for file in files}
+        for row in rows_of(files, prompts):
+            rows[row["prompt_id"]].append(row)
+        return cls(files=checksums, rows=rows)
+
+
+def given_scores(model: "Model", spec: Given, *, batch_tokens: int | None = None) -> "Measurement":
+    """The rows of a model's prompts."""
+    from interp.measuring.core import Measurement, PromptRows
+    from interp.reading.budget import token_budget
+
+    def measure_batch(batch: "Batch") -> list[PromptRows]:
+        by_prompt = (spec.rows.get(own.prompt.id, ()) for own in batch.prompts)
+        return [
+            {
+                "segment_scores": [
+                    {**row, "model": model.name} for row in rows if row["model"] in ("", model.name)
+                ]
+            }
+            for rows in by_prompt
+        ]
+
+    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
