@@ -282,10 +282,10 @@ def faithfulness(
     own = {name: options.pop(name) for name in Faithfulness.model_fields if name in options}
     with TemporaryDirectory() as place:
         files = tuple(
-            {"name": name, "file": _scores_file(name, one, Path(place) / f"{number}.parquet")}
+            f"{name}={_scores_file(name, one, Path(place) / f'{number}.parquet')}"
             for number, (name, one) in enumerate(given.items())
         )
-        what = Faithfulness(scores=files, **own)
+        what = Faithfulness.model_validate({**own, "scores": files})
         found = run(what, models=model, prompts=prompts, **options)
     assert isinstance(found, StudyFolder)
     return found

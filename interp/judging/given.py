@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field, InstanceOf
 
@@ -14,11 +14,6 @@ from interp.files import checksum
 from interp.measuring.spec import Spec
 from interp.options import FromText, Options
 from interp.prompts.prompt import Prompt
-
-if TYPE_CHECKING:
-    from interp.measuring.core import Measurement
-    from interp.models.model import Model
-    from interp.reading.tokens import Batch
 
 NAME = r"[\w.:+-]{1,60}"
 """Names of scores and targets, which cannot be mistaken for other labels of tables."""
@@ -63,7 +58,7 @@ class Given(Spec):
     """Scores of segments that other tools computed, beside which methods are judged."""
 
     name = "given"
-    measures = "interp.judging.given:given_scores"
+    measures = "interp.judging.read_scores:given_scores"
     fills = ("segment_scores",)
     reads_thoughts = False
     own_answers = False
@@ -88,22 +83,3 @@ class Given(Spec):
         for row in rows_of(files, prompts):
             rows[row["prompt_id"]].append(row)
         return cls(files=checksums, rows=rows)
-
-
-def given_scores(model: "Model", spec: Given, *, batch_tokens: int | None = None) -> "Measurement":
-    """The rows of a model's prompts."""
-    from interp.measuring.core import Measurement, PromptRows
-    from interp.reading.budget import token_budget
-
-    def measure_batch(batch: "Batch") -> list[PromptRows]:
-        by_prompt = (spec.rows.get(own.prompt.id, ()) for own in batch.prompts)
-        return [
-            {
-                "segment_scores": [
-                    {**row, "model": model.name} for row in rows if row["model"] in ("", model.name)
-                ]
-            }
-            for rows in by_prompt
-        ]
-
-    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)

@@ -43,7 +43,7 @@ _TEXT = (
 
 _GIVEN_TEXT = (
     " Scores of other tools are read from files and ranked with the methods that use only the "
-    "model, whatever they were computed from."
+    "model, whatever they were computed from; those that name no model count for every model."
 )
 
 

@@ -86,6 +86,11 @@ class MetricValues:
         ]
 
     @property
+    def known(self) -> list[int]:
+        """Those of `methods` that are no other tool's; their values tell whether metrics work."""
+        return [place for place in self.methods if declared(self.contenders[place].method)]
+
+    @property
     def void(self) -> bool:
         """Whether the metric ranks the oracle no higher than its reverse."""
         oracle, reversed_ = (self.gains[self.place(name)] for name in (ORACLE, REVERSED))
@@ -98,7 +103,7 @@ class MetricValues:
         No method may be above the oracle, the median method must be above a random order, and the
         reversed oracle must be below a random order.
         """
-        gains, methods = self.gains, self.methods
+        gains, methods = self.gains, self.known
         oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
         if not methods or not np.isfinite([oracle, random]).all():
             return f"undefined: needs {self.metric.needs}"
@@ -212,7 +217,7 @@ def check_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     """
     rows = []
     for judged in judgements:
-        values, methods, problem = judged.values, judged.methods, judged.problem()
+        values, methods, problem = judged.values, judged.known, judged.problem()
         gains = judged.gains[methods]
         rows.append(
             {

@@ -19,14 +19,17 @@ from interp.attribution.registry import method_names
 from interp.choices import RESERVED
 from interp.console import counted, echo
 from interp.errors import UserError, described, one_line, shortened, unknown
-from interp.judging.given import NAME, ScoresFile
+from interp.judging.given import NAME, Given, ScoresFile
 from interp.judging.trials import CONTROLS
+from interp.measuring.core import Measurement, PromptRows
+from interp.models.model import Model
 from interp.prompts.columns import Cells
 from interp.prompts.files import Row as FileRow
 from interp.prompts.files import parse_each, read_rows
 from interp.prompts.prompt import Prompt
 from interp.prompts.thought import Span
-from interp.reading.tokens import ChatText, TokenizedPrompt, token_segments, token_spans
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, token_segments, token_spans
 from interp.tables import Row
 from interp.variants import name_of
 
@@ -44,6 +47,9 @@ _NEEDED = (
     "order), or start and end (the tokens' characters in the prompt)"
 )
 
+_MOST = 1e100
+"""Largest size of a score, of which sums and ratios are finite."""
+
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 """How tokenizers spell white space in their tokens."""
 
@@ -59,6 +65,19 @@ class _Score(NamedTuple):
     what: str | Span
     """A segment's name, a token's text, or a span."""
     value: float
+
+
+def given_scores(model: Model, spec: Given, *, batch_tokens: int | None = None) -> Measurement:
+    """The rows of a model's prompts, which no pass computes."""
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        return [{"segment_scores": rows_of_prompt(own.prompt.id)} for own in batch.prompts]
+
+    def rows_of_prompt(prompt: str) -> list[Row]:
+        rows = (row for row in spec.rows.get(prompt, ()) if row["model"] in ("", model.name))
+        return [{**row, "model": model.name} for row in rows]
+
+    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
 
 
 def rows_of(files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> Iterator[Row]:
@@ -119,7 +138,14 @@ def _read(file: ScoresFile) -> tuple[list[_Score], str]:
         raise UserError(f"{file.file} has the columns {', '.join(columns)}; {_NEEDED}")
     if not {"prompt", "prompt_id"} & columns:
         raise UserError(f"{file.file} has no column prompt; {_NEEDED}")
-    return parse_each(((row.where, row) for row in rows), lambda row: _score(row, *named)), *named
+    scores = parse_each(((row.where, row) for row in rows), lambda row: _score(row, *named))
+    for cells in ({own.target for own in scores}, {own.model for own in scores}):
+        if "" in cells and len(cells) > 1:
+            raise UserError(
+                f"{file.file} names the target or the model in some rows only, such as "
+                f"{shortened(max(cells), 60)}; expected it in every row, or in none"
+            )
+    return scores, *named
 
 
 def _score(row: FileRow, by: str) -> _Score:
@@ -162,10 +188,10 @@ def _number(cells: Cells, name: str) -> float:
         value = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         value = math.nan
-    if not math.isfinite(value):
+    if not abs(value) <= _MOST:
         raise UserError(
-            f"{name} is {described(cell, 60)}; expected a finite number. Leave out the rows of a "
-            "prompt that has none"
+            f"{name} is {described(cell, 60)}; expected a finite number up to {_MOST:g}. Leave out "
+            "the rows of a prompt that has none"
         )
     return value
 

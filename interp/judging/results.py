@@ -1,7 +1,7 @@
 """The judged measurements of each model in the study."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -49,10 +49,10 @@ class ModelResults:
     in the model itself: rows of `metric_table`, none if the reinitialized model was omitted."""
     described: str
     """The prompts for which the metric used for advice is defined, and their clusters."""
-    partly: pd.DataFrame
+    partly: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Rows of `metric_table` for scores of other tools that some judged prompts lack: these are
     judged on the others alone, beside the methods on the same prompts."""
-    scored: Mapping[str, int]
+    scored: Mapping[str, int] = field(default_factory=dict)
     """Number of judged prompts that have scores of another tool, by their name."""
 
     @property
