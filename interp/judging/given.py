@@ -1,8 +1,7 @@
 """Scores of other tools, as an option and as a measurement that computes nothing."""
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ from interp.errors import UserError, shortened
 from interp.files import checksum
 from interp.measuring.spec import Spec
 from interp.options import FromText, Options
-from interp.prompts.prompt import Prompt
 
 NAME = r"[\w.:+-]{1,60}"
 """Names of scores and targets, which cannot be mistaken for other labels of tables."""
@@ -68,18 +66,3 @@ class Given(Spec):
     """the checksum of each file, by the name of its scores"""
     rows: InstanceOf[Mapping[str, Any]] = Field(default_factory=dict)
     """the rows of each prompt, by id; those without a model are for every model"""
-
-    @classmethod
-    def of(cls, files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> "Given":
-        """The scores in files, by prompt; lines say what does not fit.
-
-        Raises:
-            UserError: a file cannot be read, is damaged, fits no prompt, or has a name that is
-                taken.
-        """
-        from interp.judging.read_scores import rows_of  # this imports torch
-
-        rows, checksums = defaultdict(list), {file.name: file.sha256 for file in files}
-        for row in rows_of(files, prompts):
-            rows[row["prompt_id"]].append(row)
-        return cls(files=checksums, rows=rows)

@@ -80,13 +80,22 @@ def given_scores(model: Model, spec: Given, *, batch_tokens: int | None = None) 
     return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
 
 
-def rows_of(files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> Iterator[Row]:
-    """Rows of the table `segment_scores`, with an empty model if they are for every model.
-
-    Lines say what does not fit. `tokens` is null if a file scores segments.
+def read_scores(files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> Given:
+    """The scores in files, by prompt; lines say what does not fit.
 
     Raises:
         UserError: a file cannot be read, is damaged, fits no prompt, or has a name that is taken.
+    """
+    rows, checksums = defaultdict(list), {file.name: file.sha256 for file in files}
+    for row in _rows_of(files, prompts):
+        rows[row["prompt_id"]].append(row)
+    return Given(files=checksums, rows=rows)
+
+
+def _rows_of(files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> Iterator[Row]:
+    """Rows of the table `segment_scores`, with an empty model if they are for every model.
+
+    `tokens` is null if a file scores segments.
     """
     taken: set[str] = set()
     for file in files:

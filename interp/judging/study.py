@@ -17,7 +17,7 @@ from interp import texts
 from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.errors import UserError
 from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
-from interp.judging.given import Given, ScoresFile, scores_file
+from interp.judging.given import ScoresFile, scores_file
 from interp.measurements.specs import Attribute, Effects, ReadsAnswers, Reinitialized
 from interp.measuring.spec import Stage
 from interp.options import FromText
@@ -117,7 +117,9 @@ class Faithfulness(ReadsAnswers, Study):
             ),
         ]
         if self.scores:
-            stages.append(Stage(GIVEN, prompts, Given.of(self.scores, prompts)))
+            from interp.judging.read_scores import read_scores  # this imports torch
+
+            stages.append(Stage(GIVEN, prompts, read_scores(self.scores, prompts)))
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from interp.errors import UserError
-from interp.judging.given import Given, ScoresFile, scores_file
+from interp.judging.given import ScoresFile, scores_file
+from interp.judging.read_scores import read_scores
 from interp.judging.study import Faithfulness
 from interp.prompts.files import write_table
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
@@ -37,7 +38,7 @@ def rows(tmp_path, content, suffix=".csv", name="mine"):
         write_table(content, file)
     else:
         file.write_bytes(content)
-    given = Given.of([ScoresFile(name=name, file=file)], PROMPTS)
+    given = read_scores([ScoresFile(name=name, file=file)], PROMPTS)
     return pd.DataFrame([row for own in given.rows.values() for row in own])
 
 
@@ -216,7 +217,7 @@ def test_labels_of_two_files_differ(tmp_path):
     write_table(two, tmp_path / "two.csv")
     files = [("a:x", "one.csv"), ("a", "two.csv")]
     with pytest.raises(UserError, match="two files have the scores a:x"):
-        Given.of([ScoresFile(name=name, file=tmp_path / file) for name, file in files], PROMPTS)
+        read_scores([ScoresFile(name=name, file=tmp_path / file) for name, file in files], PROMPTS)
 
 
 def test_a_study_is_told_from_others_by_the_content_of_files(tmp_path):
@@ -224,7 +225,7 @@ def test_a_study_is_told_from_others_by_the_content_of_files(tmp_path):
     write_table(BY_SEGMENT, tmp_path / "two.csv")
     one, two = (Faithfulness(scores=(f"a={tmp_path}/{own}.csv",)) for own in ("one", "two"))
     assert one.identity() == two.identity() != Faithfulness().identity()
-    assert Given.of(one.scores, PROMPTS).identity() == {"files": one.identity()["scores"]}
+    assert read_scores(one.scores, PROMPTS).identity() == {"files": one.identity()["scores"]}
     write_table(BY_SEGMENT.iloc[1:], tmp_path / "two.csv")
     assert one.identity() != two.identity()
     assert "scores" not in Faithfulness().identity()
