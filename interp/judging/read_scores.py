@@ -26,7 +26,7 @@ from interp.models.model import Model
 from interp.prompts.columns import Cells
 from interp.prompts.files import Row as FileRow
 from interp.prompts.files import parse_each, read_rows
-from interp.prompts.prompt import Prompt
+from interp.prompts.prompt import ANSWER_PREFIX, SYSTEM_PROMPT, Prompt
 from interp.prompts.thought import Span
 from interp.reading.budget import token_budget
 from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, token_segments, token_spans
@@ -52,6 +52,10 @@ _MOST = 1e100
 
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 """How tokenizers spell white space in their tokens."""
+
+
+_AROUND = re.compile(rf"{SYSTEM_PROMPT}|{ANSWER_PREFIX}|shot[0-9]+")
+"""Segments around a prompt, which are not judged."""
 
 
 class _Score(NamedTuple):
@@ -86,7 +90,8 @@ def read_scores(files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> Given
     Raises:
         UserError: a file cannot be read, is damaged, fits no prompt, or has a name that is taken.
     """
-    rows, checksums = defaultdict(list), {file.name: file.sha256 for file in files}
+    checksums = {file.name: file.sha256 for file in files}
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in _rows_of(files, prompts):
         rows[row["prompt_id"]].append(row)
     return Given(files=checksums, rows=rows)
@@ -113,10 +118,11 @@ def _rows_of(files: Sequence[ScoresFile], prompts: Sequence[Prompt]) -> Iterator
         for (target, model, id_), own in groups.items():
             if len({one.prompt for one in own}) > 1:
                 raise _twice(own[-1], by_id[id_])
+            prompt = by_id[id_]
             summed = (
-                _by_segment(by_id[id_], own, known)
+                _by_segment(prompt, own, known)
                 if by == "segment"
-                else (_over_tokens(by_id[id_], own, by))
+                else _over_tokens(prompt, own, by)
             )
             key = {"model": model, "prompt_id": id_, "method": labels[target], "target": target}
             for segment, (score, tokens) in summed.items():
@@ -147,14 +153,15 @@ def _read(file: ScoresFile) -> tuple[list[_Score], str]:
         raise UserError(f"{file.file} has the columns {', '.join(columns)}; {_NEEDED}")
     if not {"prompt", "prompt_id"} & columns:
         raise UserError(f"{file.file} has no column prompt; {_NEEDED}")
-    scores = parse_each(((row.where, row) for row in rows), lambda row: _score(row, *named))
+    (by,) = named
+    scores = parse_each(((row.where, row) for row in rows), lambda row: _score(row, by))
     for cells in ({own.target for own in scores}, {own.model for own in scores}):
         if "" in cells and len(cells) > 1:
             raise UserError(
                 f"{file.file} names the target or the model in some rows only, such as "
                 f"{shortened(max(cells), 60)}; expected it in every row, or in none"
             )
-    return scores, *named
+    return scores, by
 
 
 def _score(row: FileRow, by: str) -> _Score:
@@ -226,7 +233,7 @@ def _matched(
     by_text: defaultdict[str, list[Prompt]] = defaultdict(list)
     for prompt in prompts:
         by_text[prompt.text.strip()].append(prompt)
-    found = {}
+    found: dict[tuple[str, str], Prompt] = {}
     for cells in named:
         text, id_ = cells
         own = by_text.get(text.strip()) or _within(text, by_text)
@@ -268,7 +275,7 @@ def _by_segment(prompt: Prompt, scores: Sequence[_Score], known: Mapping[str, No
     summed: _Sums = {}
     for own in scores:
         name = str(own.what)
-        if name not in (*known, *RESERVED):
+        if name not in (*known, *RESERVED) and not _AROUND.fullmatch(name):
             raise UserError(f"{own.where}: {unknown('segment', name, known)}")
         if name in summed:
             raise _twice(own, prompt)

@@ -70,6 +70,12 @@ def test_scores_of_segments_are_those_of_the_file(tmp_path, suffix):
     assert rows(tmp_path, marked).equals(rows(tmp_path, BY_SEGMENT))
 
 
+def test_segments_around_the_prompt_are_read_over(tmp_path):
+    around = [("template", 9.0), ("system_prompt", 9.0), ("shot2", 9.0), ("answer_prefix", 9.0)]
+    more = pd.DataFrame(around, columns=["segment", "score"]).assign(prompt=FIRST.text)
+    assert rows(tmp_path, pd.concat([BY_SEGMENT, more])).equals(rows(tmp_path, BY_SEGMENT))
+
+
 def in_chat(table):
     """The same scores in a rendered chat, with a demonstration that is another of the prompts."""
     before = f"<s>{PROMPTS[-1].text}</s><user>\n"
