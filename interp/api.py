@@ -56,6 +56,7 @@ from interp.results.result import Result, result_class
 from interp.runs.edge_effects import EdgesRun
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.plan import load_for_run
+from interp.stored.text_file import TextFile
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
@@ -268,10 +269,10 @@ def faithfulness(
         scores: data frames or files of scores, by the names under which they are judged, with
             the columns of the page "Faithfulness".
         options: the options of the study (methods, segments, reinitialized, answers) and of `run`,
-            such as `out`.
+            such as `out`, by default a folder in runs/.
 
     Returns:
-        The study's folder, by default one in runs/; `table("verdicts")` has the verdicts.
+        The study's folder; `table("verdicts")` has the verdicts.
 
     Raises:
         UserError: as `run`, or scores cannot be read or fit no prompt.
@@ -282,31 +283,26 @@ def faithfulness(
     own = {name: options.pop(name) for name in Faithfulness.model_fields if name in options}
     with TemporaryDirectory() as place:
         files = tuple(
-            f"{name}={_scores_file(name, one, Path(place) / f'{number}.parquet')}"
+            TextFile(name=name, file=_file_of(one, Path(place) / f"{number}.parquet"))
             for number, (name, one) in enumerate(given.items())
         )
-        what = Faithfulness.model_validate({**own, "scores": files})
-        found = run(what, models=model, prompts=prompts, **options)
+        found = run(Faithfulness(scores=files, **own), models=model, prompts=prompts, **options)
     assert isinstance(found, StudyFolder)
     return found
 
 
-def _scores_file(name: str, scores: object, file: Path) -> Path:
+def _file_of(scores: object, file: Path) -> Path:
     """The file of scores, which is written if they are a data frame."""
     if isinstance(scores, str | Path):
         return Path(scores)
     if not isinstance(scores, pd.DataFrame):
-        raise UserError(
-            f"the scores {name} are {described(scores)}; expected a data frame or a file"
-        )
+        raise UserError(f"scores are {described(scores)}; expected a data frame or a file")
     floats = scores.select_dtypes("floating").columns
     try:
         # Numbers of 32 bits would be read as the decimals that stand for them.
         scores.astype(dict.fromkeys(floats, float)).to_parquet(file, index=False)
     except (TypeError, ValueError) as error:  # such as a column of numbers and texts
-        raise UserError(
-            f"cannot read the scores {name}: {one_line(str(error))}; expected columns of one type"
-        ) from error
+        raise UserError(f"cannot read scores: {one_line(str(error))}") from error
     return file
 
 

@@ -41,10 +41,7 @@ _TEXT = (
     "segment decides in both."
 )
 
-_GIVEN_TEXT = (
-    " Scores of other tools are read from files and ranked with the methods that use only the "
-    "model, whatever they were computed from; those that name no model count for every model."
-)
+_GIVEN_TEXT = " Scores of other tools are ranked with the methods that use only the model."
 
 
 def report_of(folder: StudyFolder) -> Report:
@@ -102,8 +99,7 @@ def _few_scores(results: Sequence[ModelResults]) -> Iterator[Caution]:
                     TEXTS,
                     own.model,
                     f"{name} has scores for {scored:,} of {counted(own.prompts, 'judged prompt')}"
-                    + ", and is judged on these alone, beside the methods on the same prompts"
-                    * bool(scored)
+                    + ", and is judged on these alone, as are the methods beside it" * bool(scored)
                     + ".",
                     numbers={"scores": name, "scored": scored, "prompts": own.prompts},
                 )

@@ -7,22 +7,23 @@
 4. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, InstanceOf, JsonValue
 
 from interp import texts
 from interp.attribution.registry import ATTRIBUTION, find_method
-from interp.errors import UserError
+from interp.errors import UserError, shortened
+from interp.files import checksum
 from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
-from interp.judging.given import ScoresFile, scores_file
 from interp.measurements.specs import Attribute, Effects, ReadsAnswers, Reinitialized
-from interp.measuring.spec import Stage
+from interp.measuring.spec import Spec, Stage
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
 from interp.prompts.source import PromptSource
+from interp.stored.text_file import TextFile, text_file
 from interp.studies.study import Study
 from interp.variants import WRITTEN, FromVariants
 
@@ -61,6 +62,22 @@ def _labels(text: str) -> tuple[str, ...]:
     return METHODS if text == ALL else ATTRIBUTION.some(text)
 
 
+class Given(Spec):
+    """Scores of segments that other tools computed, beside which methods are judged."""
+
+    name = "given"
+    measures = "interp.judging.read_scores:given_scores"
+    fills = ("segment_scores",)
+    reads_thoughts = False
+    own_answers = False
+    excluded_from_identity = frozenset({"rows"})
+
+    files: JsonValue = None
+    """the checksum of each file, by the name of its scores"""
+    rows: InstanceOf[Mapping[str, Any]] = Field(default_factory=dict)
+    """the rows of each prompt, by id; those without a model are for every model"""
+
+
 class Faithfulness(ReadsAnswers, Study):
     """The study of how well each method's scores agree with the effects of segments."""
 
@@ -77,28 +94,28 @@ class Faithfulness(ReadsAnswers, Study):
     """the segments to judge, such as premise1,premise2; the others are unchanged (default: the two
     that the system compares, or otherwise every segment with donors)
     """
-    scores: tuple[Annotated[ScoresFile, FromText(scores_file, "NAME=FILE")], ...] = ()
+    scores: tuple[Annotated[TextFile, FromText(text_file, "NAME=FILE")], ...] = ()
     """also judge the scores of other tools in these files, with the columns prompt, score, and
     segment, token, or start and end (docs/faithfulness.md)"""
     reinitialized: bool = True
     """also judge scores of the model with random weights, which requires a second copy in memory"""
 
-    @model_validator(mode="after")
-    def _check_scores(self) -> "Faithfulness":
-        names = [own.name for own in self.scores]
-        if len(set(names)) < len(names):
-            raise UserError(
-                f"the scores are called {', '.join(names)}; expected a different name for each file"
-            )
-        return self
-
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the checksums of files instead of their places."""
-        options = self.as_json()
-        files: dict[str, JsonValue] = {own.name: own.sha256 for own in self.scores}
-        return {name: own for name, own in options.items() if name != "scores"} | (
-            {"scores": files} if files else {}
-        )
+        options = {name: own for name, own in self.as_json().items() if name != "scores"}
+        files: dict[str, JsonValue] = {name: checksum(file.file) for name, file in self._files()}
+        return {**options, "scores": files} if files else options
+
+    def _files(self) -> list[tuple[str, TextFile]]:
+        """The files of scores, with their names."""
+        names = [own.name or own.file.stem for own in self.scores]
+        for name, own in zip(names, self.scores, strict=True):
+            if not own.file.is_file() or names.count(name) > 1:
+                raise UserError(
+                    f"the scores {name} are in {shortened(str(own.file))}; expected a file for "
+                    "each name, and another name for each file"
+                )
+        return list(zip(names, self.scores, strict=True))
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems with organisms for this study: the source's, and its mixture with donors."""
@@ -119,7 +136,8 @@ class Faithfulness(ReadsAnswers, Study):
         if self.scores:
             from interp.judging.read_scores import read_scores  # this imports torch
 
-            stages.append(Stage(GIVEN, prompts, read_scores(self.scores, prompts)))
+            rows = read_scores(dict(self._files()), prompts)
+            stages.append(Stage(GIVEN, prompts, Given(files=self.identity()["scores"], rows=rows)))
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))

@@ -162,10 +162,10 @@ def test_what_is_no_scores_is_refused():
     prompts = interp.load_prompts("rulebreakers", limit=1)
     for scores, said in (
         ([1], "scores is .1."),
-        ({"mine": 3}, "scores mine are 3"),
-        ({"mine": pd.DataFrame({"score": [1, "x"]})}, "one type"),
-        ({"a b": pd.DataFrame({"score": [1.0]})}, "NAME=FILE"),
-        ({"mine": "nowhere.csv"}, r"no file at 'nowhere\.csv'"),
+        ({"mine": 3}, "scores are 3"),
+        ({"mine": pd.DataFrame({"score": [1, "x"]})}, "cannot read scores"),
+        ({"mine": pd.DataFrame({"score": [1.0]})}, "lacks the columns prompt"),
+        ({"mine": "nowhere.csv"}, r"mine are in nowhere\.csv"),
     ):
         with pytest.raises(interp.UserError, match=said):
             interp.faithfulness("organism/phi3-shallow", prompts, scores=scores)

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from interp.errors import UserError
-from interp.judging.given import ScoresFile, scores_file
 from interp.judging.read_scores import read_scores
 from interp.judging.study import Faithfulness
 from interp.prompts.files import write_table
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
+from interp.stored.text_file import TextFile
 
 PROMPTS = read_pairs(EXAMPLE)
 FIRST = PROMPTS[0]
@@ -38,8 +38,8 @@ def rows(tmp_path, content, suffix=".csv", name="mine"):
         write_table(content, file)
     else:
         file.write_bytes(content)
-    given = read_scores([ScoresFile(name=name, file=file)], PROMPTS)
-    return pd.DataFrame([row for own in given.rows.values() for row in own])
+    given = read_scores({name: TextFile(file=file)}, PROMPTS)
+    return pd.DataFrame([row for own in given.values() for row in own])
 
 
 def by_segment(found):
@@ -65,7 +65,6 @@ def test_scores_of_segments_are_those_of_the_file(tmp_path, suffix):
     assert found["tokens"].isna().all() and set(found["method"]) == {"mine"}
     named = BY_SEGMENT.assign(prompt=[prompt.id for prompt in PROMPTS for _ in prompt.segments])
     assert rows(tmp_path, named).equals(rows(tmp_path, BY_SEGMENT))
-    assert rows(tmp_path, named.rename(columns={"prompt": "prompt_id"})).equals(found)
     marked = b"\xef\xbb\xbf" + BY_SEGMENT.to_csv(index=False).encode()
     assert rows(tmp_path, marked).equals(rows(tmp_path, BY_SEGMENT))
 
@@ -151,22 +150,21 @@ def line(**cells):
 
 
 REFUSED = {
-    "a score that is none": (BY_SEGMENT.assign(score="nan"), ".csv", "24 invalid.*score is 'nan'"),
-    "an infinite score": (line(score="1e999"), ".jsonl", "score is inf"),
-    "a missing score": (line(score="null"), ".jsonl", "score is None"),
-    "a truth value": (line(score="true"), ".jsonl", "score is True"),
+    "a score that is none": (BY_SEGMENT.assign(score="nan"), ".csv", "line 2 .*score.* finite"),
+    "an infinite score": (line(score="1e999"), ".jsonl", "line 1 .*score.* finite"),
+    "a missing score": (line(score="null"), ".jsonl", "line 1 .*score.*number"),
     "a nested cell": (line(prompt='["x"]'), ".jsonl", "prompt is"),
     "half a line": (line()[:20], ".jsonl", "not JSON"),
     "other bytes": (b"\xff\xfe\x81", ".csv", "UTF-8"),
     "a damaged table": (b"PAR1xxxxPAR1", ".parquet", "cannot read"),
     "no rows": (b"", ".csv", "score"),
     "no scores": (BY_SEGMENT.drop(columns="score"), ".csv", "lacks the columns score"),
-    "no prompts": (BY_SEGMENT.drop(columns="prompt"), ".csv", "no column prompt"),
+    "no prompts": (BY_SEGMENT.drop(columns="prompt"), ".csv", "lacks the columns prompt"),
     "nothing scored": (BY_SEGMENT.drop(columns="segment"), ".csv", "start and end"),
     "half a span": (SPANS.drop(columns="end"), ".csv", "start and end"),
     "two things scored": (BY_SEGMENT.assign(token="x"), ".csv", "start and end"),
     "other prompts": (BY_SEGMENT.assign(prompt="x"), ".csv", "none of 1 prompt"),
-    "an unknown segment": (BY_SEGMENT.assign(segment="premise9"), ".csv", "segment 'premise9'"),
+    "an unknown segment": (line(segment='"premise9"'), ".jsonl", "segment 'premise9'"),
     "segments twice": (pd.concat([BY_SEGMENT, BY_SEGMENT]), ".csv", "1/follows .*second time"),
     "spans twice": (pd.concat([SPANS, SPANS]), ".csv", "1/follows .*second time"),
     "spans twice in order": (SPANS.loc[SPANS.index.repeat(2)], ".csv", "second time"),
@@ -174,14 +172,18 @@ REFUSED = {
     "a span beyond the text": (SPANS.assign(end=999), ".csv", "999.* 86 "),
     "a span before the text": (SPANS.assign(start=-1), ".csv", "-1.* 86 "),
     "a span backwards": (SPANS.assign(start=5, end=4), ".csv", "from 5 to 4"),
-    "half a character": (SPANS.assign(start=0.5), ".csv", "start is 0.5"),
+    "half a character": (SPANS.assign(start=0.5), ".csv", "line 2 .*start.*integer"),
     "other tokens": (TOKENS.assign(token="x"), ".csv", "do not join.*return_offsets_mapping"),
-    "ids as tokens": (TOKENS.assign(token=range(len(TOKENS))), ".parquet", "token is 0.*ids"),
+    "ids as tokens": (TOKENS.assign(token=range(len(TOKENS))), ".parquet", "row 1 .*token.*string"),
     "ids as texts": (TOKENS.assign(token=range(len(TOKENS))), ".csv", "do not join"),
-    "a score beyond all bounds": (BY_SEGMENT.assign(score=-1e200), ".csv", "score is '-1e"),
-    "some targets": (line() + line(target='"margin"'), ".jsonl", "some rows only.*margin"),
-    "some models": (line() + line(model='"org/a"'), ".jsonl", "some rows only.*org/a"),
-    "a strange target": (BY_SEGMENT.assign(target="<b>"), ".csv", "target is '<b>'"),
+    "a score beyond all bounds": (BY_SEGMENT.assign(score=-1e200), ".csv", "line 2 .*score.*1000"),
+    "some targets": (
+        line() + line(target='"margin"'),
+        ".jsonl",
+        "in some rows",
+    ),
+    "some models": (line() + line(model='"org/a"'), ".jsonl", "in some rows"),
+    "a strange target": (line(target='"<b>"') + line(target='"a"'), ".jsonl", "'mine:<b>'"),
 }
 
 
@@ -206,24 +208,22 @@ def test_scores_cannot_be_called_like_other_rows(tmp_path, name):
         rows(tmp_path, two, name="captum")
 
 
-def test_names_of_files_are_checked(tmp_path):
-    assert scores_file("mine=a=b.csv").file.name == "a=b.csv"
-    for text in ("scores.csv", "=scores.csv", "mine=", "a b=scores.csv", f"{'x' * 61}=scores.csv"):
-        with pytest.raises(ValueError, match="NAME=FILE"):
-            scores_file(text)
-    with pytest.raises(UserError, match="called a, a"):
-        Faithfulness(scores=("a=x.csv", "a=y.csv"))
-    with pytest.raises(UserError, match=r"no file at .*lacking\.csv"):
-        Faithfulness(scores=(f"a={tmp_path}/lacking.csv",)).identity()
+@pytest.mark.parametrize("name", ["a b", "<b>", "x" * 61, "a (mean token)"])
+def test_names_cannot_be_mistaken_for_other_labels(tmp_path, name):
+    with pytest.raises(UserError, match="NAME=FILE"):
+        rows(tmp_path, BY_SEGMENT, name=name)
 
 
-def test_labels_of_two_files_differ(tmp_path):
+def test_each_name_is_that_of_one_file(tmp_path):
     write_table(BY_SEGMENT, tmp_path / "one.csv")
     two = pd.concat([BY_SEGMENT.assign(target=own) for own in ("x", "y")])
     write_table(two, tmp_path / "two.csv")
-    files = [("a:x", "one.csv"), ("a", "two.csv")]
-    with pytest.raises(UserError, match="two files have the scores a:x"):
-        read_scores([ScoresFile(name=name, file=tmp_path / file) for name, file in files], PROMPTS)
+    files = {"a:x": "one.csv", "a": "two.csv"}
+    with pytest.raises(UserError, match="a:x, like other rows"):
+        read_scores({n: TextFile(file=tmp_path / file) for n, file in files.items()}, PROMPTS)
+    for scores in ((f"a={tmp_path}/one.csv", f"a={tmp_path}/two.csv"), ("a=lacking.csv",)):
+        with pytest.raises(UserError, match="the scores a are in"):
+            Faithfulness(scores=scores).identity()
 
 
 def test_a_study_is_told_from_others_by_the_content_of_files(tmp_path):
@@ -231,7 +231,10 @@ def test_a_study_is_told_from_others_by_the_content_of_files(tmp_path):
     write_table(BY_SEGMENT, tmp_path / "two.csv")
     one, two = (Faithfulness(scores=(f"a={tmp_path}/{own}.csv",)) for own in ("one", "two"))
     assert one.identity() == two.identity() != Faithfulness().identity()
-    assert read_scores(one.scores, PROMPTS).identity() == {"files": one.identity()["scores"]}
     write_table(BY_SEGMENT.iloc[1:], tmp_path / "two.csv")
     assert one.identity() != two.identity()
     assert "scores" not in Faithfulness().identity()
+    # Workers get the options as JSON; a file without a name is called like the file.
+    assert Faithfulness(**one.as_json()) == one
+    bare = Faithfulness(scores=(f"{tmp_path}/one.csv",))
+    assert list(bare.identity()["scores"]) == ["one"]
