@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 from interp.attribution.registry import method_names
 from interp.console import counted, echo
 from interp.errors import UserError, one_line, shortened, unknown
-from interp.judging.study import Given
+from interp.judging.given import Given
 from interp.judging.trials import CONTROLS
 from interp.measuring.core import Measurement, PromptRows
 from interp.models.model import Model

@@ -7,19 +7,20 @@
 4. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, InstanceOf, JsonValue
+from pydantic import Field, JsonValue
 
 from interp import texts
 from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.errors import UserError, shortened
 from interp.files import checksum
 from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
+from interp.judging.given import Given
 from interp.measurements.specs import Attribute, Effects, ReadsAnswers, Reinitialized
-from interp.measuring.spec import Spec, Stage
+from interp.measuring.spec import Stage
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
 from interp.prompts.source import PromptSource
@@ -60,22 +61,6 @@ REINITIALIZED_PAIRS = 24
 
 def _labels(text: str) -> tuple[str, ...]:
     return METHODS if text == ALL else ATTRIBUTION.some(text)
-
-
-class Given(Spec):
-    """Scores of segments that other tools computed, beside which methods are judged."""
-
-    name = "given"
-    measures = "interp.judging.read_scores:given_scores"
-    fills = ("segment_scores",)
-    reads_thoughts = False
-    own_answers = False
-    excluded_from_identity = frozenset({"rows"})
-
-    files: JsonValue = None
-    """the checksum of each file, by the name of its scores"""
-    rows: InstanceOf[Mapping[str, Any]] = Field(default_factory=dict)
-    """the rows of each prompt, by id; those without a model are for every model"""
 
 
 class Faithfulness(ReadsAnswers, Study):
