@@ -158,6 +158,7 @@ def test_a_study_resumes_with_the_same_scores_alone(tmp_path, capsys):
     assert "different study" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_what_is_no_scores_is_refused():
     prompts = interp.load_prompts("rulebreakers", limit=1)
     for scores, said in (
