@@ -25,9 +25,9 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 from interp.errors import UserError
-from interp.faithfulness import EFFECTS, SCORES
-from interp.faithfulness.results import shares_of, tables_of
-from interp.faithfulness.trials import trials_of
+from interp.judging import EFFECTS, SCORES
+from interp.judging.results import shares_of, tables_of
+from interp.judging.trials import trials_of
 from interp.report.console import print_table
 from interp.studies.folder import StudyFolder
 

@@ -23,11 +23,11 @@ from jaxtyping import Float
 from scipy.stats import kendalltau, spearmanr
 
 from interp.errors import UserError, unknown
-from interp.faithfulness import EFFECTS, SCORES
-from interp.faithfulness.metrics import METRICS, mean
-from interp.faithfulness.ranking import judge
-from interp.faithfulness.results import tables_of
-from interp.faithfulness.trials import trials_of
+from interp.judging import EFFECTS, SCORES
+from interp.judging.metrics import METRICS, mean
+from interp.judging.ranking import judge
+from interp.judging.results import tables_of
+from interp.judging.trials import trials_of
 from interp.prompts.systems import dependence_factor
 from interp.report.console import print_table
 from interp.runs.folder import RECORD, RunFolder

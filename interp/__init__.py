@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from interp.api import edges as edges
     from interp.api import effects as effects
     from interp.api import evaluate as evaluate
+    from interp.api import faithfulness as faithfulness
     from interp.api import find_circuits as find_circuits
     from interp.api import generate as generate
     from interp.api import lens as lens

@@ -3,13 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from inspect import cleandoc, signature
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import pandas as pd
+from pydantic import InstanceOf, JsonValue
 
 from interp.console import echo
-from interp.errors import UserError, described, shortened, unknown
+from interp.errors import UserError, described, one_line, shortened, unknown
 from interp.jobs import Job, finish_study
+from interp.judging.study import Faithfulness
 from interp.measurements.activations.show import ActivationVectors
 from interp.measurements.answers.show import Completions, Scores
 from interp.measurements.attribution.show import Attributions
@@ -52,6 +56,7 @@ from interp.results.result import Result, result_class
 from interp.runs.edge_effects import EdgesRun
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.plan import load_for_run
+from interp.stored.text_file import TextFile
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
@@ -77,9 +82,10 @@ def run(
             `measurement("probe-linear")`, or a `study`.
         models: models from `load_model`, or names (or "NAME=PATH"), which are loaded one at a
             time.
-        prompts: prompts from `load_prompts`, or any sequence of prompts; allowed only for a
-            measurement. By default, prompts are loaded according to the options of `PromptSource`:
-            system, data, limit, seed, template, shots, shots_seed, instruction, answer_prefix.
+        prompts: prompts from `load_prompts`, or any sequence of prompts, for a measurement or for
+            the study faithfulness. By default, prompts are loaded according to the options of
+            `PromptSource`: system, data, limit, seed, template, shots, shots_seed, instruction,
+            answer_prefix.
         options: the options of `PromptSource`, `Loading` (dtype, device ...), `ComputeOptions`
             (batch_tokens ...) and `ExecutionOptions` (out, executor, workers ...), named like the
             flags. With `out`, results are written to a run folder, and repeating the call resumes
@@ -104,6 +110,10 @@ def run(
             f"got tensor_parallel {loading.ranks} and a loaded model, which this process holds by "
             "itself; pass the model's name"
         )
+    if prompts is not None:
+        _check_prompts(prompts)
+        _check_source(what, source)
+        source = _Held(prompts=PromptSet.of(prompts))
     job = Job(
         what=what,
         models=tuple(model for model in all_models if not isinstance(model, Model)),
@@ -111,9 +121,6 @@ def run(
         loading=loading,
         computing=computing,
     )
-    if prompts is not None:
-        _check_prompts(prompts)
-        _check_source(what, source)
     if isinstance(what, Spec) and execution.out is None:
         if execution != ExecutionOptions():
             raise UserError(
@@ -245,6 +252,58 @@ Raises:
     UserError: the model, the prompts or a choice is invalid, there are no prompts, ids are not
         unique, the model cannot read a prompt, or two answers have the same first token.
 """
+
+
+def faithfulness(
+    model: Model | str,
+    prompts: Sequence[Prompt],
+    *,
+    scores: Mapping[str, pd.DataFrame | Path | str] | None = None,
+    **options: Any,
+) -> StudyFolder:
+    """The study that judges attribution methods, and scores of other tools, by exact effects.
+
+    Args:
+        model: from `load_model`, or a model's name.
+        prompts: from `load_prompts`, or any sequence of prompts.
+        scores: data frames or files of scores, by the names under which they are judged, with
+            the columns of the page "Faithfulness".
+        options: the options of the study (methods, segments, reinitialized, answers) and of `run`,
+            such as `out`, by default a folder in runs/.
+
+    Returns:
+        The study's folder; `table("verdicts")` has the verdicts.
+
+    Raises:
+        UserError: as `run`, or scores cannot be read or fit no prompt.
+    """
+    given = {} if scores is None else scores
+    if not isinstance(given, Mapping):
+        raise UserError(f"scores is {described(given)}; expected {{name: data frame or file}}")
+    own = {name: options.pop(name) for name in Faithfulness.model_fields if name in options}
+    with TemporaryDirectory() as place:
+        files = tuple(
+            TextFile(name=name, file=_file_of(one, Path(place) / f"{number}.parquet"))
+            for number, (name, one) in enumerate(given.items())
+        )
+        found = run(Faithfulness(scores=files, **own), models=model, prompts=prompts, **options)
+    assert isinstance(found, StudyFolder)
+    return found
+
+
+def _file_of(scores: object, file: Path) -> Path:
+    """The file of scores, which is written if they are a data frame."""
+    if isinstance(scores, str | Path):
+        return Path(scores)
+    if not isinstance(scores, pd.DataFrame):
+        raise UserError(f"scores are {described(scores)}; expected a data frame or a file")
+    floats = scores.select_dtypes("floating").columns
+    try:
+        # Numbers of 32 bits would be read as the decimals that stand for them.
+        scores.astype(dict.fromkeys(floats, float)).to_parquet(file, index=False)
+    except (TypeError, ValueError) as error:  # such as a column of numbers and texts
+        raise UserError(f"cannot read scores: {one_line(str(error))}") from error
+    return file
 
 
 def train(spec: TrainSpec, *, model: str, **options: Any) -> TrainRecord:
@@ -446,9 +505,31 @@ def _check_prompts(prompts: Sequence[Prompt]) -> None:
         ids.add(prompt.id)
 
 
+class _Held(PromptSource):
+    """Prompts in memory, from which a study draws none."""
+
+    prompts: InstanceOf[PromptSet]
+
+    def whole(self) -> PromptSet:
+        """The prompts."""
+        return self.prompts
+
+    def pairs(self, default: int | None) -> int | None:
+        """All pairs."""
+        return None
+
+    def drawn(self, prompts: PromptSet, default: int | None) -> PromptSet:
+        """The prompts, unchanged."""
+        return self.prompts
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The hash of the prompts."""
+        return {"prompts": self.prompts.content_hash()}
+
+
 def _check_source(what: Spec | Study, source: PromptSource) -> None:
     """Reject prompts that are passed together with options for loading prompts."""
-    if isinstance(what, Study):
+    if isinstance(what, Study) and not what.any_system:
         raise UserError(
             f"got prompts, but the study {what.name} loads its own; omit them, and select "
             "prompts by data, limit and seed"

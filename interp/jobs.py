@@ -229,7 +229,8 @@ class Job(Options):
 
     def _default_folder(self) -> Path:
         kind, name = _kind(self.what), self.what.name
-        identity = [kind, self.what.as_json(), self.prompts.as_json()]
+        options = what.identity() if isinstance(what := self.what, Study) else what.as_json()
+        identity = [kind, options, self.prompts.as_json()]
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
         subject = f"-{self.prompts.system}" if kind == "measurement" else ""
         pairs = f"-{self.prompts.limit}" if self.prompts.limit else ""

@@ -241,7 +241,12 @@ SCHEMAS: dict[str, pa.Schema] = {
         "and no numbers.",
         *_SCORED,
         SEGMENT,
-        column("tokens", INTEGER, "number of tokens in the segment", "tokens"),
+        column(
+            "tokens",
+            INTEGER,
+            "number of tokens in the segment; null if a file scores whole segments",
+            "tokens",
+        ),
         column(
             "score",
             NUMBER,

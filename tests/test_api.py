@@ -44,8 +44,8 @@ CALLS = [
 ]
 """The call of each measurement."""
 
-WITHOUT_CALLS = {"attribute-reinitialized", "stored"}
-"""Measurements that nobody makes by themselves, and texts that are judged without a model."""
+WITHOUT_CALLS = {"attribute-reinitialized", "given", "stored"}
+"""Measurements that nobody makes by themselves, and what other tools stored."""
 
 
 def test_the_help_of_the_package_shows_ten_names_and_then_where_a_model_can_be_read():
@@ -227,8 +227,8 @@ def test_prompts_and_what_says_which_to_load_are_not_both_taken(organism, pair):
         names = ", ".join(sorted(options))
         with pytest.raises(interp.UserError, match=rf"prompts.*\b{names}; "):
             interp.run(interp.Evaluate(), models=organism, prompts=pair, **options)
-    with pytest.raises(interp.UserError, match=r"study faithfulness.*data, limit"):
-        interp.run(interp.study("faithfulness"), models=organism, prompts=pair)
+    with pytest.raises(interp.UserError, match=r"study rulebreakers.*data, limit"):
+        interp.run(interp.study("rulebreakers"), models=organism, prompts=pair)
 
 
 def test_a_study_of_its_own_systems_takes_no_other(organism):

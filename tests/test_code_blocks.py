@@ -64,6 +64,7 @@ def test_the_command_lines_of_a_page_are_understood(page, monkeypatch):
 
 
 @pytest.mark.quick("README")
+@pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already require")  # Captum's, of inseq
 @every_page
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -27,7 +27,7 @@ FLOORS = (
     {"scanning"},
     {"api"},
     {"doctor", "export", "jobs", "training"},
-    {"comparing", "faithfulness"},
+    {"comparing", "judging"},
     {"studies"},
     {"measurements"},
     {"results"},

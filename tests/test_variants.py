@@ -9,7 +9,7 @@ from pydantic import Field
 
 from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.errors import UserError
-from interp.faithfulness.study import METHODS, Faithfulness
+from interp.judging.study import METHODS, Faithfulness
 from interp.measurements.specs import Attribute, Circuits, Edges, Patch
 from interp.options import FromText, Options
 from interp.texts import number

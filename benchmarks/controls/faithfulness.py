@@ -28,15 +28,15 @@ from scipy.special import ndtri
 
 from interp.attribution.registry import find_method, method_names
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
-from interp.faithfulness.metrics import METRICS
-from interp.faithfulness.ranking import (
+from interp.judging.metrics import METRICS
+from interp.judging.ranking import (
     check_table,
     difference_table,
     judge,
     metric_table,
 )
-from interp.faithfulness.trials import CONTROL, Contender, Trials
-from interp.faithfulness.verdicts import REFUTED, WEAKER, verdict_table
+from interp.judging.trials import CONTROL, Contender, Trials
+from interp.judging.verdicts import REFUTED, WEAKER, verdict_table
 
 SIZES = ((12, 2), (24, 2), (24, 8))
 """Number of clusters, and number of prompts in each."""

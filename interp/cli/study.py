@@ -62,14 +62,14 @@ class FaithfulnessCommand:
     @staticmethod
     def configure(parser: Parser) -> None:
         """Add the options of the command."""
-        from interp.faithfulness.study import Faithfulness
+        from interp.judging.study import Faithfulness
 
         _add_study_options(parser, Faithfulness)
 
     @staticmethod
     def run(arguments: argparse.Namespace) -> None:
         """Run the command."""
-        from interp.faithfulness.study import Faithfulness
+        from interp.judging.study import Faithfulness
 
         _run_study(arguments, Faithfulness)
 

@@ -221,8 +221,8 @@ def tokenize_whole(model: Model, prompts: Sequence[Prompt]) -> list[TokenizedPro
             prompt,
             chat,
             _without_added_end(ids, added) if model.kind is CAUSAL else tuple(ids),
-            _spans(prompt, chat, _placed_segments(prompt, chat), offsets),
-            _spans(prompt, chat, _placed_roles(prompt, chat), offsets),
+            token_spans(prompt, chat, _placed_segments(prompt, chat), offsets),
+            token_spans(prompt, chat, _placed_roles(prompt, chat), offsets),
             pooled=model.kind is CLASSIFIER,
         )
         for prompt, chat, ids, added, offsets in zip(prompts, chats, *columns, strict=True)
@@ -265,7 +265,7 @@ def _placed(chat: ChatText, own: Mapping[str, Span], said: Mapping[str, Span]) -
     }
 
 
-def _spans(
+def token_spans(
     prompt: Prompt, chat: ChatText, spans: Mapping[str, Span], offsets: Sequence[Span]
 ) -> dict[str, Span]:
     """For each named span, the range of tokens that contain any of its characters.

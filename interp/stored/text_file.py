@@ -2,10 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 from interp import texts
 from interp.errors import shortened
-from interp.options import Options
+from interp.options import FromText, Options
 
 LONGEST_NAME = 200
 """Largest number of characters of a model's name."""
@@ -14,7 +15,7 @@ LONGEST_NAME = 200
 class TextFile(Options):
     """A file of stored texts that a user names."""
 
-    file: Path
+    file: Annotated[Path, FromText(texts.path)]
     name: str = ""
     """The name of the model that wrote them; empty if the file tells it."""
 

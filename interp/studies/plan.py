@@ -42,7 +42,7 @@ class StudyPlan(RunPlan):
             folder=folder,
             stages={folder / stage.name: stage for stage in study.stages(source)},
             study=study.name,
-            options={**chosen, **study.as_json()},
+            options={**chosen, **study.identity()},
             **plan,
         )
 

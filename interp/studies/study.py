@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from pydantic import JsonValue
+
 from interp.measuring.spec import Stage
 from interp.options import Options
 from interp.plugins import STUDIES, load_plugin, named
@@ -40,6 +42,10 @@ class Study(Options, ABC):
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems whose packaged organisms are the default models."""
         return self.organisms
+
+    def identity(self) -> dict[str, JsonValue]:
+        """The options for the record, which tell the study in a folder from others."""
+        return self.as_json()
 
     @abstractmethod
     def stages(self, source: PromptSource) -> Sequence[Stage]:

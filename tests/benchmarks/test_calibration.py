@@ -18,7 +18,7 @@ from benchmarks.calibration import (
 )
 from interp.cli import main as interp_main
 from interp.errors import UserError
-from interp.faithfulness import ranking
+from interp.judging import ranking
 
 
 def test_the_calibration_error_by_hand():

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from benchmarks.verdicts import Judged, agreement_table, main, read_judged, value_table
 from interp.cli import main as interp_main
 from interp.errors import UserError
-from interp.faithfulness import ranking
+from interp.judging import ranking
 from interp.runs.folder import RunFolder
 
 NAMES = ("a", "b", "c", "d")

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from interp.cli import main
-from interp.faithfulness import ranking
-from interp.faithfulness.study import METHODS, Faithfulness
+from interp.judging import ranking
+from interp.judging.study import METHODS, Faithfulness
 from interp.prompts.own.pairs import EXAMPLE
 from interp.prompts.source import PromptSource
 from interp.prompts.systems import dependence_factor

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from interp.cli import main, parse
 from interp.cli.measure import job_of
 from interp.errors import UserError
-from interp.faithfulness.study import Faithfulness
+from interp.judging.study import Faithfulness
 from interp.measurements.specs import Patch
 from interp.measuring.spec import Spec, spec_named
 from interp.prompts import source, systems

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from interp.faithfulness.figures import methods_by_metrics, methods_found, share_distances
+from interp.judging.figures import methods_by_metrics, methods_found, share_distances
 
 
 def test_every_cell_of_methods_by_metrics_holds_its_value():

@@ -3,23 +3,28 @@
 1. `effects`: the value of every coalition of segments, from donors.
 2. `scores`: the scores of every method on the same prompts, with the same donors. The target is the
    margin of the model's own answer, as for the effects.
-3. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
+3. `given`: scores of other tools, read from files.
+4. `reinitialized`: scores of the same architecture with random weights, on some of the prompts.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from interp import texts
 from interp.attribution.registry import ATTRIBUTION, find_method
-from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
+from interp.errors import UserError, shortened
+from interp.files import checksum
+from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
+from interp.judging.given import Given
 from interp.measurements.specs import Attribute, Effects, ReadsAnswers, Reinitialized
 from interp.measuring.spec import Stage
 from interp.options import FromText
 from interp.prompts.prompt import DONORS
 from interp.prompts.source import PromptSource
+from interp.stored.text_file import TextFile, text_file
 from interp.studies.study import Study
 from interp.variants import WRITTEN, FromVariants
 
@@ -60,10 +65,10 @@ class Faithfulness(ReadsAnswers, Study):
     """The study of how well each method's scores agree with the effects of segments."""
 
     name = "faithfulness"
-    page = "interp.faithfulness.page:report_of"
+    page = "interp.judging.page:report_of"
     default_limit = 48
     any_system = True
-    derives = ("interp.faithfulness.page:DISTANCES",)
+    derives = ("interp.judging.page:DISTANCES",)
 
     methods: Annotated[tuple[str, ...], FromVariants(_labels, WRITTEN, ATTRIBUTION)] = METHODS
     """attribution methods to judge, with options such as captum:lime:samples=256, or all"""
@@ -73,8 +78,28 @@ class Faithfulness(ReadsAnswers, Study):
     """the segments to judge, such as premise1,premise2; the others are unchanged (default: the two
     that the system compares, or otherwise every segment with donors)
     """
+    scores: tuple[Annotated[TextFile, FromText(text_file, "NAME=FILE")], ...] = ()
+    """also judge the scores of other tools in these files, with the columns prompt, score, and
+    segment, token, or start and end (docs/faithfulness.md)"""
     reinitialized: bool = True
     """also judge scores of the model with random weights, which requires a second copy in memory"""
+
+    def identity(self) -> dict[str, JsonValue]:
+        """The options, with the checksums of files instead of their places."""
+        options = {name: own for name, own in self.as_json().items() if name != "scores"}
+        files: dict[str, JsonValue] = {name: checksum(file.file) for name, file in self._files()}
+        return {**options, "scores": files} if files else options
+
+    def _files(self) -> list[tuple[str, TextFile]]:
+        """The files of scores, with their names."""
+        names = [own.name or own.file.stem for own in self.scores]
+        for name, own in zip(names, self.scores, strict=True):
+            if not own.file.is_file() or names.count(name) > 1:
+                raise UserError(
+                    f"the scores {name} are in {shortened(str(own.file))}; expected a file for "
+                    "each name, and another name for each file"
+                )
+        return list(zip(names, self.scores, strict=True))
 
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems with organisms for this study: the source's, and its mixture with donors."""
@@ -92,6 +117,11 @@ class Faithfulness(ReadsAnswers, Study):
                 Attribute(methods=self.methods, target="margin", answers=self.answers),
             ),
         ]
+        if self.scores:
+            from interp.judging.read_scores import read_scores  # this imports torch
+
+            rows = read_scores(dict(self._files()), prompts)
+            stages.append(Stage(GIVEN, prompts, Given(files=self.identity()["scores"], rows=rows)))
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))

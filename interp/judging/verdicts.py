@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from interp.faithfulness.ranking import league_of
-from interp.faithfulness.trials import CONTROL
+from interp.judging.ranking import league_of
+from interp.judging.trials import CONTROL
 
 ADVISING = ("top_segment", "lds", "morf_lerf")
 """Metrics for advice; the first metric that passes its check is used."""
@@ -23,8 +23,9 @@ def verdict_table(
     """One row per method and score, in descending order of the metric used for advice.
 
     Columns are metric, title, league, method, score, value, corrected (only for the best of the
-    league: its value, corrected for selection), low, high, chance, p (for the hypothesis that no
-    method of the league is better), may_be_best (missing if not tested) and verdict. The verdict is
+    league: its value, corrected for selection), low, high, chance, prompts, clusters, p (for the
+    hypothesis that no method of the league is better), may_be_best (missing if not tested) and
+    verdict. The verdict is
     `trust` if the interval lies above chance and the method may be the best; `weaker` if it lies
     above chance but the method is worse than the best; `refuted` if the method is worse than the
     best and not shown to be above chance; `undecided` if it is shown neither to be above chance nor
@@ -41,12 +42,11 @@ def verdict_table(
         title=str(used.loc[name, "title"]), league=values["method"].map(league_of)
     )
     against = differences.reindex(
-        columns=["metric", *_KEY, "best", "best_score", "corrected", "p", "may_be_best"]
+        columns=["metric", *_KEY, "difference", "corrected", "p", "may_be_best"]
     )
     against = against[against["metric"] == name].drop(columns="metric")
     table = table.merge(against, on=_KEY, how="left", validate="one_to_one")
-    is_best = (table["method"] == table["best"]) & (table["score"] == table["best_score"])
-    table["corrected"] = table["corrected"].where(is_best)
+    table["corrected"] = table["corrected"].where(table["difference"] == 0)
     # The only method of a league cannot be worse than another method.
     best = table["may_be_best"].ne(False).fillna(True).astype(bool)
     above = table["low"] > table["chance"]
@@ -59,7 +59,8 @@ def verdict_table(
     table["may_be_best"] = best.astype("boolean").mask(untested)
     table = table.sort_values("value", ascending=False, kind="stable")
     columns = ["metric", "title", "league", *_KEY, "value", "corrected", "low", "high", "chance"]
-    return table[[*columns, "p", "may_be_best", "verdict"]].reset_index(drop=True)
+    columns += ["prompts", "clusters", "p", "may_be_best", "verdict"]
+    return table[columns].reset_index(drop=True)
 
 
 def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:

@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from interp.attribution.registry import find_method
 from interp.choices import ORACLE, RANDOM, REVERSED
-from interp.faithfulness import together
-from interp.faithfulness.agreement import LEAST_EFFECT
-from interp.faithfulness.metrics import METRICS, Metric
-from interp.faithfulness.trials import CONTROL, Contender, Trials, Weights
+from interp.judging import together
+from interp.judging.agreement import LEAST_EFFECT
+from interp.judging.metrics import METRICS, Metric
+from interp.judging.trials import CONTROL, Contender, Trials, Weights, declared
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.means import cluster_mean
 from interp.statistics.resampling import bootstrap_counts
@@ -87,6 +86,11 @@ class MetricValues:
         ]
 
     @property
+    def known(self) -> list[int]:
+        """Those of `methods` that are no other tool's; their values tell whether metrics work."""
+        return [place for place in self.methods if declared(self.contenders[place].method)]
+
+    @property
     def void(self) -> bool:
         """Whether the metric ranks the oracle no higher than its reverse."""
         oracle, reversed_ = (self.gains[self.place(name)] for name in (ORACLE, REVERSED))
@@ -99,7 +103,7 @@ class MetricValues:
         No method may be above the oracle, the median method must be above a random order, and the
         reversed oracle must be below a random order.
         """
-        gains, methods = self.gains, self.methods
+        gains, methods = self.gains, self.known
         oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
         if not methods or not np.isfinite([oracle, random]).all():
             return f"undefined: needs {self.metric.needs}"
@@ -213,7 +217,7 @@ def check_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     """
     rows = []
     for judged in judgements:
-        values, methods, problem = judged.values, judged.methods, judged.problem()
+        values, methods, problem = judged.values, judged.known, judged.problem()
         gains = judged.gains[methods]
         rows.append(
             {
@@ -255,8 +259,9 @@ def difference_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
 
 
 def league_of(method: str) -> str:
-    """The league of a method."""
-    return COALITIONS if find_method(method).reads_coalitions else MODEL
+    """The league of a method; scores of other tools are ranked with those of the model."""
+    known = declared(method)
+    return COALITIONS if known is not None and known.reads_coalitions else MODEL
 
 
 def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.DataFrame:

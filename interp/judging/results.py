@@ -1,25 +1,26 @@
 """The judged measurements of each model in the study."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
+from interp.attribution.registry import find_method
 from interp.errors import UserError
 from interp.estimates.compute import CLUSTER
-from interp.faithfulness import EFFECTS, REINITIALIZED, SCORES
-from interp.faithfulness.agreement import LEAST_EFFECT, share
-from interp.faithfulness.metrics import METRICS
-from interp.faithfulness.ranking import (
+from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
+from interp.judging.agreement import LEAST_EFFECT, share
+from interp.judging.metrics import METRICS
+from interp.judging.ranking import (
     MetricValues,
     check_table,
     difference_table,
     judge,
     metric_table,
 )
-from interp.faithfulness.trials import CONTROL, Tables, Trials, trials_of
-from interp.faithfulness.verdicts import ADVISING, verdict_table
+from interp.judging.trials import CONTROL, Tables, Trials, trials_of
+from interp.judging.verdicts import ADVISING, UNTESTED, verdict_table
 from interp.prompts.systems import dependence_factor, installed_system
 from interp.report.formatting import segment_label
 from interp.runs.folder import RunFolder
@@ -42,12 +43,17 @@ class ModelResults:
     differences: pd.DataFrame
     """The rows of `difference_table`."""
     verdicts: pd.DataFrame
-    """The rows of `verdict_table`."""
+    """The rows of `verdict_table`, also for the scores in `partly`."""
     random_weights: pd.DataFrame
     """How often scores of the model with random weights find the segment with the largest effect
     in the model itself: rows of `metric_table`, none if the reinitialized model was omitted."""
     described: str
     """The prompts for which the metric used for advice is defined, and their clusters."""
+    partly: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Rows of `metric_table` for scores of other tools that some judged prompts lack: these are
+    judged on the others alone, beside the methods on the same prompts."""
+    scored: Mapping[str, int] = field(default_factory=dict)
+    """Number of judged prompts that have scores of another tool, by their name."""
 
     @property
     def prompts(self) -> int:
@@ -123,13 +129,23 @@ def read_results(folder: StudyFolder) -> list[ModelResults]:
 
 def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     tables = tables_of(folder, model)
-    trials = trials_of(tables)
-    if not trials:
+    everyone = _count(trials_of(tables))
+    if not everyone:
         return
+    given = given_scores(folder, model, tables)
+    beside = {name: trials_of(_joined(tables, rows)) for name, rows in given.items()}
+    scored = {name: _count(own) * bool(len(given[name])) for name, own in beside.items()}
+    whole = [given[name] for name, count in scored.items() if count == everyone]
+    trials = trials_of(_joined(tables, *whole))
     judgements = judge(trials)
     metrics, checks = metric_table(judgements), check_table(judgements)
     differences = difference_table(judgements)
     verdicts = verdict_table(metrics, checks, differences)
+    parts = [
+        _of_part(name, beside[name], checks)
+        for name, count in scored.items()
+        if 0 < count < everyone
+    ]
     random_weights = pd.DataFrame()
     if folder.has(REINITIALIZED):
         random = trials_of(tables_of(folder, model, REINITIALIZED))
@@ -139,16 +155,64 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     advising = verdicts["metric"].iloc[0] if len(verdicts) else ADVISING[0]
     (judgement,) = (own for own in judgements if own.metric.name == advising)
     with_effects = tables.coalition_values["prompt_id"].nunique()
+    partly = [part for part, *_ in parts]
     yield ModelResults(
         model=model,
         trials=tuple(trials),
         metrics=metrics,
         checks=checks,
-        differences=differences,
-        verdicts=verdicts,
+        differences=pd.concat([differences, *(part for _, part, _ in parts)], ignore_index=True),
+        verdicts=pd.concat([verdicts, *(part for *_, part in parts)], ignore_index=True),
         random_weights=random_weights,
         described=described(judgement, tables.cluster, with_effects),
+        partly=pd.concat(partly, ignore_index=True) if partly else metrics[:0],
+        scored=scored,
     )
+
+
+def _count(trials: Sequence[Trials]) -> int:
+    return sum(len(own.prompt_ids) for own in trials)
+
+
+def _joined(tables: Tables, *scores: pd.DataFrame) -> Tables:
+    """The tables with further rows of scores."""
+    return replace(tables, segment_scores=pd.concat([tables.segment_scores, *scores]))
+
+
+def _of_part(
+    name: str, trials: Sequence[Trials], checks: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The metrics, differences and verdicts of one tool's scores, on the prompts that have them.
+
+    Args:
+        name: the name of the scores.
+        trials: these prompts, with every method.
+        checks: the checks on all prompts, which tell the metric for verdicts.
+    """
+    judgements = judge(trials)
+    metrics, differences = metric_table(judgements), difference_table(judgements)
+    verdicts = verdict_table(metrics, checks, differences)
+    used = check_table(judgements).set_index("metric")["used"]
+    if len(verdicts) and not used[verdicts["metric"].iloc[0]]:
+        verdicts["verdict"] = UNTESTED
+    tables = metrics, differences, verdicts
+    metrics, differences, verdicts = (
+        own[own["method"] == name] if len(own) else own for own in tables
+    )
+    return metrics, differences, verdicts
+
+
+def given_scores(folder: StudyFolder, model: str, tables: Tables) -> dict[str, pd.DataFrame]:
+    """The rows of other tools' scores on a model's prompts, by name; maybe none of a file."""
+    if not folder.has(GIVEN):
+        return {}
+    run = folder.runs[GIVEN]
+    rows = _of(run, "segment_scores", model, tables.prompts)
+    found = {str(name): own for name, own in rows.groupby("method", sort=False)}
+    files = run.record.run.parameters["files"]
+    names = files if isinstance(files, dict) else {}
+    lacking = (own for own in names if not any(f"{one}:".startswith(f"{own}:") for one in found))
+    return {**found, **dict.fromkeys(lacking, rows[:0])}
 
 
 def described(judgement: MetricValues, cluster: str, with_effects: int) -> str:
@@ -174,10 +238,13 @@ def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:
     """A model's effects and the scores from one stage, on the prompts of that stage."""
     effects, scores = folder.runs[EFFECTS], folder.runs[stage]
     prompts = scores.table("prompts")
+    rows = _of(scores, "segment_scores", model, prompts)
+    for method in rows["method"].unique():
+        find_method(str(method))  # or else it would count as another tool's
     name = effects.record.run.system
     system = installed_system(name)
     return Tables(
-        segment_scores=_of(scores, "segment_scores", model, prompts),
+        segment_scores=rows,
         coalition_values=_of(effects, "coalition_values", model, prompts),
         prompts=prompts,
         cluster=dependence_factor(name) or "pair_id",

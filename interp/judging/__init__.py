@@ -5,5 +5,5 @@ answer minus that of the other answer, with the segments of S kept and all other
 donors. Metrics depend only on the scores and on these values v(S) (docs/faithfulness.md).
 """
 
-EFFECTS, SCORES, REINITIALIZED = "effects", "scores", "reinitialized"
+EFFECTS, SCORES, GIVEN, REINITIALIZED = "effects", "scores", "given", "reinitialized"
 """The stages of the study."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from interp.faithfulness.together import ADDED, DRAWS, _ranks, compared
+from interp.judging.together import ADDED, DRAWS, _ranks, compared
 
 
 def differences_of(values):

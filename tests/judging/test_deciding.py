@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from interp.analysis.cautions.caution import SPREAD
-from interp.faithfulness.deciding import spread_cautions
+from interp.judging.deciding import spread_cautions
 from interp.measurements.attribution.largest import NOISE
 from interp.report.page import MOST_WORDS
 

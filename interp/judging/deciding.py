@@ -6,7 +6,7 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import SPREAD, Caution
 from interp.console import counted
-from interp.faithfulness.results import ModelResults, tables_of
+from interp.judging.results import ModelResults, given_scores, tables_of
 from interp.measurements.attribution.largest import (
     LARGEST,
     NOISE,
@@ -84,7 +84,8 @@ def _of_model(folder: StudyFolder, own: ModelResults) -> Iterator[pd.DataFrame]:
     cluster = tables.cluster if tables.cluster in prompts else "pair_id"
     values = values[values["donor_kind"] == "instance"]
     judged = {name for trials in own.trials for name in trials.segments}
-    scores = tables.segment_scores
+    given = given_scores(folder, own.model, tables).values()
+    scores = pd.concat([tables.segment_scores, *given])
     scores = scores[scores["segment"].isin(judged)]
     effects = largest_effects(values[VALUE_COLUMNS]).assign(method=_EFFECTS)
     found = pd.concat([effects, largest_scores(scores[SCORE_COLUMNS])], ignore_index=True)

@@ -1,23 +1,25 @@
 """The page: a verdict on each method, tables and figures."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import GAP, PATHS, ordered
+from interp.analysis.cautions.caution import GAP, PATHS, TEXTS, Caution, ordered
 from interp.choices import ORACLE, RANDOM
+from interp.console import counted
 from interp.estimates.declared import Share, Table
 from interp.estimates.shown import Estimated
-from interp.faithfulness import EFFECTS, SCORES
-from interp.faithfulness.deciding import deciding_item, spread_cautions
-from interp.faithfulness.figures import methods_by_metrics, share_distances
-from interp.faithfulness.first_screen import first_screen
-from interp.faithfulness.metrics import METRICS
-from interp.faithfulness.results import ModelResults, read_results, segments_of, shares_of
-from interp.faithfulness.trials import CONTROL
-from interp.faithfulness.verdicts import ADVISING, at_worst, labels
+from interp.judging import EFFECTS, SCORES
+from interp.judging.deciding import deciding_item, spread_cautions
+from interp.judging.figures import methods_by_metrics, share_distances
+from interp.judging.first_screen import first_screen
+from interp.judging.metrics import METRICS
+from interp.judging.results import ModelResults, read_results, segments_of, shares_of
+from interp.judging.trials import CONTROL
+from interp.judging.verdicts import ADVISING, at_worst, labels
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.effects.show import SegmentEffects
 from interp.report.formatting import segment_label
@@ -34,8 +36,12 @@ _TEXT = (
     "that of the other, with the segments of S kept. Scores are compared with the Shapley values "
     "of v. Methods that are computed from the same values v(S) cost more forward passes and are "
     "ranked separately. The 95% intervals are over clusters of prompts and hold simultaneously "
-    "for all methods of a metric, and thus also for the best method."
+    "for all methods of a metric, and thus also for the best method. Verdicts hold for these "
+    "models and prompts: how methods rank on one model says little of another, unless the same "
+    "segment decides in both."
 )
+
+_GIVEN_TEXT = " Scores of other tools are ranked with the methods that use only the model."
 
 
 def report_of(folder: StudyFolder) -> Report:
@@ -49,7 +55,9 @@ def report_of(folder: StudyFolder) -> Report:
     answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
     paths = [own for own in scores if own.kind in (PATHS, GAP)]
     deciding = deciding_item(folder, results)
-    objections = ordered([*answers, *paths, *spread_cautions(deciding.frame)])
+    objections = ordered(
+        [*answers, *paths, *spread_cautions(deciding.frame), *_few_scores(results)]
+    )
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     measured = SegmentEffects.of(folder.runs[EFFECTS])
     browser = measured.browser().beside(Attributions.of(folder.runs[SCORES]).browser())
@@ -59,7 +67,8 @@ def report_of(folder: StudyFolder) -> Report:
         browser = replace(browser, numbers=(*browser.numbers, *distances.links()))
     return Report(
         title="Faithfulness of attribution",
-        text=_TEXT.format(segments=segments_of(trials)),
+        text=_TEXT.format(segments=segments_of(trials))
+        + _GIVEN_TEXT * any(own.scored for own in results),
         glance=first_screen(results, metrics, random_weights, objections),
         sections=(
             _verdict_section(results, metrics, deciding),
@@ -79,6 +88,21 @@ def report_of(folder: StudyFolder) -> Report:
         problems=tuple(folder.problems()),
         browser=browser,
     )
+
+
+def _few_scores(results: Sequence[ModelResults]) -> Iterator[Caution]:
+    """For each model and other tool, how many of the judged prompts have its scores, if not all."""
+    for own in results:
+        for name, scored in own.scored.items():
+            if scored < own.prompts:
+                yield Caution(
+                    TEXTS,
+                    own.model,
+                    f"{name} has scores for {scored:,} of {counted(own.prompts, 'judged prompt')}"
+                    + ", and is judged on these alone, as are the methods beside it" * bool(scored)
+                    + ".",
+                    numbers={"scores": name, "scored": scored, "prompts": own.prompts},
+                )
 
 
 def _verdict_section(
@@ -103,7 +127,8 @@ def _verdict_section(
                 "has two more columns. p: p-value for the hypothesis "
                 "that no other method of the league is better, corrected for all pairs; methods "
                 "with p above 0.05 may be the best, and include the best with 95% confidence. "
-                "corrected: the highest value, corrected by a bootstrap for the bias of selection.",
+                "corrected: the highest value, corrected by a bootstrap for the bias of selection. "
+                "n: fewer prompts than the methods have, because a file has no scores of others.",
                 display=verdict_matrix(verdicts),
             ),
             deciding,
@@ -117,9 +142,11 @@ def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
     if verdicts.empty or "league" not in verdicts:
         return verdicts
     numbers = verdicts[["value", "low", "high"]].to_numpy(dtype=float)
+    most = verdicts.groupby("model")["prompts"].transform("max")
+    counts = verdicts["prompts"].where(verdicts["prompts"] < most)
     said = [
-        f"{with_interval(*map(float, row))} {verdict}"
-        for row, verdict in zip(numbers, verdicts["verdict"], strict=True)
+        f"{with_interval(*map(float, row))} {verdict}" + f" (n = {n:.0f})" * (not math.isnan(n))
+        for row, verdict, n in zip(numbers, verdicts["verdict"], counts, strict=True)
     ]
     table = verdicts.assign(method=labels(verdicts), said=said)
     keys = ["method", "league"]
@@ -169,7 +196,11 @@ def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> 
                 "(Gaffke's bound over clusters). p: p-value for the hypothesis that no other "
                 "method is better, from the same bounds, with a step-down correction.",
             ),
-            TableItem("metrics", "All values", metrics),
+            TableItem(
+                "metrics",
+                "All values",
+                pd.concat([metrics, _joined(results, "partly")], ignore_index=True),
+            ),
         ),
     )
 

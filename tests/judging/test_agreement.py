@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from interp.faithfulness.agreement import (
+from interp.judging.agreement import (
     kendall_tau,
     linear_datamodeling,
     rank_correlation,

@@ -8,12 +8,13 @@ import pandas as pd
 from interp.analysis.cautions.caution import Caution
 from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.console import counted
-from interp.faithfulness.agreement import LEAST_EFFECT
-from interp.faithfulness.figures import methods_found
-from interp.faithfulness.ranking import COALITIONS, MODEL, league_of
-from interp.faithfulness.results import ModelResults, segments_of
-from interp.faithfulness.trials import CONTROL
-from interp.faithfulness.verdicts import ADVISING, at_worst, labels
+from interp.judging import GIVEN
+from interp.judging.agreement import LEAST_EFFECT
+from interp.judging.figures import methods_found
+from interp.judging.ranking import COALITIONS, MODEL, league_of
+from interp.judging.results import ModelResults, segments_of
+from interp.judging.trials import CONTROL, declared
+from interp.judging.verdicts import ADVISING, at_worst, labels
 from interp.report.glance import glance, headline, n_units, with_interval
 from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST
@@ -21,11 +22,13 @@ from interp.statistics.clusters import FEWEST
 _KINDS = {
     MODEL: "uses only the model",
     COALITIONS: "uses donors' prompts, like the ground truth",
+    GIVEN: "scores of another tool, from a file",
     CONTROL: "control that does not use the model",
 }
 
 _BEST = {
     **{league: f"best that {_KINDS[league]}" for league in (MODEL, COALITIONS)},
+    GIVEN: "best of other tools",
     CONTROL: "best control",
     RANDOM: "random order",
 }
@@ -84,9 +87,9 @@ def first_screen(
 
 
 def _kind(method: str, score: str) -> str:
-    """A method's league, "random" for a random order, "control", or "" for those that know."""
+    """A method's league or "given", "random", "control", or "" for those that know."""
     if score != CONTROL:
-        return league_of(method)
+        return league_of(method) if declared(method) else GIVEN
     return {RANDOM: RANDOM, ORACLE: "", REVERSED: ""}.get(method, CONTROL)
 
 
@@ -95,6 +98,8 @@ def _headlines(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFrame:
     parts = []
     for kind, name in _BEST.items():
         own = top[top["kind"] == kind]
+        if kind == GIVEN and own.empty:
+            continue
         values = own["value"].fillna(-1.0)
         best = own.loc[values.groupby(own["model"], sort=False).idxmax()]
         first = values == values.groupby(own["model"]).transform("max")
@@ -153,6 +158,7 @@ def _leagues(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
     for kind, words in (
         (MODEL, "that use only the model"),
         (COALITIONS, "that also use donors' prompts"),
+        (GIVEN, "of other tools"),
     ):
         rows = worst[worst["kind"] == kind]
         if rows["low"].notna().any():

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
-from interp.faithfulness import ranking
-from interp.faithfulness.first_screen import first_screen
-from interp.faithfulness.page import (
+from interp.judging import ranking
+from interp.judging.first_screen import first_screen
+from interp.judging.page import (
     _wide,
     beyond,
     blanks,
@@ -18,15 +18,15 @@ from interp.faithfulness.page import (
     standings,
     verdict_matrix,
 )
-from interp.faithfulness.ranking import (
+from interp.judging.ranking import (
     check_table,
     difference_table,
     judge,
     metric_table,
 )
-from interp.faithfulness.results import ModelResults, described, segments_of, shares_of
-from interp.faithfulness.trials import CONTROL, Contender, Tables, trials_of
-from interp.faithfulness.verdicts import (
+from interp.judging.results import ModelResults, described, segments_of, shares_of
+from interp.judging.trials import CONTROL, Contender, Tables, trials_of
+from interp.judging.verdicts import (
     REFUTED,
     TRUST,
     UNTESTED,

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from interp.attribution.games import leave_one_out
-from interp.faithfulness import agreement
-from interp.faithfulness.agreement import LEAST_EFFECT, ByPrompt, ratio
-from interp.faithfulness.trials import Trials, Weights
+from interp.judging import agreement
+from interp.judging.agreement import LEAST_EFFECT, ByPrompt, ratio
+from interp.judging.trials import Trials, Weights
 
 Parts = tuple[ByPrompt, ...]
 Divides = Literal["each prompt", "the mean"]

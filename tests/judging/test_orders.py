@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interp.faithfulness import agreement
+from interp.judging import agreement
 
 # v(0) = 1, each coalition of segments 1, 2, 3 as a sum of bits 1, 2, 4.
 GAME = np.array([[1.0, 3.0, 2.0, 6.0, 1.0, 4.0, 2.0, 9.0]])

@@ -6,6 +6,7 @@ known in closed form (`metrics.Metric.chance`). `length` scores a segment by its
 and `position` by its position in the prompt, with higher scores for later segments.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,9 +16,10 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from interp.attribution.games import shapley_values
-from interp.attribution.registry import find_method
+from interp.attribution.registry import Method, find_method, method_names
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
-from interp.faithfulness.agreement import Effects, Scores, Values
+from interp.judging.agreement import Effects, Scores, Values
+from interp.variants import name_of
 
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 
@@ -36,6 +38,11 @@ class Contender(NamedTuple):
     """Scoring: "sum" or "mean" over a segment's tokens, or "control"."""
 
 
+def declared(method: str) -> Method | None:
+    """The method with a label; None for scores of other tools."""
+    return find_method(method) if name_of(method) in method_names() else None
+
+
 @dataclass(frozen=True)
 class Trials:
     """Prompts of one model whose donors replace the same segments."""
@@ -45,7 +52,8 @@ class Trials:
     contenders: tuple[Contender, ...]
     """The methods, followed by the controls."""
     has_sign: Bool[np.ndarray, " methods"]
-    """Whether a contender's scores can be negative, as evidence against the answer."""
+    """Whether a contender's scores can be negative, as evidence against the answer; of other tools,
+    whether any is."""
     scores: Float[np.ndarray, "own prompt segment"]
     """The scores of the methods alone, without the controls."""
     tokens: Segments
@@ -128,7 +136,8 @@ def _by_contender(segment_scores: pd.DataFrame) -> dict[Contender, pd.DataFrame]
     for method, rows in segment_scores.dropna(subset=["score"]).groupby("method", sort=False):
         scores = rows.pivot(index="prompt_id", columns="segment", values="score")
         found[Contender(str(method), "sum")] = scores
-        if find_method(str(method)).tokens:
+        known = declared(str(method))
+        if rows["tokens"].notna().all() if known is None else known.tokens:
             tokens = rows.pivot(index="prompt_id", columns="segment", values="tokens")
             found[Contender(str(method), "mean")] = scores / tokens.where(tokens > 0)
     return found
@@ -161,7 +170,7 @@ def _of_segments(
         segments=segments,
         prompt_ids=tuple(kept),
         contenders=contenders,
-        has_sign=np.array([_has_sign(contender) for contender in contenders]),
+        has_sign=np.array([_has_sign(contender, scores) for contender in contenders]),
         scores=stacked[:, whole],
         tokens=counts.loc[kept, list(segments)].to_numpy(float),
         places=starts.argsort(-1).argsort(-1) + 1.0,
@@ -175,7 +184,8 @@ def _of_segments(
     )
 
 
-def _has_sign(contender: Contender) -> bool:
+def _has_sign(contender: Contender, scores: Mapping[Contender, pd.DataFrame]) -> bool:
     if contender.score == CONTROL:
         return contender.method in (ORACLE, REVERSED)
-    return find_method(contender.method).signed
+    known = declared(contender.method)
+    return bool((scores[contender] < 0).any(axis=None)) if known is None else known.signed

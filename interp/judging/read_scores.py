@@ -1,0 +1,271 @@
+"""Read files of scores that other tools computed, match them to prompts, and sum over segments.
+
+Tokens and spans are those of any tokenizer. A token with characters of two segments belongs to the
+one with fewer tokens, as for the model's own tokens. Files are not trusted: whatever they contain,
+the result is finite scores of segments of prompts, or a `UserError`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Annotated
+
+import numpy as np
+from pydantic import ConfigDict, Field
+
+from interp.attribution.registry import method_names
+from interp.console import counted, echo
+from interp.errors import UserError, one_line, shortened, unknown
+from interp.judging.given import Given
+from interp.judging.trials import CONTROLS
+from interp.measuring.core import Measurement, PromptRows
+from interp.models.model import Model
+from interp.prompts.files import read_rows
+from interp.prompts.prompt import Prompt
+from interp.prompts.thought import Span
+from interp.reading.budget import token_budget
+from interp.reading.tokens import Batch, ChatText, TokenizedPrompt, token_segments, token_spans
+from interp.stored.schema import Stored, checked
+from interp.stored.text_file import TextFile
+from interp.tables import Row
+from interp.variants import name_of
+
+NAME = r"[\w.:+-]{1,60}"
+"""Names of scores and targets, which cannot be mistaken for other labels of tables."""
+
+_OTHERS = (*CONTROLS, "effects")
+"""Names of other rows of the tables."""
+
+_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
+"""How tokenizers spell white space in their tokens."""
+
+
+class _Score(Stored):
+    """A row of a file; cells of CSV files are texts."""
+
+    model_config = ConfigDict(strict=False)
+
+    where: str
+    prompt: Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
+    """The prompt's text, a text that holds it, such as a rendered chat template, or its id."""
+    score: Annotated[
+        float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)
+    ]  # sums and ratios are finite
+    segment: str = ""
+    token: str = ""
+    """The text of a token; those of a prompt are in the order of the text."""
+    start: int = 0
+    end: int = 0
+    target: str | None = None
+    model: str | None = None
+
+
+def given_scores(model: Model, spec: Given, *, batch_tokens: int | None = None) -> Measurement:
+    """The rows of a model's prompts, which no pass computes."""
+
+    def measure_batch(batch: Batch) -> list[PromptRows]:
+        return [{"segment_scores": rows_of(own.prompt.id)} for own in batch.prompts]
+
+    def rows_of(prompt: str) -> list[Row]:
+        rows = (row for row in spec.rows.get(prompt, ()) if row["model"] in ("", model.name))
+        return [{**row, "model": model.name} for row in rows]
+
+    return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
+
+
+def read_scores(files: Mapping[str, TextFile], prompts: Sequence[Prompt]) -> dict[str, list[Row]]:
+    """Rows of the table `segment_scores` by prompt, without a model if they are for every model.
+
+    Lines say what does not fit. `tokens` is null if a file scores segments.
+
+    Args:
+        files: the files, by the name of their scores.
+        prompts: the prompts.
+
+    Raises:
+        UserError: a file cannot be read, is damaged, fits no prompt, or has a name that is taken.
+    """
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
+    taken: set[str] = set()
+    for name, file in files.items():
+        scores, by = _read(file)
+        found = _matched(name, {own.prompt: own.where for own in scores}, prompts)
+        targets = {own.target or "" for own in scores}
+        labels = {one: f"{name}:{one}" if len(targets) > 1 else name for one in targets}
+        _check_names(labels.values(), taken)
+        groups: defaultdict[tuple[str, str, str], list[_Score]] = defaultdict(list)
+        for own in scores:
+            if prompt := found.get(own.prompt):
+                groups[own.target or "", own.model or "", prompt.id].append(own)
+        for (target, model, id_), group in groups.items():
+            prompt = found[group[0].prompt]
+            key = {"model": model, "prompt_id": id_, "method": labels[target], "target": target}
+            for segment, (score, tokens) in _summed(prompt, group, by).items():
+                row = {"segment": segment, "tokens": tokens, "score": score, "error": ""}
+                rows[id_].append(key | row)
+    return rows
+
+
+def _check_names(labels: Iterable[str], taken: set[str]) -> None:
+    """Refuse scores that would be called like a method, a control or other scores."""
+    for label in labels:
+        if not re.fullmatch(NAME, label):
+            raise UserError(
+                f"scores are called {shortened(repr(label), 80)}; expected NAME=FILE, and targets, "
+                "with at most 60 letters, digits or . _ : + -"
+            )
+        if label in taken or name_of(label).lower() in (*_OTHERS, *method_names()):
+            raise UserError(
+                f"scores are called {label}, like other rows of the tables; give them another "
+                "name, as in --scores mine=FILE"
+            )
+        taken.add(label)
+
+
+def _read(file: TextFile) -> tuple[list[_Score], str]:
+    """The scores in a file, and what has a score: "segment", "token" or "start"."""
+    optional = ("segment", "token", "start", "end", "target", "model")
+    rows = read_rows(file.file, ("prompt", "score"), optional=optional)
+    columns = rows[0].cells.keys()
+    spans = {"start", "end"} <= columns and "segment" not in columns
+    by = ["start"] if spans else [name for name in optional[:3] if name in columns]
+    if len(by) != 1 or (by == ["start"]) != spans:
+        raise UserError(
+            f"{file.file} has the columns {', '.join(columns)}; expected prompt, score, and "
+            "segment, token (the tokens' texts), or start and end (a token's characters)"
+        )
+    scores = [checked(row.where, _Score, {"where": row.where, **row.cells}) for row in rows]
+    if any(
+        len({bool(cell) for cell in cells}) > 1
+        for cells in ([own.target for own in scores], [own.model for own in scores])
+    ):
+        raise UserError(
+            f"{file.file} names the target or the model in some rows only; expected it in every "
+            "row, or in none"
+        )
+    return scores, by[0]
+
+
+def _matched(name: str, cells: Mapping[str, str], prompts: Sequence[Prompt]) -> dict[str, Prompt]:
+    """The prompt of each cell of a file; lines say which have none, and which prompts have none.
+
+    Args:
+        name: the name of the scores, for messages.
+        cells: the cells that name prompts, each with its place.
+        prompts: the prompts.
+    """
+    by_id = {prompt.id: [prompt] for prompt in prompts}
+    by_text: defaultdict[str, list[Prompt]] = defaultdict(list)
+    for prompt in prompts:
+        by_text[prompt.text.strip()].append(prompt)
+    own = {
+        cell: by_text.get(cell.strip()) or by_id.get(cell) or _within(cell, by_text)
+        for cell in cells
+    }
+    found = {cell: several[0] for cell, several in own.items() if len(several) == 1}
+    wrong = [where for cell, where in cells.items() if cell not in found]
+    if not found:
+        raise UserError(
+            f"{name}: none of {counted(len(cells), 'prompt')} in the file is one of the "
+            f"{len(prompts):,} prompts, such as {one_line(repr(prompts[0].text), 160)}; use the "
+            "same --system, --data, --limit and --seed as for the scores"
+        )
+    if wrong:
+        echo(
+            f"{name}: {len(wrong):,} of {counted(len(cells), 'prompt')} in the file match none of "
+            f"those judged, or several, such as {wrong[0]}"
+        )
+    scored = len({prompt.id for prompt in found.values()})
+    if scored < len(prompts):
+        echo(f"{name} has scores for {scored:,} of {counted(len(prompts), 'prompt')}")
+    return found
+
+
+def _within(text: str, by_text: Mapping[str, list[Prompt]]) -> list[Prompt]:
+    """The prompts whose text is the last in a longer text, such as a rendered chat template."""
+    places = {own: text.rfind(own) + len(own) for own in by_text if own in text}
+    return by_text[max(places, key=lambda own: (places[own], len(own)))] if places else []
+
+
+def _summed(
+    prompt: Prompt, scores: Sequence[_Score], by: str
+) -> dict[str, tuple[float, int | None]]:
+    """The score of each segment, and over how many tokens it is summed, if over any."""
+    segments = [own.segment for own in scores]
+    if len({own.prompt for own in scores}) > 1 or (
+        by == "segment" and len(set(segments)) < len(segments)
+    ):
+        raise _twice(scores[-1], prompt)
+    if by == "segment":
+        if not prompt.segments.keys() & set(segments):
+            raise UserError(
+                f"{scores[0].where}: {unknown('segment', segments[0], prompt.segments)}"
+            )
+        return {own.segment: (own.score, None) for own in scores if own.segment in prompt.segments}
+    offsets = _offsets(prompt, scores, by)
+    covered = {
+        name: (start, end)
+        for name, (start, end) in prompt.segments.items()
+        if any(max(a, start) < min(b, end) for a, b in offsets)
+    }
+    chat, ids = ChatText(prompt.text, 0, templated=True), tuple(range(len(offsets)))
+    ranges = token_spans(prompt, chat, covered, offsets)
+    labels = np.array(token_segments(TokenizedPrompt(prompt, chat, ids, ranges)), dtype=object)
+    values = np.array([own.score for own in scores])
+    return {
+        name: (float(values[labels == name].sum()), int((labels == name).sum())) for name in covered
+    }
+
+
+def _offsets(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[Span]:
+    """Each token's characters in the prompt's text; those around it are outside."""
+    core = prompt.text.strip()
+    text, spans = scores[0].prompt, [(own.start, own.end) for own in scores]
+    if by == "token":
+        text, spans = _joined(prompt, scores)
+    elif core not in text:  # which is an id
+        text = prompt.text
+    before = (0, 0)
+    for own, span in zip(scores, spans, strict=True):
+        if not 0 <= span[0] <= span[1] <= len(text):
+            raise UserError(
+                f"{own.where}: the span from {span[0]} to {span[1]} is not within the "
+                f"{len(text):,} characters of prompt {shortened(prompt.id, 60)}"
+            )
+        if span[0] < span[1]:
+            # The tokens of a character that has several share its span.
+            if span[0] < before[0] or (span == before and span[1] - span[0] > 1):
+                raise _twice(own, prompt)
+            before = span
+    shift = text.rindex(core) - prompt.text.index(core)
+    return [(start - shift, end - shift) for start, end in spans]
+
+
+def _joined(prompt: Prompt, scores: Sequence[_Score]) -> tuple[str, list[Span]]:
+    """The text of all tokens, and the span of each.
+
+    Raises:
+        UserError: it does not hold the prompt's text, or holds it twice.
+    """
+    core, written = prompt.text.strip(), [own.token for own in scores]
+    for tokens in (written, [token.translate(_MARKS) for token in written]):
+        text = "".join(tokens)
+        if text.count(core) > 1:
+            raise _twice(scores[-1], prompt)
+        if core in text:
+            ends = [0, *accumulate(map(len, tokens))]
+            return text, list(pairwise(ends))
+    raise UserError(
+        f"{scores[0].where}: the tokens of prompt {shortened(prompt.id, 60)} do not join to its "
+        f"text, but to {one_line(repr(text), 160)}; expected {one_line(repr(core), 160)}. Give "
+        "columns start and end, as tokenizers tell by return_offsets_mapping=True"
+    )
+
+
+def _twice(own: _Score, prompt: Prompt) -> UserError:
+    return UserError(
+        f"{own.where}: prompt {shortened(prompt.id, 60)} has scores for the same text a second "
+        "time, or not in the order of the text; expected each once. Several targets need a column "
+        "target, several models a column model, and several methods a file each"
+    )
