@@ -9,6 +9,7 @@ from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, me
 from interp.cli.fields import OptionsCommand
 from interp.cli.parser import program
 from interp.errors import UserError, unknown
+from interp.models.published import PUBLISHED
 from interp.options import Flag, Options, accepted
 from interp.variants import written
 
@@ -93,7 +94,7 @@ class TablesCommand(OptionsCommand):
 
 
 class ModelsCommand(OptionsCommand):
-    """List the packaged organisms and grafts with planted and measured values."""
+    """List the packaged organisms and grafts, and published models that make real brings."""
 
     EXAMPLES = ("models",)
 
@@ -101,7 +102,7 @@ class ModelsCommand(OptionsCommand):
         from interp.models.organisms import organism_card, organism_layers, organism_names
         from interp.models.packaged import GRAFTS
         from interp.prompts.systems import base_system
-        from interp.report.console import print_table
+        from interp.report.console import print_sentences, print_table
 
         cards = {name: organism_card(name) for name in organism_names()}
         for trained in sorted({card["system"] for card in cards.values()}):
@@ -120,6 +121,31 @@ class ModelsCommand(OptionsCommand):
         grafts = [_graft_row(name) for name in GRAFTS.names()]
         table = {column: [row[column] for row in grafts] for column in grafts[0]}
         print_table(table, title="Packaged grafts, adapters for --base: planted | measured")
+        brought = [_published_row(name) for name in PUBLISHED]
+        table = {column: [row[column] for row in brought] for column in brought[0]}
+        print_table(table, title=_PUBLISHED)
+        print_sentences(f"{own.name}={own.path}" for own in PUBLISHED.values() if own.is_here)
+
+
+_PUBLISHED = (
+    "Published models that make real MODEL=NAME downloads in a clone (memory and processor time of "
+    "evaluate --limit 24 in float32)"
+)
+
+
+def _published_row(name: str) -> dict[str, object]:
+    """A published model, what it takes, and whether it is here."""
+    own = PUBLISHED[name]
+    return {
+        "name": name,
+        "model": own.name,
+        "family": own.family,
+        "license": own.license,
+        "size": f"{own.size / 1e6:,.0f} MB",
+        "memory": f"{own.memory:.1f} GiB",
+        "time": f"{own.seconds} s",
+        "on_this_disk": "yes" if own.is_here else "no",
+    }
 
 
 def _graft_row(name: str) -> dict[str, object]:

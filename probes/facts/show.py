@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from interp.analysis.cautions.caution import LEADING, Caution, ordered
+from interp.analysis.cautions.caution import LEADING, Caution, ordered, reply_text
 from interp.console import counted, echo
 from interp.errors import UserError
 from interp.estimates.compute import CLUSTER
@@ -237,7 +237,7 @@ def leading(table: pd.DataFrame) -> Iterator[Caution]:
         if len(rows) > 1 and tokens.max() > len(rows) / 2:
             token, count = str(tokens.index[0]), int(tokens.iloc[0])
             text = (
-                f"{wording}: the most probable token is “{token}” for {count:,} of "
+                f"{wording}: the most probable token is “{reply_text(token)}” for {count:,} of "
                 f"{counted(len(rows), 'fact')}, whose answers begin otherwise. This wording "
                 "then measures how the model goes on rather than which facts it knows; compare "
                 "the rank of the answer and the other wordings."

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.errors import visible
 from interp.report.pairs import Bars, Panel, Shaded, Text, with_sides
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
@@ -33,7 +34,7 @@ def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
     rows = measured.table("completions", ["model", "prompt_id", "completion"], prompts=ids)
     for key, own in grouped(with_sides(rows, prompts), ["pair_id", "model"]):
         texts = [
-            Text(str(side), [text if isinstance(text, str) else ""], [float("nan")])
+            Text(str(side), [visible(text) if isinstance(text, str) else ""], [float("nan")])
             for side, text in zip(own["side"], own["completion"], strict=True)
         ]
         yield str(key["pair_id"]), Shaded("Generated text", {"model": str(key["model"])}, texts)
