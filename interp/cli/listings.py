@@ -102,7 +102,7 @@ class ModelsCommand(OptionsCommand):
         from interp.models.organisms import organism_card, organism_layers, organism_names
         from interp.models.packaged import GRAFTS
         from interp.prompts.systems import base_system
-        from interp.report.console import print_sentences, print_table
+        from interp.report.console import print_table
 
         cards = {name: organism_card(name) for name in organism_names()}
         for trained in sorted({card["system"] for card in cards.values()}):
@@ -124,7 +124,9 @@ class ModelsCommand(OptionsCommand):
         brought = [_published_row(name) for name in PUBLISHED]
         table = {column: [row[column] for row in brought] for column in brought[0]}
         print_table(table, title=_PUBLISHED)
-        print_sentences(f"{own.name}={own.path}" for own in PUBLISHED.values() if own.is_here)
+        for name, own in PUBLISHED.items():
+            here = f": --model {own.name}={own.path}" if own.is_here else ""
+            sys.stdout.write(f"{name} is {own.name}{here}\n")
 
 
 _PUBLISHED = (
@@ -138,7 +140,6 @@ def _published_row(name: str) -> dict[str, object]:
     own = PUBLISHED[name]
     return {
         "name": name,
-        "model": own.name,
         "family": own.family,
         "license": own.license,
         "size": f"{own.size / 1e6:,.0f} MB",

@@ -99,4 +99,5 @@ def test_the_list_names_each_model_and_whether_it_is_here(place, capsys):
     assert [(name, on) for name, _, on in here] == [
         (name, "yes" if name == "qwen-1.5b" else "no") for name in PUBLISHED
     ]
-    assert f"{PUBLISHED['qwen-1.5b'].name}={place}" in shown.replace("\n", "")
+    told = [f"{own.name}={own.path}" in shown.split() for own in PUBLISHED.values()]
+    assert told == [on == "yes" for *_, on in here]
