@@ -48,7 +48,7 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
                 "Readings of a lens",
                 {name: str(of[name]) for name in ("model", "method", "side")},
                 ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index],
-                (places["group"] + " " + places["token"].astype(str).map(visible)).tolist(),
+                [f"{own.group} {visible(str(own.token))}" for own in places.itertuples()],
                 values.to_numpy(dtype=float).tolist(),
                 words.fillna("").to_numpy().tolist(),
                 note=note,
