@@ -160,7 +160,7 @@ def test_ways_are_tried_by_themselves_of_base_models_alone(monkeypatch):
 
 def test_the_ways_are_recorded_with_the_run(tmp_path, monkeypatch):
     tried = Replies(4, 4, "x", templated=True, asked=4, given={"--shots 4": 3})
-    monkeypatch.setattr("interp.scoring.replies.first_replies", lambda *_: tried)
+    monkeypatch.setattr("interp.scoring.replies.first_replies", lambda *_, **__: tried)
     model = tiny_model("llama")
     run = interp.run(Evaluate(), models=model, prompts=PROMPTS[:8], out=tmp_path / "run")
     assert run.measured.facts()[model.name].replies == tuple(tried)
