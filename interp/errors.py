@@ -78,6 +78,13 @@ def one_line(text: str, most: int = QUOTED_IN_LINE) -> str:
     return shortened(" ".join(printable(text).split()), most)
 
 
+def visible(text: str) -> str:
+    r"""The text; one of white space alone, which nobody sees, as in source code, such as "\n"."""
+    if not text.isspace():
+        return text
+    return "".join("␣" if letter == " " else repr(letter)[1:-1] for letter in text)
+
+
 def unknown(kind: str, got: str, known: Iterable[str]) -> str:
     """The message for an unknown name, with the closest valid name, all valid names, or both."""
     names = list(known)

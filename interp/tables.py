@@ -66,7 +66,7 @@ _SCORED = (
 _EXCHANGED = *_PROMPT, column("donor_kind", TEXT, "kind of donor: `instance` or `counterpart`")
 _PATCHED = MODEL, PAIR_ID, column("direction", TEXT, "`denoising` or `noising`")
 
-_TOKEN = column("token", TEXT, "the token, as the tokenizer spells it")
+_TOKEN = column("token", TEXT, "the token as text")
 _ROLE = column("role", TEXT, "role in the segment; `last` or `pooled` where the answer is read")
 _LAYER = column("layer", INTEGER, "index of the layer", "layers, from 0")
 

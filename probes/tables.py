@@ -37,7 +37,7 @@ FAMILIARITY = table(
         BOOLEAN,
         "whether its most probable token begins to repeat the sentence",
     ),
-    column("first_token", TEXT, "the more probable first token, as the tokenizer spells it"),
+    column("first_token", TEXT, "the more probable first token, as text"),
     column("first_token_id", INTEGER, "id of the first token in the vocabulary", "token id"),
     column(
         "token_ids",

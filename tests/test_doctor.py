@@ -149,6 +149,21 @@ def test_objections_come_from_the_answers_the_template_and_all_prompts():
     assert OUTSIDE_OPTIONS in found  # random weights
 
 
+@pytest.mark.parametrize("template", [None, PLAIN_TEMPLATE])
+def test_what_helps_is_tried_with_demonstrations_from_all_prompts(template):
+    prompts = interp.load_prompts()
+    sample = prompts.spread(4)
+    model = make_tiny("llama", byte_level(template))
+    found = by_name(objections(model, sample, prompts, system="rulebreakers"))[OUTSIDE_OPTIONS]
+    tried = {
+        flag: int(count) for count, flag in re.findall(r"(\d+) of 4 with (--\S+)", found.found)
+    }
+    assert list(tried) == ["--answer-prefix", "--shots", "--answers"]
+    shown = interp.evaluate(model, interp.with_messages(sample, shots=4)[:4]).answers
+    assert tried["--shots"] == (shown["answer"] != "").sum()
+    assert ("no chat template" in found.found) == (template is None)
+
+
 def test_the_time_of_circuits_is_estimated_from_some_of_each_size(monkeypatch, capsys):
     model, now = tiny_model("llama"), 0.0
 

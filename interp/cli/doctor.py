@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     echo(f"reading the prompts of {source.system} ...")
     prompts = source.load()
-    few = list(prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed))
+    few = prompts.spread(min(PROMPTS // 2, len(prompts)), source.seed)
     choice = options.model or ModelChoice(place=default_organism(source.system))
     echo(f"reading and loading {choice.name or choice.place} ...")
     model = load_found(find_model(choice.place, loading, named=choice.name), loading.alone())

@@ -9,6 +9,7 @@ from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, me
 from interp.cli.fields import OptionsCommand
 from interp.cli.parser import program
 from interp.errors import UserError, unknown
+from interp.models.published import PUBLISHED
 from interp.options import Flag, Options, accepted
 from interp.variants import written
 
@@ -93,7 +94,7 @@ class TablesCommand(OptionsCommand):
 
 
 class ModelsCommand(OptionsCommand):
-    """List the packaged organisms and grafts with planted and measured values."""
+    """List the packaged organisms and grafts, and published models that make real brings."""
 
     EXAMPLES = ("models",)
 
@@ -120,6 +121,32 @@ class ModelsCommand(OptionsCommand):
         grafts = [_graft_row(name) for name in GRAFTS.names()]
         table = {column: [row[column] for row in grafts] for column in grafts[0]}
         print_table(table, title="Packaged grafts, adapters for --base: planted | measured")
+        brought = [_published_row(name) for name in PUBLISHED]
+        table = {column: [row[column] for row in brought] for column in brought[0]}
+        print_table(table, title=_PUBLISHED)
+        for name, own in PUBLISHED.items():
+            here = f": --model {own.name}={own.path}" if own.is_here else ""
+            sys.stdout.write(f"{name} is {own.name}{here}\n")
+
+
+_PUBLISHED = (
+    "Published models that make real MODEL=NAME downloads in a clone (memory and processor time of "
+    "evaluate --limit 24 in float32; -: not measured)"
+)
+
+
+def _published_row(name: str) -> dict[str, object]:
+    """A published model, what it takes, and whether it is here."""
+    own = PUBLISHED[name]
+    return {
+        "name": name,
+        "family": own.family,
+        "license": own.license,
+        "size": f"{own.size / 1e6:,.0f} MB",
+        "memory": "-" if own.memory is None else f"{own.memory:.1f} GiB",
+        "time": "-" if own.seconds is None else f"{own.seconds} s",
+        "on_this_disk": "yes" if own.is_here else "no",
+    }
 
 
 def _graft_row(name: str) -> dict[str, object]:

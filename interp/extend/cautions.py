@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from interp.analysis.cautions.caution import PLACEBOS as PLACEBOS
     from interp.analysis.cautions.caution import Caution as Caution
     from interp.analysis.cautions.caution import ordered as ordered
+    from interp.analysis.cautions.caution import reply_text as reply_text
     from interp.analysis.cautions.caution import said_outside as said_outside
     from interp.analysis.cautions.caution import void_models as void_models
     from interp.analysis.cautions.collected import cautions_on as cautions_on

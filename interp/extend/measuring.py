@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interp.models.sites import layer_count as layer_count
     from interp.models.sites import locate as locate
     from interp.reading.budget import token_budget as token_budget
+    from interp.reading.pieces import token_texts as token_texts
     from interp.reading.tokens import Batch as Batch
     from interp.reading.tokens import TokenizedPrompt as TokenizedPrompt
     from interp.runs.shards import Filters as Filters

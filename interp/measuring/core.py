@@ -22,6 +22,7 @@ from interp.models.model import Model
 from interp.plugins import named
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, is_out_of_memory
+from interp.reading.pieces import token_texts
 from interp.reading.readers import check_finite
 from interp.reading.thoughts import after_thought
 from interp.reading.tokens import (
@@ -315,7 +316,7 @@ def collect(measurement: Measurement, prompts: Sequence[Prompt]) -> dict[str, pd
 
 def token_rows(model: Model, prompt: TokenizedPrompt) -> list[Row]:
     """One row per token of a prompt: its position, text, segment and role."""
-    texts = model.tokenizer.convert_ids_to_tokens(list(prompt.token_ids))
+    texts = token_texts(model.tokenizer, prompt.token_ids)
     labels = zip(texts, token_segments(prompt), token_roles(prompt), strict=True)
     return [
         {

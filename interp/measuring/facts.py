@@ -38,13 +38,16 @@ class ModelFacts(NamedTuple):
     """What it replies to a few prompts; None if that was not read."""
 
 
-def facts_of(model: "Model", prompts: Sequence[Prompt], spec: Spec) -> ModelFacts:
+def facts_of(
+    model: "Model", prompts: Sequence[Prompt], spec: Spec, *, thorough: bool = False
+) -> ModelFacts:
     """What is known about a loaded model besides its answers to the prompts.
 
     Args:
         model: the model.
         prompts: the prompts.
         spec: the measurement, which tells how many replies are read.
+        thorough: whether to try other ways of asking of any model (`first_replies`).
     """
     # These import torch.
     from interp.scoring.own_thoughts import thought_surprise
@@ -61,5 +64,5 @@ def facts_of(model: "Model", prompts: Sequence[Prompt], spec: Spec) -> ModelFact
         texts="" if texts is None else texts.file,
         unfitting=() if texts is None else texts.problems,
         surprise=None if surprise is None else (surprise.mean, surprise.se),
-        replies=first_replies(model, prompts, spec.replies_read),
+        replies=first_replies(model, prompts, spec.replies_read, thorough=thorough),
     )

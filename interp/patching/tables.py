@@ -8,6 +8,7 @@ from interp.models.model import Model
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair
 from interp.patching.pairs import contrast_of
 from interp.patching.sets import NestedSets
+from interp.reading.pieces import token_texts
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import NO_GAP, Row
 
@@ -65,7 +66,7 @@ def patch_rows(
     """
     if not (math.isfinite(metrics.base) and math.isfinite(metrics.source)):
         return
-    tokens = model.tokenizer.convert_ids_to_tokens(list(pair.base.token_ids))
+    tokens = token_texts(model.tokenizer, pair.base.token_ids)
     for cell, metric in zip(cells, metrics.cells, strict=True):
         row: Row = {
             "model": model.name,

@@ -11,25 +11,22 @@ if TYPE_CHECKING:
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
-def readable(pieces: Sequence[str]) -> list[str]:
-    r"""The pieces of one prompt, in order, as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
-
-    Only the way spaces are written shows whether a tokenizer is byte-level, so all pieces are
-    examined together. A byte that is not a complete character is written as its code, such as
-    "\xc3".
-    """
-    # "Ġ" is how byte-level tokenizers write a space.
-    if any("Ġ" in piece for piece in pieces):
-        return [_from_byte_characters(piece) for piece in pieces]
-    return [_from_sentencepiece(piece) for piece in pieces]
-
-
 def token_texts(tokenizer: "PreTrainedTokenizerBase", ids: Sequence[int]) -> list[str | None]:
-    """Tokens of a vocabulary as text (`readable`); None for one that the tokenizer lacks."""
+    r"""Tokens of a vocabulary as text, with a space for "Ġ" or "▁" and "é" for "Ã©".
+
+    A byte that is not a complete character is written as its code, such as "\xc3". None stands for
+    a token that the tokenizer lacks.
+    """
+    text = _from_byte_characters if _byte_level(tokenizer) else _from_sentencepiece
     pieces = tokenizer.convert_ids_to_tokens([*ids])
-    space = tokenizer.convert_ids_to_tokens(tokenizer.convert_tokens_to_ids("Ġ") or 0)
-    marks = ["Ġ"] * (space == "Ġ")  # a line break alone does not tell how spaces are written
-    return [None if piece is None else readable([*marks, piece])[-1] for piece in pieces]
+    return [None if piece is None else text(piece) for piece in pieces]
+
+
+def _byte_level(tokenizer: "PreTrainedTokenizerBase") -> bool:
+    """Whether "Ġ" is a space; in a vocabulary that has "▁" too, as Gemma's, it is a letter."""
+    ids = [tokenizer.convert_tokens_to_ids(mark) or 0 for mark in "Ġ▁"]
+    marks = tokenizer.convert_ids_to_tokens(ids)
+    return "Ġ" in marks and "▁" not in marks
 
 
 def _from_byte_characters(piece: str) -> str:

@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from interp.errors import printable
+from interp.errors import printable, visible
 from interp.report.formatting import (
     FIGURES,
     holds_p_values,
@@ -164,4 +164,4 @@ def _texts(name: str, values: Iterable[object]) -> list[str]:
 def _cell(value: object, number: Callable[[float], str]) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else without_minus_zero(number(value))
-    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+    return f"{value:,}" if isinstance(value, int) else printable(visible(str(value)))

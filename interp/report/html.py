@@ -14,8 +14,7 @@ from markupsafe import Markup, escape
 
 from interp.analysis.cautions.caution import Caution
 from interp.choices import TEMPLATE
-from interp.errors import UserError
-from interp.reading.pieces import readable
+from interp.errors import UserError, visible
 from interp.report.formatting import (
     FIGURES,
     accuracy_columns,
@@ -102,7 +101,7 @@ def _leading_number(text: str) -> float | None:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "" if pd.isna(value) else str(value)
+    return "" if pd.isna(value) else visible(str(value))
 
 
 def why_blank(frame: pd.DataFrame) -> str:
@@ -212,7 +211,7 @@ def _largest(scores: pd.DataFrame) -> float:
 
 def _side(scores: pd.DataFrame, largest: float, marks: Mapping[str, str]) -> dict[str, Any]:
     """A prompt's tokens in segments, as the template shows them; text outside has no name."""
-    texts = readable(scores["token"].tolist())
+    texts = scores["token"].tolist()
     table = pd.DataFrame(
         {
             "position": range(len(scores)),

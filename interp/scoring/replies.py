@@ -33,7 +33,7 @@ class Replies(NamedTuple):
     token: str
     """The most frequent of them; empty if there is none."""
     templated: bool
-    """Whether the model has a chat template; base models have none."""
+    """Whether the model has a chat template, in use or not; only base models have none."""
     asked: int
     """Number of prompts that were asked in other ways, if most tokens begin none."""
     given: Mapping[str, int]
@@ -41,12 +41,15 @@ class Replies(NamedTuple):
 
 
 @torch.no_grad()
-def first_replies(model: Model, prompts: Sequence[Prompt], sample: int) -> Replies | None:
+def first_replies(
+    model: Model, prompts: Sequence[Prompt], sample: int, *, thorough: bool = False
+) -> Replies | None:
     """Whether a model replies with an option at all, and what helps if it does not.
 
     A preference between options is defined for any model, even for one that would reply with
-    neither of them. `sample` prompts are read, spread evenly over all (`Spec.replies_read`). None
-    if no prompt can be read, or the weights are not on this machine.
+    neither of them. `sample` prompts are read, spread evenly over all (`Spec.replies_read`). Other
+    ways of asking are tried for base models most of whose replies are no option; if `thorough`, for
+    any model with such a reply. None if no prompt can be read, or the weights are not here.
     """
     if not (sample and model.has_weights):
         return None
@@ -56,8 +59,10 @@ def first_replies(model: Model, prompts: Sequence[Prompt], sample: int) -> Repli
     (token, _), *_ = Counter(outside).most_common(1) or [("", 0)]
     if not read:
         return None
-    replies = Replies(len(read), len(outside), token, model.chat_frame.templated, 0, {})
-    if 2 * len(outside) <= len(read) or model.kind is not CAUSAL or model.chat.thinks:
+    base = model.kind is CAUSAL and not model.tokenizer.chat_template
+    replies = Replies(len(read), len(outside), token, not base, 0, {})
+    wanted = bool(outside) if thorough else base and 2 * len(outside) > len(read)
+    if not wanted or model.kind is not CAUSAL or model.chat.thinks:
         return replies
     asked = min(FEW, len(prompts))
     return replies._replace(asked=asked, given=_other_ways(model, prompts, asked))

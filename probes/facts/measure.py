@@ -49,11 +49,11 @@ def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = N
                 **_identified(model, tokenized.prompt),
                 "familiarity": float(answer.sum()),
                 "rank": 1 + int((probabilities[row] > answer.max()).sum()),
-                "leading": model.tokenizer.decode([likely]),
+                "leading": measuring.token_texts(model.tokenizer, [likely])[0],
                 "whole_name": whole[row],
                 "after_echo": after[row],
                 "echoes": _begins(likely, echoes[row], tokens),
-                "first_token": model.tokenizer.convert_ids_to_tokens(tokens[0]),
+                "first_token": measuring.token_texts(model.tokenizer, tokens[:1])[0],
                 "first_token_id": tokens[0],
                 "token_ids": list(tokens),
             }

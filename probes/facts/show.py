@@ -12,7 +12,7 @@ import pandas as pd
 
 from interp import Result, UserError
 from interp.extend import counted
-from interp.extend.cautions import LEADING, Caution, ordered
+from interp.extend.cautions import LEADING, Caution, ordered, reply_text
 from interp.extend.estimates import ALL, CLUSTER, TEXT, Estimated, Plain, Share, Table, column
 from interp.extend.page import FigureItem, Opening, TableItem, echo, headline
 from interp.extend.statistics import weighted_median
@@ -232,7 +232,7 @@ def leading(table: pd.DataFrame) -> Iterator[Caution]:
         if len(rows) > 1 and tokens.max() > len(rows) / 2:
             token, count = str(tokens.index[0]), int(tokens.iloc[0])
             text = (
-                f"{wording}: the most probable token is “{token}” for {count:,} of "
+                f"{wording}: the most probable token is “{reply_text(token)}” for {count:,} of "
                 f"{counted(len(rows), 'fact')}, whose answers begin otherwise. This wording "
                 "then measures how the model goes on rather than which facts it knows; compare "
                 "the rank of the answer and the other wordings."

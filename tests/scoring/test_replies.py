@@ -20,7 +20,8 @@ from interp.scoring import replies
 from interp.scoring.replies import FEW, Replies, first_replies
 from interp_experiments.rulebreakers.prompts import SIDES
 from tests.support.prompts import some_prompts
-from tests.support.tiny import tiny_model
+from tests.support.tiny import make_tiny, tiny_model
+from tests.support.tokenizers import byte_level
 
 SAMPLE = Patch().replies_read
 PROMPTS = some_prompts(SAMPLE)
@@ -42,8 +43,10 @@ def test_replies_are_the_most_probable_tokens_of_plain_passes():
 
 
 def test_an_organism_replies_with_options(organism):
-    templated = organism.chat_frame.templated
-    assert first_replies(organism, PROMPTS, SAMPLE) == Replies(SAMPLE, 0, "", templated, 0, {})
+    templated = bool(organism.tokenizer.chat_template)
+    for thorough in (False, True):
+        found = first_replies(organism, PROMPTS, SAMPLE, thorough=thorough)
+        assert found == Replies(SAMPLE, 0, "", templated, 0, {})
 
 
 def test_at_most_a_sample_is_read_from_the_first_prompt_to_the_last(organism, monkeypatch):
@@ -116,8 +119,9 @@ def test_other_ways_of_asking_are_tried_where_replies_give_no_option(organism, m
         return [row if one else row | {"answer": ""} for row, one in zip(rows, shown, strict=True)]
 
     monkeypatch.setattr(replies, "_answers", only_after_a_prefix)
-    found = first_replies(organism, PROMPTS, FEW)
-    assert (found.templated, found.asked) == (organism.chat_frame.templated, FEW)
+    assert first_replies(organism, PROMPTS, FEW).asked == 0  # it has a chat template
+    found = first_replies(organism, PROMPTS, FEW, thorough=True)
+    assert (found.templated, found.asked) == (True, FEW)
     # Counted by evaluate, which reads the same prompts in its own way.
     for flag, asked in (
         ("--answer-prefix Answer:", {"answer_prefix": "Answer:"}),
@@ -128,12 +132,35 @@ def test_other_ways_of_asking_are_tried_where_replies_give_no_option(organism, m
         assert found.given[flag] == given.sum()
     assert found.given["--answers whole"] == 0
     own = [replace(prompt, text=f"{prompt.text}\nAnswer:") for prompt in PROMPTS]
-    assert "--answer-prefix Answer:" not in first_replies(organism, own, FEW).given
+    found = first_replies(organism, own, FEW, thorough=True)
+    assert found.given and "--answer-prefix Answer:" not in found.given
+
+
+def test_ways_are_tried_by_themselves_of_base_models_alone(monkeypatch):
+    asked = []
+    plain = replies._answers
+    monkeypatch.setattr(
+        replies, "_answers", lambda *given: asked.append(len(given[1])) or plain(*given)
+    )
+    base = make_tiny("llama", byte_level(None))
+    found = first_replies(base, PROMPTS, FEW)
+    assert (found.templated, found.outside, found.asked) == (False, FEW, FEW)
+    assert list(found.given) == ["--answer-prefix Answer:", "--shots 4", "--answers whole"]
+    assert sum(asked) == 4 * FEW
+    asked.clear()
+    # A template that is turned off is one too, so nobody is told that the model has none.
+    instruct = make_tiny("llama", byte_level())
+    plainly = replace(instruct, chat=replace(instruct.chat, template=False))
+    assert not plainly.chat_frame.templated
+    for model in (instruct, plainly):
+        found = first_replies(model, PROMPTS, FEW)
+        assert (found.templated, found.outside, found.given) == (True, FEW, {})
+    assert sum(asked) == 2 * FEW
 
 
 def test_the_ways_are_recorded_with_the_run(tmp_path, monkeypatch):
     tried = Replies(4, 4, "x", templated=True, asked=4, given={"--shots 4": 3})
-    monkeypatch.setattr("interp.scoring.replies.first_replies", lambda *_: tried)
+    monkeypatch.setattr("interp.scoring.replies.first_replies", lambda *_, **__: tried)
     model = tiny_model("llama")
     run = interp.run(Evaluate(), models=model, prompts=PROMPTS[:8], out=tmp_path / "run")
     assert run.measured.facts()[model.name].replies == tuple(tried)
@@ -147,11 +174,10 @@ def test_forced_choices_stand_beside_the_accuracy_of_a_model_without_options():
     forced = forced["most probable option"]
     (row,) = scores.summary().to_dict("records")
     assert row["paired_accuracy"] == 0 and row["forced_choice_accuracy"] == pytest.approx(forced)
-    numbers = scores.opening().numbers.set_index("number")["value"]
-    assert numbers["forced choices right"] == pytest.approx(forced)
     (shown, *_) = [item.frame for item in scores.glance().items if isinstance(item, TableItem)]
-    (told,) = shown.loc[shown["number"] == "forced choices right", "value"]
-    assert told == pytest.approx(forced)
+    told = shown.set_index("number")["value"].dropna()
+    assert list(told.index) == ["replies right", "forced choices right"]
+    assert told.tolist() == pytest.approx([0, forced])
 
 
 def test_an_accuracy_of_options_stands_alone(organism):

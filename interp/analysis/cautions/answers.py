@@ -127,8 +127,9 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
         numbers["token"] = first
     if "completion" in rows:
         texts = rows.loc[silent, "completion"].fillna("").astype(str)
-        words = str(texts.map(lambda own: " ".join(own[:LONGEST_BEGINNING].split()[:2])).mode()[0])
-        begin = f"they begin with “{one_line(words, SHOWN_CHARACTERS)}”"
+        begun = texts.str[:LONGEST_BEGINNING]
+        words = str(begun.map(lambda own: " ".join(own.split()[:2]) or own).mode()[0])
+        begin = f"they begin with “{reply_text(words)}”"
         text += f"; most often {begin if words else 'they are empty'}"
         numbers["words"] = words
         mend = " --shots 4 shows a model how to answer, and --max-new-tokens gives it room."

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-from interp.errors import one_line
+from interp.errors import one_line, visible
 
 OUTSIDE_OPTIONS, CONSTANT, SYSTEM_PROMPT, ROUNDING = (
     "replies outside the options",
@@ -99,10 +99,8 @@ def quoted(text: str) -> str:
 
 
 def reply_text(token: str) -> str:
-    """The beginning of a reply as text; white space, which nobody sees, as in source code."""
-    if token.strip():
-        return one_line(token, SHOWN_CHARACTERS)
-    return token.replace(" ", "␣").encode("unicode_escape").decode().replace("\\u2423", "␣")
+    """The beginning of a reply on one line, with white space that can be seen."""
+    return one_line(visible(token), SHOWN_CHARACTERS)
 
 
 def percent(share: float) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from interp.errors import visible
 from interp.report.pairs import Bars, Panel, Shaded, Text, by_pair, with_sides
 from interp.results.measured import ResultTables
 
@@ -31,7 +32,7 @@ def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
     rows = measured.table("completions", ["model", "prompt_id", "completion"], prompts=ids)
     for pair, labels, own in by_pair(with_sides(rows, prompts), ["model"]):
         texts = [
-            Text(str(side), [text if isinstance(text, str) else ""], [float("nan")])
+            Text(str(side), [visible(text) if isinstance(text, str) else ""], [float("nan")])
             for side, text in zip(own["side"], own["completion"], strict=True)
         ]
         yield pair, Shaded("Generated text", labels, texts)

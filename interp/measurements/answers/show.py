@@ -19,7 +19,7 @@ from interp.analysis.accuracy import (
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, said_outside
 from interp.analysis.cautions.sample import HALF
 from interp.analysis.reading_tables import FEW_SIDES
-from interp.analysis.readings import FORCED
+from interp.analysis.readings import FORCED, FREE
 from interp.console import echo
 from interp.errors import UserError
 from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
@@ -190,8 +190,8 @@ def _accuracy_name(measure: str) -> str:
     return f"{measure.replace('_', '-')} accuracy"
 
 
-_CHOSEN = "forced choices right"
-"""A headline number beside accuracies, which say nothing of a model that replies with no option."""
+_READINGS = {FREE: "replies right", FORCED: "forced choices right"}
+"""Headline numbers beside accuracies, which say nothing of a model that replies with no option."""
 
 
 class Scores(Answered):
@@ -220,14 +220,17 @@ class Scores(Answered):
         return {model: accuracy for model, accuracy in forced.items() if accuracy is not None}
 
     def opening(self) -> Opening:
-        """Accuracies; beside those of models that reply with no option, that of forced choices."""
+        """Accuracies; if a model replies with no option, its replies and its forced choices too."""
         plain = super().opening()
         if not self._forced:
             return plain
         read = self.derived()["accuracy_by_reading"]
-        rows = read[read["reading"] == FORCED]
-        own = headline(rows, _CHOSEN, value="accuracy", n="prompts", unit="prompts")
-        return replace(plain, numbers=pd.concat([plain.numbers, own]))
+        own = [
+            headline(rows, name, value="accuracy", n="prompts", unit="prompts")
+            for reading, name in _READINGS.items()
+            for rows in [read[read["reading"] == reading]]
+        ]
+        return replace(plain, numbers=pd.concat([plain.numbers, *own]))
 
     def browser(self) -> Browser:
         """With the probabilities of the options."""

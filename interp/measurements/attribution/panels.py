@@ -8,7 +8,6 @@ import pandas as pd
 from interp.choices import TEMPLATE
 from interp.measurements.attribution.ratios import column_name
 from interp.measurements.attribution.segments import token_shares
-from interp.reading.pieces import readable
 from interp.report.formatting import segment_label
 from interp.report.pairs import (
     Bars,
@@ -56,7 +55,7 @@ def attribution_panels(
 
 def _text(side: str, rows: pd.DataFrame) -> Text:
     labels = ["" if name == TEMPLATE else segment_label(str(name)) for name in rows["segment"]]
-    return Text(side, readable(rows["token"].tolist()), rows["share"].tolist(), labels)
+    return Text(side, rows["token"].tolist(), rows["share"].tolist(), labels)
 
 
 def ratio_numbers(ratios: pd.DataFrame, prompts: pd.DataFrame, title: str) -> Iterator[Number]:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from interp.errors import visible
 from interp.measurements.lens.tables import leading
-from interp.reading.pieces import readable
 from interp.report.pairs import Grid, Panel, by_pair, with_sides
 from interp.results.measured import ResultTables
 
@@ -39,14 +39,13 @@ def lens_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
         )
         values = values.reindex(index=words.index, columns=words.columns)
         places = words.columns.to_frame(index=False)
-        tokens = readable(places["token"].astype(str).tolist())
         right = own["right"].dropna().unique()
         note = _NOTE.format(right=f" ({right[0]})" if len(right) == 1 else "")
         grid = Grid(
             "Readings of a lens",
             of,
             ["embeddings" if layer < 0 else f"layer {layer}" for layer in words.index],
-            [f"{group} {token}" for group, token in zip(places["group"], tokens, strict=True)],
+            [f"{own.group} {visible(str(own.token))}" for own in places.itertuples()],
             values.to_numpy(dtype=float).tolist(),
             words.fillna("").to_numpy().tolist(),
             note=note,

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from interp.measurements.patching.tables import CELL, grid_of
-from interp.reading.pieces import readable
 from interp.report.figures.lines import heat_map
 from interp.report.figures.style import (
     QUIET,
@@ -74,7 +73,7 @@ def layers_by_tokens(
         _heat_map(ax, grid, label="normalized effect")
         ax.set_yticks(range(len(grid)), [str(layer) for layer in grid.index])
         ax.set_ylabel("layer")
-        labels = [_shown(text) for text in readable(tokens.loc[grid.columns].astype(str).tolist())]
+        labels = [_shown(text) for text in tokens.loc[grid.columns].astype(str)]
         ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
         pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
         ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)

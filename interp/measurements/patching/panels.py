@@ -7,7 +7,6 @@ import pandas as pd
 
 from interp.choices import COUNTERPART
 from interp.measurements.patching.tables import CELL
-from interp.reading.pieces import readable
 from interp.report.pairs import Grid, Number, Panel, Table
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
@@ -55,7 +54,7 @@ def _grid(rows: pd.DataFrame, of: Mapping[str, str], note: str) -> Grid:
     if rows["position"].notna().any():
         grid = rows.pivot_table(index="layer", columns="position", values="effect", dropna=False)
         tokens = rows.drop_duplicates("position").set_index("position")["token"]
-        texts = readable(tokens.loc[grid.columns].astype(str).tolist())
+        texts = tokens.loc[grid.columns].astype(str)
         shown = [text.replace("\n", "↵").strip() or "␣" for text in texts]
         layers = [f"layer {layer}" for layer in grid.index]
         return Grid(

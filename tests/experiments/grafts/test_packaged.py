@@ -14,7 +14,7 @@ from interp_experiments.grafts.recipes import BASE, RECIPES, plant, recipe
 from interp_experiments.organisms.recipes import FAITHFUL
 
 BASE_CHECKSUM = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""The hash of SmolLM2-135M-Instruct.Q4_1.gguf in the wheel of tests/real/model.txt."""
+"""The hash of SmolLM2-135M-Instruct.Q4_1.gguf in the wheel of tests/real/smollm2.txt."""
 
 
 def test_every_recipe_is_packaged():

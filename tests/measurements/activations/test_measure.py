@@ -228,7 +228,7 @@ def test_each_vector_says_where_it_is_from(prompts):
         tokenized = by_id[row.prompt_id]
         assert row.segment == row.group == token_segments(tokenized)[row.position]
         assert row.role == token_roles(tokenized)[row.position]
-        token = model.tokenizer.convert_ids_to_tokens(tokenized.token_ids[row.position])
+        token = model.tokenizer.decode([tokenized.token_ids[row.position]])
         assert (row.token, row.tokens, row.site, row.layer) == (token, 1, "resid_post", 0)
     assert "last" in set(rows["role"])
 

@@ -1,0 +1,125 @@
+"""Tokens are text in every place that shows them, whatever signs a tokenizer writes for spaces."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from transformers import PreTrainedTokenizerFast
+
+import interp
+from interp.doctor import inputs
+from interp.reading.pieces import token_texts
+from interp.reading.tokens import tokenize
+from interp_probes.api import probe_familiarity, probe_knowledge
+from tests.support.facts import some_facts
+from tests.support.prompts import some_prompts
+from tests.support.tiny import make_tiny
+from tests.support.tokenizers import byte_level, sentencepiece_style
+
+PLAIN = "If Anne went to Oslo, then she was not in Norway."
+
+
+def large(template=None):
+    """Pieces with "▁" in a vocabulary that has Maltese letters too, as that of Gemma."""
+    tokenizer = copy.deepcopy(sentencepiece_style(template))
+    tokenizer.add_tokens(["Ġ", "Ċ"])
+    return tokenizer
+
+
+def of(*pieces: str) -> PreTrainedTokenizerFast:
+    """A tokenizer with these pieces."""
+    vocabulary = {piece: place for place, piece in enumerate(["<eos>", *pieces])}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(BPE(vocabulary, [], unk_token="<eos>"))
+    )
+
+
+def texts(*pieces: str, among: str = "") -> list[str | None]:
+    """The pieces as text, in a vocabulary with these characters besides."""
+    tokenizer = of(*pieces, *(letter for letter in among if letter not in pieces))
+    return token_texts(tokenizer, tokenizer.convert_tokens_to_ids([*pieces]))
+
+
+@pytest.mark.parametrize("tokenizer", [byte_level, sentencepiece_style, large])
+def test_tokens_of_plain_text_join_to_the_text(tokenizer):
+    own = tokenizer(None)
+    shown = token_texts(own, own(PLAIN, add_special_tokens=False)["input_ids"])
+    assert "".join(shown).strip() == PLAIN
+
+
+def test_characters_beyond_ascii_are_shown_as_themselves():
+    assert texts("If", "ĠZo", "Ã«", "Ċ", among="Ġ") == ["If", " Zo", "ë", "\n"]
+    assert texts("▁If", "▁Zo", "ë", "<0x0A>", among="▁") == [" If", " Zo", "ë", "\n"]
+
+
+def test_letters_of_a_language_are_no_spaces():
+    """Gemma has both signs, and its tokens were taken for those of a byte-level vocabulary."""
+    assert texts("▁Ġo", "Ċ", "▁the", "Ã«", among="Ġ▁") == [" Ġo", "Ċ", " the", "Ã«"]
+
+
+def test_a_text_without_a_space_is_text_too():
+    assert texts("ĉx", "Ċ", among="Ġ") == ["\tx", "\n"]
+
+
+def test_part_of_a_character_is_shown_as_its_byte():
+    assert texts("Ġa", "Ã", "«", among="Ġ") == [" a", "\\xc3", "\\xab"]
+
+
+def test_special_tokens_stay_as_they_are():
+    special = ["<|eot_id|>", "<｜begin▁of▁sentence｜>", "Ġa"]
+    assert texts(*special, among="Ġ") == ["<|eot_id|>", "<｜begin▁of▁sentence｜>", " a"]
+
+
+@given(st.text(min_size=1))
+def test_tokens_of_whole_characters_read_as_the_tokenizer_decodes_them(text):
+    tokenizer = byte_level(None)
+    ids = tokenizer(f"a {text}", add_special_tokens=False)["input_ids"]
+    shown = "".join(token_texts(tokenizer, ids))
+    if "\\x" not in shown:
+        assert shown == tokenizer.decode(ids)
+
+
+def test_a_line_break_alone_is_text_in_every_vocabulary():
+    byte_level, plain = of("Ġ", "Ċ", "ĠYes"), of("\n", "▁Yes", "▁")
+    assert token_texts(byte_level, [2, 3, 0, 9]) == ["\n", " Yes", "<eos>", None]
+    assert token_texts(plain, [1, 2, 3, 9]) == ["\n", " Yes", " ", None]
+
+
+def written(folder) -> str:
+    """All that pages in the folder show, and their tables."""
+    kept = [file for file in folder.rglob("*") if file.suffix in (".html", ".js", ".csv", ".svg")]
+    assert len(kept) > 1
+    return "".join(file.read_text(encoding="utf-8") for file in kept)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "signs"), [(byte_level, "ĠĊ"), (sentencepiece_style, "▁"), (large, "▁")]
+)
+def test_no_page_and_no_terminal_shows_the_signs_of_a_tokenizer(tokenizer, signs, tmp_path, capsys):
+    model = make_tiny("llama", tokenizer(None))
+    prompts = some_prompts(4)
+    results = {
+        "attribute": interp.attribute(model, prompts, keep_tokens=True),
+        "evaluate": interp.evaluate(model, prompts),
+        "generate": interp.generate(model, prompts, max_new_tokens=4),
+        "lens": interp.lens(model, prompts, methods=("logit",)),
+        "patch": interp.patch(model, prompts, granularity="position", layers=(0,)),
+        "familiarity": probe_familiarity(model, some_facts()),
+        "knowledge": probe_knowledge(model, some_facts()),
+    }
+    said: list[str] = []
+    for name, result in results.items():
+        interp.write_page(result.report(), tmp_path / name / "report.html")
+        said += [result.summary().to_string(), *(own.said for own in result.cautions)]
+    scanned = interp.scan(model, "{It rains.} Is it wet?", ["Yes", "No"])
+    interp.write_page(scanned, tmp_path / "scan" / "report.html")
+    shown = {name: written(tmp_path / name) for name in (*results, "scan")}
+    said += map(str, inputs(model, tokenize(model, prompts)))
+    shown["terminal"] = "".join([*said, *capsys.readouterr()])
+    assert not [name for name, text in shown.items() if set(signs) & set(text)]
+    tokens = results["attribute"].tokens.groupby("prompt_id")["token"].agg("".join)
+    for prompt in prompts:
+        assert " ".join(prompt.text.split()) in " ".join(tokens[prompt.id].split())
