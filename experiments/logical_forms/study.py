@@ -1,7 +1,6 @@
 """The measurements in the study of LogicalForms. Imports no torch, so `--help` is fast."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from interp.measurements.specs import SoftScore
 from interp.measuring.spec import Stage
@@ -13,15 +12,12 @@ from interp_experiments.logical_forms.forms import (
     main_forms,
 )
 
-if TYPE_CHECKING:
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
-
 
 class LogicalFormsStudy(Study):
     """The measurements of Section 4 and Appendix C of the paper."""
 
     name = "logical-forms"
+    page = "interp_experiments.logical_forms.page:report_of"
     default_limit = 480
     """Default number of pairs: the 24 forms make 12 pairs, each under 40 interpretations."""
     organisms = ("logical-forms",)
@@ -52,9 +48,3 @@ class LogicalFormsStudy(Study):
             stage_prompts = source.around(prompts.spread(some, source.seed))
             stages.append(Stage(name, stage_prompts, SoftScore()))
         return stages
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The report page, made from the files in the study's folder."""
-        from interp_experiments.logical_forms.page import report_of
-
-        return report_of(folder)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from interp.attribution.registry import CHEAP_METHODS
 from interp.measurements.specs import Attribute, Evaluate
@@ -10,15 +9,12 @@ from interp.measuring.spec import Spec, Stage
 from interp.prompts.source import PromptSource
 from interp.studies.study import Study
 
-if TYPE_CHECKING:
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
-
 
 class RobustLRStudy(Study):
     """The measurements of Section 6 of the paper."""
 
     name = "robustlr"
+    page = "interp_experiments.robustlr.page:report_of"
     default_limit = 240
     organisms = ("robustlr",)
     derives = ("interp_experiments.robustlr.results:SCORES",)
@@ -57,9 +53,3 @@ class RobustLRStudy(Study):
             prompts = shown.prompts(seed=source.seed, data=source.data)
             stages.append(Stage(name, source.drawn(prompts, self.default_limit), spec))
         return stages
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The report page, made from the files in the study's folder."""
-        from interp_experiments.robustlr.page import report_of
-
-        return report_of(folder)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -26,10 +26,6 @@ from interp_experiments.rulebench.prompts import (
     Setting,
 )
 
-if TYPE_CHECKING:
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
-
 FEW = Setting(quantity="few")
 
 
@@ -37,6 +33,7 @@ class RuleBenchStudy(Study):
     """The measurements of the paper's Section 4, on the authors' sets or on the generated sets."""
 
     name = "rulebench"
+    page = "interp_experiments.rulebench.page:report_of"
     default_limit = 480
     organisms = ("rulebench",)
     derives = ("interp_experiments.rulebench.tables:ACCURACY",)
@@ -101,9 +98,3 @@ class RuleBenchStudy(Study):
             both = [own for own in sets if own.counterfactual is not None]
             stages.append(stage(CHOICES, VERSIONS, Evaluate(), both))
         return tuple(stages)
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The report page, made from the files in the study's folder."""
-        from interp_experiments.rulebench.page import report_of
-
-        return report_of(folder)

@@ -15,8 +15,6 @@ from interp_probes.specs import Familiarity, Knowledge, Residuals
 if TYPE_CHECKING:
     from interp.prompts.prompt import Prompt
     from interp.prompts.prompt_set import PromptSet
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
 
 DEFAULT_LIMIT = 1440
 """Number of pairs: six rulebreakers for each verb, each under both rules and in ten phrasings, so
@@ -33,6 +31,7 @@ class RulebreakersStudy(Study):
     """The measurements of Sections 5 and 6 and of the appendices, and linear probes."""
 
     name = "rulebreakers"
+    page = "interp_experiments.rulebreakers.page:report_of"
     default_limit = DEFAULT_LIMIT
     organisms = ("rulebreakers",)
     derives = ("interp_experiments.rulebreakers.accuracy:BY_GROUP",)
@@ -67,12 +66,6 @@ class RulebreakersStudy(Study):
             return stages
         apart = replace(prompts, unit=()).spread(min(LEDGER_PAIRS, len(prompts) // 2), seed)
         return (*stages, *reading_stages(apart, self.name, IN_RULEBREAKERS))
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The report page, made from the files in the study's folder."""
-        from interp_experiments.rulebreakers.page import report_of
-
-        return report_of(folder)
 
 
 def _about(prompts: "PromptSet", facts: "PromptSet") -> "PromptSet":

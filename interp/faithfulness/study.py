@@ -25,8 +25,6 @@ from interp.variants import WRITTEN, FromVariants
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
 
 
 ALL = "all"
@@ -62,6 +60,7 @@ class Faithfulness(ReadsAnswers, Study):
     """The study of how well each method's scores agree with the effects of segments."""
 
     name = "faithfulness"
+    page = "interp.faithfulness.page:report_of"
     default_limit = 48
     any_system = True
     derives = ("interp.faithfulness.page:DISTANCES",)
@@ -115,9 +114,3 @@ class Faithfulness(ReadsAnswers, Study):
 
         compared = None if prompts.ratio is None else tuple(sorted(prompts.ratio))
         return with_donors(prompts, count=DONORS, segments=self.segments or compared)
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The page: a verdict on each method, tables and figures."""
-        from interp.faithfulness.page import report_of
-
-        return report_of(folder)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from interp.measuring.spec import Stage
 from interp.options import Options
-from interp.plugins import STUDIES, load_plugin
+from interp.plugins import STUDIES, load_plugin, named
 from interp.prompts.source import PromptSource
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ class Study(Options, ABC):
     """
 
     name: ClassVar[str]
+    page: ClassVar[str]
+    """The location, "module:function", of what makes the page from a `StudyFolder`."""
     default_limit: ClassVar[int]
     """Default number of pairs."""
     any_system: ClassVar[bool] = False
@@ -43,9 +45,10 @@ class Study(Options, ABC):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """The measurements to make on every model."""
 
-    @abstractmethod
     def report(self, folder: "StudyFolder") -> "Report":
         """Tables and figures made from the study's results on disk."""
+        report: Report = named(self.page)(folder)
+        return report
 
 
 def find_study(name: str) -> type[Study]:

@@ -26,8 +26,6 @@ from interp_probes.specs import Knowledge
 
 if TYPE_CHECKING:
     from interp.prompts.prompt_set import PromptSet
-    from interp.report.page import Report
-    from interp.studies.folder import StudyFolder
 
 LensName = Literal["jacobian", "own", "logit"]
 
@@ -59,6 +57,7 @@ class Ledger(ReadsAnswers, Study):
     """The measurements behind the ledger of facts."""
 
     name = "ledger"
+    page = "interp_probes.ledger.page:report_of"
     derives = ("interp.measurements.lens.ledger:LEDGER",)
     default_limit = 60
     any_system = True
@@ -113,12 +112,6 @@ class Ledger(ReadsAnswers, Study):
                 answers=self.answers,
             ),
         )
-
-    def report(self, folder: "StudyFolder") -> "Report":
-        """The page: shares of failures, and what is read and used by layer."""
-        from interp_probes.ledger.page import report_of
-
-        return report_of(folder)
 
     def _facts(self, source: PromptSource) -> str:
         if self.facts is not None:
