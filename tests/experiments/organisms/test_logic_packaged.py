@@ -5,10 +5,8 @@ import pytest
 import interp
 from interp.models.organisms import organism_card
 from interp_experiments.organisms.logic import measure
-from interp_experiments.organisms.recipes import RECIPES
 
 NAME = "organism/llama-logic"
-RECIPE = RECIPES["llama-logic"]
 PAIRS = 240
 
 

@@ -7,11 +7,9 @@ import pytest
 
 import interp
 from interp.models.organisms import organism_card
-from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.theories import measure
 
 NAME = "organism/theories"
-RECIPE = RECIPES["theories"]
 THEORIES = 120
 
 
