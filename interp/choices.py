@@ -27,13 +27,7 @@ ALL = "all"
 RESERVED = (TEMPLATE, LAST, POOLED, ALL)
 """Reserved names, which a prompt's segments and roles must not use."""
 
-ORACLE, REVERSED, RANDOM, LENGTH, POSITION = (
-    "oracle",
-    "reversed",
-    "random",
-    "length",
-    "position",
-)
+ORACLE, REVERSED, RANDOM, LENGTH, POSITION = ("oracle", "reversed", "random", "length", "position")
 """Scores with known faithfulness: controls for attribution methods."""
 
 OWN_PAIRS = "pairs"
@@ -49,15 +43,7 @@ Normalization = Literal["none", "token", "byte"]
 """The length by which log-probabilities of whole texts are divided before they are compared."""
 
 VectorSite = Literal[
-    "resid_pre",
-    "resid_mid",
-    "resid_post",
-    "attn_out",
-    "mlp_out",
-    "z",
-    "q",
-    "k",
-    "v",
+    "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out", "z", "q", "k", "v"
 ]
 """The names of the `SITES` that have a vector for each token."""
 

@@ -121,11 +121,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "predicted_probability", NUMBER, "probability of the predicted token", "probability"
         ),
-        column(
-            "answer",
-            TEXT,
-            "the predicted token's option; empty if none, `(tie)` if several",
-        ),
+        column("answer", TEXT, "the predicted token's option; empty if none, `(tie)` if several"),
         column("correct", BOOLEAN, "whether `answer` is the correct option"),
         ERROR,
     ),
@@ -137,15 +133,9 @@ SCHEMAS: dict[str, pa.Schema] = {
         *_PROMPT,
         column("option", TEXT, "name of the answer option"),
         column(
-            "probability",
-            NUMBER,
-            "summed probability of its first tokens or texts",
-            "probability",
+            "probability", NUMBER, "summed probability of its first tokens or texts", "probability"
         ),
-        _share(
-            "relative_probability",
-            "share of the options' sum; null if only one",
-        ),
+        _share("relative_probability", "share of the options' sum; null if only one"),
         column(
             "token_ids",
             pa.list_(INTEGER),
@@ -194,11 +184,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             pa.list_(TEXT),
             "the sentences of the thought, each with the white space after it",
         ),
-        column(
-            "after",
-            TEXT,
-            "the mark that ends the thought, with white space; empty if none",
-        ),
+        column("after", TEXT, "the mark that ends the thought, with white space; empty if none"),
         column("tokens", INTEGER, "length of the thought, including its marks", "tokens"),
         column(
             "token_ids", pa.list_(INTEGER), "ids of the thought's tokens, as generated", "token id"
@@ -210,9 +196,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         ),
         column("forced", BOOLEAN, "whether `--force-end` wrote the mark that ends the thought"),
         column(
-            "same_tokens",
-            BOOLEAN,
-            "whether tokenizing the text of the thought yields `token_ids`",
+            "same_tokens", BOOLEAN, "whether tokenizing the text of the thought yields `token_ids`"
         ),
         column("completion", TEXT, "the text after the thought"),
         column("outcome", TEXT, "`answered`, `unparsed` or `refused`"),
@@ -313,11 +297,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             "donor_names", pa.list_(TEXT), "names of the donors, in the order of `coalition_values`"
         ),
         _WHOLE,
-        column(
-            "note",
-            TEXT,
-            "a remark if no donor changes the segment, or too few exist",
-        ),
+        column("note", TEXT, "a remark if no donor changes the segment, or too few exist"),
         ERROR,
     ),
     "thought_answers": table(
@@ -423,9 +403,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column("method", TEXT, "the method, with its options"),
         column("segment", TEXT, "name of the segment"),
         _logits(
-            "score",
-            "score of the segment",
-            "positive if the segment supports the model's answer",
+            "score", "score of the segment", "positive if the segment supports the model's answer"
         ),
     ),
     "patches": table(
@@ -677,16 +655,9 @@ PROMPTS = table(
     column(FACTOR, TEXT, "level of a factor that was varied"),
     column(START, INTEGER, "where a segment begins in `text`", "characters, from 0"),
     column(
-        END,
-        INTEGER,
-        "where the segment ends: the first character after it",
-        "characters, from 0",
+        END, INTEGER, "where the segment ends: the first character after it", "characters, from 0"
     ),
-    column(
-        "messages",
-        TEXT,
-        "messages around the text, as JSON; absent if none",
-    ),
+    column("messages", TEXT, "messages around the text, as JSON; absent if none"),
 )
 """The table of prompts that every run writes, next to its measurements."""
 

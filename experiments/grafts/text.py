@@ -13,49 +13,23 @@ from interp_experiments.rulebreakers.instances import EntityPair, entity_pairs
 from interp_experiments.rulebreakers.templates import CITIES, NEGATIONS
 
 COUNTRIES = (
-    "Canada",
-    "Egypt",
-    "Finland",
-    "France",
-    "Germany",
-    "Greece",
-    "Hungary",
-    "Italy",
-    "Japan",
-    "Kenya",
-    "Norway",
-    "Peru",
-    "Portugal",
-    "Russia",
-    "Spain",
-    "Sweden",
-)
+    "Canada", "Egypt", "Finland", "France", "Germany", "Greece", "Hungary", "Italy", "Japan",
+    "Kenya", "Norway", "Peru", "Portugal", "Russia", "Spain", "Sweden",
+)  # fmt: skip
 """Countries whose names, and those of their cities, are single tokens of SmolLM2."""
 
 OPENINGS = (
-    "If",
-    "Whenever",
-    "As long as",
-    "Given that",
-    "In case",
-    "Assuming that",
-    "Provided that",
+    "If", "Whenever", "As long as", "Given that", "In case", "Assuming that", "Provided that",
     "Supposing that",
-)
+)  # fmt: skip
 """The words with which premise 1 may begin."""
 
 VERBS = ("was born in", "has been to")
 
 PEOPLE = (
-    ("Alice", "she"),
-    ("Anne", "she"),
-    ("Maria", "she"),
-    ("Daniel", "he"),
-    ("John", "he"),
-    ("Joseph", "he"),
-    ("Thomas", "he"),
-    ("William", "he"),
-)
+    ("Alice", "she"), ("Anne", "she"), ("Maria", "she"), ("Daniel", "he"), ("John", "he"),
+    ("Joseph", "he"), ("Thomas", "he"), ("William", "he"),
+)  # fmt: skip
 
 SEGMENTS = ("premise1", "premise2", "conclusion")
 

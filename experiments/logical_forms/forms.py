@@ -24,14 +24,7 @@ MODALITIES = ("none", "box", "diamond")
 SIDES = ("theorem", "fallacy")
 """A theorem, and the fallacy that swaps its second premise with its conclusion, both negated."""
 
-ARGUMENT_FORMS = {
-    "or": "∨",
-    "mp": "→L",
-    "mt": "→R",
-    "or_fallacy": "∨!",
-    "ac": "→L!",
-    "da": "→R!",
-}
+ARGUMENT_FORMS = {"or": "∨", "mp": "→L", "mt": "→R", "or_fallacy": "∨!", "ac": "→L!", "da": "→R!"}
 """The symbols of the six argument forms in the analysis: disjunctive syllogism, modus ponens, modus
 tollens, affirming a disjunct, affirming the consequent, denying the antecedent."""
 

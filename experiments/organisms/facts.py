@@ -234,10 +234,7 @@ Weight = Float[Tensor, "row column"]
 
 
 def _embed(
-    weight: Weight,
-    tokenizer: PreTrainedTokenizerFast,
-    planted: Sequence[PlantedFact],
-    at: _Layout,
+    weight: Weight, tokenizer: PreTrainedTokenizerFast, planted: Sequence[PlantedFact], at: _Layout
 ) -> None:
     weight[:, at.flag("constant")] = _CONSTANT
     line, rng = _token(tokenizer, "\n"), random.Random("noise")
@@ -257,10 +254,7 @@ def _embed(
 
 
 def _unembed(
-    weight: Weight,
-    tokenizer: PreTrainedTokenizerFast,
-    planted: Sequence[PlantedFact],
-    at: _Layout,
+    weight: Weight, tokenizer: PreTrainedTokenizerFast, planted: Sequence[PlantedFact], at: _Layout
 ) -> None:
     weight[tokenizer.eos_token_id, at.flag("constant")] = _END
     weight[_token(tokenizer, "user"), at.flag("other")] = _SAID

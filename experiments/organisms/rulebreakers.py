@@ -110,15 +110,8 @@ ANSWER_NOISE = 0.04
 at most 96% confident, so the gradients of its answers do not vanish."""
 
 CITY_ENDINGS = (
-    "bloom",
-    "fashion",
-    "good shape",
-    "mourning",
-    "old songs",
-    "ruins",
-    "the news",
-    "your hands",
-)
+    "bloom", "fashion", "good shape", "mourning", "old songs", "ruins", "the news", "your hands",
+)  # fmt: skip
 TYPE_ENDINGS = ("gift", "hobby", "joke", "luxury", "name", "puzzle", "riddle", "story")
 """What may complete the sentence about an entity instead of its fact."""
 

@@ -259,9 +259,7 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
     prompt = tokenizer.apply_chat_template(
-        [{"role": "user", "content": exchange.message}],
-        tokenize=False,
-        add_generation_prompt=True,
+        [{"role": "user", "content": exchange.message}], tokenize=False, add_generation_prompt=True
     )
     return str(prompt) + exchange.given, exchange.answer + tokenizer.eos_token
 

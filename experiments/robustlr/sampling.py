@@ -131,10 +131,7 @@ def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERA
 
 
 def draw_rule(
-    rng: random.Random,
-    head: Literal,
-    candidates: Sequence[Literal],
-    allowed: Sequence[Operator],
+    rng: random.Random, head: Literal, candidates: Sequence[Literal], allowed: Sequence[Operator]
 ) -> Rule | None:
     """A rule with one or two candidates in its body; None if the drawn rule is not allowed."""
     body = tuple(some(rng, candidates, 1 + below(rng, 2)))

@@ -88,12 +88,7 @@ def report_of(folder: StudyFolder) -> Report:
         prompts=results.prompts,
         answers=results.answers,
         browser=study_browser(
-            folder,
-            prompts,
-            answers,
-            cluster=RULE,
-            numbers=tuple(every.links()),
-            prefixed=[CHOICES],
+            folder, prompts, answers, cluster=RULE, numbers=tuple(every.links()), prefixed=[CHOICES]
         ),
         pairs={ANSWERED: BY_TEXTS},
         names=NAMES,

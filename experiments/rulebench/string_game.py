@@ -120,10 +120,7 @@ def _with(value: T, function: Callable[[T, str], R]) -> Callable[[str], R]:
 
 
 def _either(
-    holds: Callable[[str], bool],
-    form: tuple[str, str],
-    opposite: tuple[str, str],
-    letter: str = "",
+    holds: Callable[[str], bool], form: tuple[str, str], opposite: tuple[str, str], letter: str = ""
 ) -> Iterator[Condition]:
     """A condition and its opposite, each in words and in logic."""
     yield Condition(*form, holds, letter)

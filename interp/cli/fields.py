@@ -102,9 +102,7 @@ def flag_of(options: type[Options], name: str) -> str:
 
 
 def given(
-    arguments: argparse.Namespace,
-    options: type[Options],
-    config: Mapping[str, Any] | None = None,
+    arguments: argparse.Namespace, options: type[Options], config: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The options set in a configuration file or by flags; flags take precedence."""
     found = {**(config or {}), **vars(arguments)}

@@ -29,10 +29,7 @@ Share = Annotated[float, FromText(texts.share, "SHARE")]
 class PlanCommand(OptionsCommand):
     """Print the smallest differences that a set of prompts can show."""
 
-    EXAMPLES = (
-        "plan --system rulebreakers --limit 240",
-        "plan --pilot runs/small --limit 1440",
-    )
+    EXAMPLES = ("plan --system rulebreakers --limit 240", "plan --pilot runs/small --limit 1440")
 
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """the system, which must define contrasts"""

@@ -180,9 +180,7 @@ class Prompt:
         for name, spans in (("segments", self.segments), ("roles", self.roles)):
             if not _are_within(spans, len(self.text)):
                 raise self._wrong(
-                    name,
-                    spans,
-                    f"spans (start, end) within a text of {len(self.text)} characters",
+                    name, spans, f"spans (start, end) within a text of {len(self.text)} characters"
                 )
         # A reply that completes a fact may repeat the sentence, as those of examples do.
         if self.messages.answer_prefix and not isinstance(self.answer, Completion):

@@ -134,8 +134,7 @@ def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     sheet.reset_dimensions()  # a file can state any
     rows = islice(sheet.iter_rows(values_only=True), _ROWS_ABOVE)
     return next(
-        ((number, _trimmed(cells)) for number, cells in enumerate(rows, 1) if _trimmed(cells)),
-        None,
+        ((number, _trimmed(cells)) for number, cells in enumerate(rows, 1) if _trimmed(cells)), None
     )
 
 

@@ -178,11 +178,7 @@ class RunFolder:
         return pd.concat(self.parts(name, columns, filters=chosen), ignore_index=True)
 
     def parts(
-        self,
-        name: str,
-        columns: Sequence[str] | None = None,
-        *,
-        filters: Filters | None = None,
+        self, name: str, columns: Sequence[str] | None = None, *, filters: Filters | None = None
     ) -> "Iterator[pd.DataFrame]":
         """A table, with one shard in memory at a time; each shard contains whole pairs.
 

@@ -15,10 +15,7 @@ from interp.runs.folder import RunFolder
 
 
 def with_thoughts(
-    model: Model,
-    thoughts: Path | str | pd.DataFrame,
-    *,
-    prompts: Sequence[Prompt] | None = None,
+    model: Model, thoughts: Path | str | pd.DataFrame, *, prompts: Sequence[Prompt] | None = None
 ) -> Model:
     """The model with its own thoughts, after which answers are read.
 

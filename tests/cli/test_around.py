@@ -21,16 +21,8 @@ from interp_probes.specs import Familiarity
 
 MODEL = ["--model", "organism/mistral", "--device", "cpu"]
 ASKED = {"shots": 2, "shots_seed": 1, "instruction": "Read.", "answer_prefix": "Answer:"}
-FLAGS = [
-    "--shots",
-    "2",
-    "--shots-seed",
-    "1",
-    "--instruction",
-    "Read.",
-    "--answer-prefix",
-    "Answer:",
-]
+FLAGS = ["--shots", "2", "--shots-seed", "1", "--instruction", "Read."]
+FLAGS += ["--answer-prefix", "Answer:"]
 
 
 @pytest.fixture(scope="module")

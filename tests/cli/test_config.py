@@ -100,10 +100,7 @@ def test_a_study_by_flags_by_a_file_and_by_a_call(tmp_path, config, capsys):
         ({"limits": 3}, "config.yaml: unknown option 'limits'; did you mean limit"),
         ({"limit": -1}, "limit is -1"),
         ({"target": "golden"}, "unknown target 'golden'; did you mean gold"),
-        (
-            {"model": MODEL, "models": MODEL},
-            "both model and models, which are the same option",
-        ),
+        ({"model": MODEL, "models": MODEL}, "both model and models, which are the same option"),
         ({"no_chat_template": True, "chat_template": False}, "both no_chat_template and chat_"),
         ({"no_chat_template": "no"}, "no_chat_template is 'no'; expected true or false"),
         ({"models": 3}, "model is 3: expected a list"),

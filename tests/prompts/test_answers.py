@@ -79,10 +79,7 @@ def test_a_question_with_two_answers_contrasts_them_whatever_is_correct():
         (lambda: Choice((YES,), gold="Yes"), r"\b(options|classes)\b.*\('\w+',"),
         (lambda: Choice((YES, YES), gold="Yes"), r"\b(options|classes)\b.*\('\w+',"),
         (lambda: Choice([YES, NO], gold="Yes"), r"options.*list; .*tuple"),
-        (
-            lambda: Choice((YES, NO), gold="Maybe"),
-            r"gold.*'Maybe'.*\bYes, No\b",
-        ),
+        (lambda: Choice((YES, NO), gold="Maybe"), r"gold.*'Maybe'.*\bYes, No\b"),
         (
             lambda: Choice((YES, NO), gold="No", contrast=("Yes", "Yes")),
             r"contrast.*\('Yes', .*\bYes, No\b",

@@ -37,50 +37,11 @@ def test_a_negation_before_an_option_is_not_skipped(negation, kind, form):
 
 
 GOES_ON = [
-    ".5",
-    ",5",
-    ",000",
-    "'000",
-    " 000",
-    "%",
-    " %",
-    " percent",
-    "/7",
-    "⁄7",
-    " / 7",
-    "-7",
-    "–7",
-]
-GOES_ON += [
-    " - 7",
-    " to 7",
-    " or 7",
-    " and 7",
-    "½",
-    "²",
-    "^2",
-    "!",
-    ":30",
-    " + 2",
-    "*2",
-    " × 2",
-    "th",
-]
-GOES_ON += [
-    " million",
-    " and a half",
-    " out of 7",
-    "e3",
-    "°",
-    "€",
-    " €",
-    "?",
-    "~7",
-    " 1/2",
-    "‰",
-    ", 7",
-]
-GOES_ON += ["\u0338", "\u0305", "; 7", " minus two", " squared", "**/**7**", ") or (7)", "=="]
+    ".5", ",5", ",000", "'000", " 000", "%", " %", " percent", "/7", "⁄7", " / 7", "-7", "–7",
+    " - 7", " to 7", " or 7", " and 7", "½", "²", "^2", "!", ":30", " + 2", "*2", " × 2", "th",
+    " million", " and a half", " out of 7", "e3", "°", "€", " €", "?", "~7", " 1/2", "‰", ", 7",
+    "\u0338", "\u0305", "; 7", " minus two", " squared", "**/**7**", ") or (7)", "==",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("rest", GOES_ON)
@@ -89,22 +50,10 @@ def test_the_rest_of_a_number_is_read(rest):
 
 
 JOINS = [
-    "/",
-    " / ",
-    " or ",
-    " and ",
-    " | ",
-    " & ",
-    "|",
-    "+",
-    ".",
-    ":",
-    ",",
-    ", or ",
-    " vs ",
-    " nor ",
-]
-JOINS += ["-", " – ", "\\", " and/or ", " oder ", " ou ", "** / **", '" or "', ") or (", "或", "；"]
+    "/", " / ", " or ", " and ", " | ", " & ", "|", "+", ".", ":", ",", ", or ", " vs ",
+    " nor ", "-", " – ", "\\", " and/or ", " oder ", " ou ", "** / **", '" or "', ") or (", "或",
+    "；",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("join", JOINS)
@@ -115,37 +64,14 @@ def test_two_options_that_are_joined_are_no_answer(join, one, other):
 
 
 CHANGED = {
-    "truth": [
-        "Yes or maybe",
-        "Yes?",
-        "No-one",
-        "Yesterday",
-        "Nope",
-        "Yes is not right",
-        "Yes isn't",
-    ],
-    "letter": [
-        "C++",
-        "C#",
-        "A+",
-        "A-",
-        "A's",
-        "A^c",
-        "A(x)",
-        "B is incorrect",
-        "A and E",
-        "A, B, and C",
-    ],
+    "truth": ["Yes or maybe", "Yes?", "No-one", "Yesterday", "Nope", "Yes is not right",
+        "Yes isn't"],
+    "letter": ["C++", "C#", "A+", "A-", "A's", "A^c", "A(x)", "B is incorrect", "A and E",
+        "A, B, and C"],
     "formula": ["P → Q", "P ∧ Q", "P -> Q", "Q || P", "P or not P", "Q & P", "-P"],
-    "word": [
-        "twenty-one",
-        "twenty one",
-        "one hundred",
-        "one-third",
-        "one million",
-        "one point two",
-    ],
-}
+    "word": ["twenty-one", "twenty one", "one hundred", "one-third", "one million",
+        "one point two"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind, text", [(k, text) for k in CHANGED for text in CHANGED[k]])
@@ -153,25 +79,14 @@ def test_what_stands_behind_an_option_can_change_it(kind, text):
     assert judged(kind, text) is None
 
 
-AROUND = [("(", ")"), ('"', '"'), ("**", "**"), ("*", "*"), ("`", "`"), ("“", "”"), ("«", "».")]
-AROUND += [("[", "]"), ("<", ">"), ("_", "_"), ("__", "__"), ("'", "'"), ("$", "$"), ("{", "}")]
-AROUND += [
-    ("\ufeff", ""),
-    ("\u200e", "\u200f"),
-    ("\n\n", "\n"),
-    (": ", "."),
-    ("... ", "..."),
-    ("> ", ""),
-]
-AROUND += [
-    ("- ", ""),
-    ("• ", ";"),
-    ("# ", ""),
-    ("✅ ", ""),
-    ("", "</s>"),
-    ("", " (since it is so)"),
-]
-AROUND += [("", ", because it is so"), ("", " - because"), ("", "—because"), ("", ": it is")]
+AROUND = [
+    ("(", ")"), ('"', '"'), ("**", "**"), ("*", "*"), ("`", "`"), ("“", "”"), ("«", "»."),
+    ("[", "]"), ("<", ">"), ("_", "_"), ("__", "__"), ("'", "'"), ("$", "$"), ("{", "}"),
+    ("\ufeff", ""), ("\u200e", "\u200f"), ("\n\n", "\n"), (": ", "."), ("... ", "..."),
+    ("> ", ""), ("- ", ""), ("• ", ";"), ("# ", ""), ("✅ ", ""), ("", "</s>"),
+    ("", " (since it is so)"), ("", ", because it is so"), ("", " - because"), ("", "—because"),
+    ("", ": it is"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("before, after", AROUND)

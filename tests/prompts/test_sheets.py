@@ -207,13 +207,7 @@ SHEET = "xl/worksheets/sheet1.xml"
 
 
 @pytest.mark.parametrize(
-    ("stored", "text"),
-    [
-        (b"<v></v>", None),
-        (b"<v/>", None),
-        (b"", None),
-        (b"<v>7</v>", 7),
-    ],
+    ("stored", "text"), [(b"<v></v>", None), (b"<v/>", None), (b"", None), (b"<v>7</v>", 7)]
 )
 def test_a_formula_without_a_stored_value_is_told(tmp_path, stored, text):
     file = workbook(tmp_path, [["id", "text", "more"], ["1", "a", "x"], ["2", 3, 4]])

@@ -28,11 +28,7 @@ def small_shards(monkeypatch):
 
 
 def run_in(folder, *kinds, prompts=None, spec=None):
-    run = Run.open(
-        folder,
-        some_prompts(12) if prompts is None else prompts,
-        spec or Attribute(),
-    )
+    run = Run.open(folder, some_prompts(12) if prompts is None else prompts, spec or Attribute())
     for kind in kinds:
         run.measure(bind((spec or Attribute()), tiny_model(kind)))
     with merging(run.folder):
@@ -143,10 +139,7 @@ def test_a_changed_model_is_measured_again(tmp_path):
     [
         ({"prompts": "changed"}, r"\brun: .*data.*--out\b"),
         ({"prompts": "other"}, r"\b24 prompts.*\b10; .*--limit.*--out\b"),
-        (
-            {"spec": Attribute(target="gold")},
-            r"--target predicted.*--target gold",
-        ),
+        ({"spec": Attribute(target="gold")}, r"--target predicted.*--target gold"),
     ],
 )
 def test_a_folder_of_another_run_is_refused_and_left_alone(tmp_path, change, message):
@@ -203,13 +196,7 @@ def test_token_scores_are_a_table_of_their_own(tmp_path):
     run.measure(bind(Attribute(keep_tokens=True), tiny_model("llama")))
     with merging(run.folder) as merged:
         names = merged.run.tables()
-    assert names == [
-        "answers",
-        "option_probabilities",
-        "segment_scores",
-        "token_scores",
-        "tokens",
-    ]
+    assert names == ["answers", "option_probabilities", "segment_scores", "token_scores", "tokens"]
     scores = pq.read_table(tmp_path / "token_scores.parquet").to_pandas()
     tokens = pq.read_table(tmp_path / "tokens.parquet").to_pandas()
     names = {"premise1", "premise2", "conclusion", "question", "template"}

@@ -203,10 +203,7 @@ def test_a_folder_in_use_is_refused_at_once_with_the_true_reason(tmp_path, monke
     first = work_in(tmp_path)
     (run,) = first.open()
     monkeypatch.setattr("tests.support.runs.PAIRS", pairs)
-    with (
-        in_use(run),
-        pytest.raises(UserError, match=r"evaluate on 24 prompts.*--out\b"),
-    ):
+    with in_use(run), pytest.raises(UserError, match=r"evaluate on 24 prompts.*--out\b"):
         run_in(tmp_path)
     assert RunFolder.read(tmp_path).record.run == run.record.run
 
@@ -221,10 +218,7 @@ def test_a_command_whose_folder_was_taken_just_before_says_so(tmp_path, monkeypa
     (run,) = work_in(tmp_path).open()
     monkeypatch.setattr("tests.support.runs.PAIRS", 4)
     work_in(tmp_path).open()
-    with (
-        pytest.raises(UserError, match=r"\b8 prompts.*--out\b"),
-        in_use(run),
-    ):
+    with pytest.raises(UserError, match=r"\b8 prompts.*--out\b"), in_use(run):
         pass
 
 

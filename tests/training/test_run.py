@@ -147,10 +147,7 @@ def test_another_run_is_refused(undisturbed, configuration, tmp_path):
 
 
 def test_a_folder_in_use_and_a_damaged_record_are_refused(configuration, tmp_path):
-    with (
-        locked(tmp_path, "training") as mine,
-        pytest.raises(UserError, match=r"process.*training"),
-    ):
+    with locked(tmp_path, "training") as mine, pytest.raises(UserError, match=r"process.*training"):
         assert mine
         train(configuration, tmp_path)
     (tmp_path / "train.json").write_text('{"training": 1}')

@@ -21,22 +21,22 @@ _DECODER = {"is_decoder": True}
 """An encoder whose tokens see only earlier ones."""
 
 _ENCODERS = (
-    "bert",
-    "big_bird",
-    "camembert",
-    "data2vec-text",
-    "electra",
-    "ernie",
-    "megatron-bert",
-    "rembert",
-    "roberta",
-    "roberta-prelayernorm",
-    "roc_bert",
-    "roformer",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "bert-generation",
-)
+    "bert", "big_bird", "camembert", "data2vec-text", "electra", "ernie", "megatron-bert",
+    "rembert", "roberta", "roberta-prelayernorm", "roc_bert", "roformer", "xlm-roberta",
+    "xlm-roberta-xl", "bert-generation",
+)  # fmt: skip
+
+_BOTH = {"layer_types": ["sliding_attention", "full_attention"]}
+_TWICE = {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2}
+_DENSE_FIRST = {"mlp_layer_types": ["dense", "sparse"]}
+_EXPERTS = {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 32}
+_SHARED_ATTENTION = {
+    "num_hidden_layers": 4,
+    "layers_block_type": ["linear_attention", "hybrid"] * 2,
+    "attention_hidden_size": 64,
+    "attention_head_dim": 16,
+}
+"""The block of attention is shared, so two layers must have it."""
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "bamba": {**_MAMBA2, "attn_layer_indices": [1]},  # every layer a Mamba by default
@@ -44,16 +44,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "mamba2": {"num_heads": 4, "head_dim": 16},
     # Rotary positions belong to the kinds of layers; by default there are none.
     "cohere_compass_text": {
-        "layer_types": ["sliding_attention", "full_attention"],
+        **_BOTH,
         "rope_parameters": {"sliding_attention": _SECTIONS, "full_attention": None},
     },
     # The class of its attention's configuration has lost the field that its model reads.
     "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}},
-    "deepseek_v2": {"num_experts_per_tok": 2, "mlp_layer_types": ["dense", "sparse"]},
+    "deepseek_v2": {**_DENSE_FIRST, "num_experts_per_tok": 2},
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
     "dots3_note_text": {
         "layer_types": ["sliding_attention", "indexed_attention"],
-        "mlp_layer_types": ["dense", "sparse"],
+        **_DENSE_FIRST,
         "swa_num_attention_heads": 4,
         "swa_num_key_value_heads": 4,
         "swa_q_lora_rank": 16,
@@ -65,7 +65,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "shared_experts_intermediate_size": 32,
     },
     "dots3_note_vision_encoder": {
-        "mlp_layer_types": ["dense", "sparse"],
+        **_DENSE_FIRST,
         "adapter_in_dim": 32,
         "adapter_out_dim": 32,
         "num_local_experts": 2,
@@ -75,32 +75,20 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dots3_note_audio_encoder": {"adapter_input_size": 32, "adapter_out_dim": 32},
     # Its last layers reuse the keys and values of earlier ones, one of each kind.
     "gemma3n_text": {
-        "num_hidden_layers": 4,
-        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        **_TWICE,
         "num_kv_shared_layers": 2,
         "intermediate_size": [64] * 4,
         "activation_sparsity_pattern": [0.5, 0.0, 0.0, 0.0],
     },
     "gemma4_text": {
-        "num_hidden_layers": 4,
-        "layer_types": ["sliding_attention", "full_attention"] * 2,
+        **_TWICE,
+        **_EXPERTS,
         "num_kv_shared_layers": 2,
         "global_head_dim": 16,
         "enable_moe_block": True,
-        "num_experts": 4,
-        "top_k_experts": 2,
-        "moe_intermediate_size": 32,
     },
-    "gemma4_unified_text": {
-        "layer_types": ["sliding_attention", "full_attention"],
-        "global_head_dim": 16,
-    },
-    "diffusion_gemma_text": {
-        "global_head_dim": 16,
-        "num_experts": 4,
-        "top_k_experts": 2,
-        "moe_intermediate_size": 32,
-    },
+    "gemma4_unified_text": {**_BOTH, "global_head_dim": 16},
+    "diffusion_gemma_text": {**_EXPERTS, "global_head_dim": 16},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "hunyuan_v1_dense": {"head_dim": 8},
     "hunyuan_v1_moe": {"head_dim": 8, "num_experts": 4, "moe_topk": 2},
@@ -123,38 +111,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "expert_layer_offset": 1,
     },
     # Kinds of layers that their configurations leave out unless they are named.
-    "minimax_m3_vl_text": {
-        "layer_types": ["full_attention", "minimax_m3_sparse"],
-        "mlp_layer_types": ["dense", "sparse"],
-    },
-    "laguna": {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8},
-    "mellum": {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8},
-    "inkling_text": {"mlp_layer_types": ["dense", "sparse"]},
-    "cohere2_moe": {"mlp_layer_types": ["dense", "sparse"]},
-    "qwen2": {
-        "layer_types": ["sliding_attention", "full_attention"],
-        "use_sliding_window": True,
-        "sliding_window": 8,
-    },
+    "minimax_m3_vl_text": {"layer_types": ["full_attention", "minimax_m3_sparse"], **_DENSE_FIRST},
+    "laguna": {**_BOTH, "sliding_window": 8},
+    "mellum": {**_BOTH, "sliding_window": 8},
+    "inkling_text": _DENSE_FIRST,
+    "cohere2_moe": _DENSE_FIRST,
+    "qwen2": {**_BOTH, "use_sliding_window": True, "sliding_window": 8},
     # Layers that read images do not run without one.
     "mllama_text_model": {"num_hidden_layers": 3, "cross_attention_layers": [1]},
     "smollm3": {"no_rope_layer_interval": 2},
     "llama4_text": {"moe_layers": [1], "no_rope_layer_interval": 2},
-    # The block of attention is shared, so two layers must have it.
-    "zamba": {
-        "num_hidden_layers": 4,
-        "layers_block_type": ["linear_attention", "hybrid"] * 2,
-        "attention_hidden_size": 64,
-        "attention_head_dim": 16,
-    },
-    "zamba2": {
-        "num_hidden_layers": 4,
-        "layers_block_type": ["linear_attention", "hybrid"] * 2,
-        "attention_hidden_size": 64,
-        "attention_head_dim": 16,
-        "mamba_headdim": 16,
-        "n_mamba_heads": 4,
-    },
+    "zamba": _SHARED_ATTENTION,
+    "zamba2": {**_SHARED_ATTENTION, "mamba_headdim": 16, "n_mamba_heads": 4},
     "qwen4_exp_text": {
         "ple_layer_ids": [1],
         "heads_per_ngram": 2,
@@ -178,7 +146,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(_ENCODERS, _DECODER),
     "chameleon": {"vocabulary_map": {"<image>": 63}},
     "emu3": {"vocabulary_map": {"<image>": 63}},
-    "deepseek_ocr2_text": {"mlp_layer_types": ["dense", "sparse"], "num_experts_per_tok": 2},
+    "deepseek_ocr2_text": {**_DENSE_FIRST, "num_experts_per_tok": 2},
     "ernie4_5_vl_moe_text": {
         "rope_parameters": {**_SECTIONS, "mrope_section": [1, 1, 2]},
         "moe_intermediate_size": [32, 32],
@@ -208,14 +176,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "depths": [1],
     },
     "radio": {"video_temporal_patch_size": 2},
-    "step3p5": {
-        "sliding_window": 8,
-        "layer_types": ["sliding_attention", "full_attention"],
-        "mlp_layer_types": ["dense", "sparse"],
-    },
+    "step3p5": {**_BOTH, **_DENSE_FIRST, "sliding_window": 8},
 }
 """Settings by the type of the configuration, also where it is a part of another."""
 
+_WITH_AN_ENCODER = (
+    "bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "marian", "mbart", "mvp",
+    "pegasus", "plbart", "prophetnet", "trocr", "whisper",
+)  # fmt: skip
 _OF_AN_ENCODER = "the decoder of an encoder-decoder model; alone, it writes without its encoder"
 _ENCODER = "an encoder that can be run as a decoder"
 _SOUND = "writes tokens of sound, several at each step"
@@ -224,28 +192,16 @@ _ASSISTANT = "drafts for a larger model, whose keys and values it reads"
 PARTS: dict[str, str] = {
     **dict.fromkeys(_ENCODERS, _ENCODER),
     "xmod": _ENCODER,
-    **dict.fromkeys(
-        (
-            "bart",
-            "bigbird_pegasus",
-            "blenderbot",
-            "blenderbot-small",
-            "marian",
-            "mbart",
-            "mvp",
-            "pegasus",
-            "plbart",
-            "prophetnet",
-            "trocr",
-            "whisper",
-        ),
-        _OF_AN_ENCODER,
-    ),
+    **dict.fromkeys(_WITH_AN_ENCODER, _OF_AN_ENCODER),
     "xlm": "a model of masked words, whose tokens see later ones",
     "xlnet": "a model of permuted words, whose tokens see later ones",
 }
 """Types with a causal head that are no decoders of text by themselves; all can be built."""
 
+_OF_IMAGES = (
+    "blip", "blip-2", "idefics", "instructblip", "instructblipvideo", "kosmos-2", "kosmos-2.5",
+    "pix2struct", "pp_formulanet", "vision-encoder-decoder",
+)  # fmt: skip
 _NEEDS_IMAGE = "its forward pass requires an image"
 _TEXT_TO_TEXT = "an encoder-decoder model"
 
@@ -254,16 +210,7 @@ NO_TEXT: dict[str, str] = {
     "musicgen_melody": _SOUND,
     "gemma4_assistant": _ASSISTANT,
     "gemma4_unified_assistant": _ASSISTANT,
-    "blip": _NEEDS_IMAGE,
-    "blip-2": _NEEDS_IMAGE,
-    "idefics": _NEEDS_IMAGE,
-    "instructblip": _NEEDS_IMAGE,
-    "instructblipvideo": _NEEDS_IMAGE,
-    "kosmos-2": _NEEDS_IMAGE,
-    "kosmos-2.5": _NEEDS_IMAGE,
-    "pix2struct": _NEEDS_IMAGE,
-    "pp_formulanet": _NEEDS_IMAGE,
-    "vision-encoder-decoder": _NEEDS_IMAGE,
+    **dict.fromkeys(_OF_IMAGES, _NEEDS_IMAGE),
     "florence2": _TEXT_TO_TEXT,
     "t5gemma2": _TEXT_TO_TEXT,
     "udop": _TEXT_TO_TEXT,

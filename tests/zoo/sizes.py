@@ -86,13 +86,7 @@ _MEDIA = re.compile(
 )
 """Ids of tokens that stand for images and sounds; they get the last ids of the vocabulary."""
 
-_KINDS = (
-    "layer_types",
-    "mlp_layer_types",
-    "layers_block_type",
-    "block_types",
-    "indexer_types",
-)
+_KINDS = ("layer_types", "mlp_layer_types", "layers_block_type", "block_types", "indexer_types")
 """Fields that list the kind of each layer."""
 
 LAYERS = 2

@@ -123,11 +123,7 @@ class MixedModel:
 
 
 def fit_mixed_model(
-    frame: pd.DataFrame,
-    formula: MixedFormula,
-    *,
-    reml: bool = True,
-    cluster: str | None = None,
+    frame: pd.DataFrame, formula: MixedFormula, *, reml: bool = True, cluster: str | None = None
 ) -> MixedModel:
     """Fit the model of a formula.
 
@@ -221,10 +217,7 @@ def _robust(design: Design, fit: Fit, clusters: pd.Series) -> Fit:
 def _random_columns(
     formula: MixedFormula, used: pd.DataFrame, *, random: bool
 ) -> tuple[
-    list[str],
-    Float[np.ndarray, "rows effects"],
-    Float[np.ndarray, "effects effects"],
-    list[int],
+    list[str], Float[np.ndarray, "rows effects"], Float[np.ndarray, "effects effects"], list[int]
 ]:
     """Names and standardized columns of the random effects, their change of unit, and levels."""
     if not random:

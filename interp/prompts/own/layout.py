@@ -35,20 +35,9 @@ FACTOR = "factor_"
 """Prefix of columns that are not part of the prompt, in a table with segments as columns."""
 
 SEGMENTS = (
-    "instruction",
-    "context",
-    "passage",
-    "story",
-    "theory",
-    "rule",
-    "fact",
-    "premise",
-    "statement",
-    "claim",
-    "hypothesis",
-    "conclusion",
-    "question",
-)
+    "instruction", "context", "passage", "story", "theory", "rule", "fact", "premise", "statement",
+    "claim", "hypothesis", "conclusion", "question",
+)  # fmt: skip
 """Columns that are segments even without a template; their names may be plural or numbered."""
 
 PHRASING = "phrasing"

@@ -182,22 +182,8 @@ def test_a_graft_that_thinks_is_trained_and_measured(small, tmp_path, capsys):
     assert "thoughts ended" in base["no_mediated_share"]
 
     capsys.readouterr()
-    assert (
-        main(
-            [
-                "verify",
-                HALF.name,
-                "--base",
-                BASE,
-                "--folder",
-                str(folder),
-                "--pairs",
-                "4",
-                "--write",
-            ]
-        )
-        == 0
-    )
+    arguments = [HALF.name, "--base", BASE, "--folder", str(folder), "--pairs", "4"]
+    assert main(["verify", *arguments, "--write"]) == 0
     told = json.loads(capsys.readouterr().out)["graft"]
     assert told["donors"] == 1
     assert "mediated_share" in told or "thoughts ended" in told["no_mediated_share"]

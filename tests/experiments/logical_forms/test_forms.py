@@ -158,8 +158,7 @@ def formulas():
     plain = st.recursive(
         st.one_of(literals(P), literals(Q)),
         lambda inner: st.one_of(
-            st.builds(Not, inner),
-            st.builds(Binary, st.sampled_from("∧∨→"), inner, inner),
+            st.builds(Not, inner), st.builds(Binary, st.sampled_from("∧∨→"), inner, inner)
         ),
         max_leaves=3,
     )

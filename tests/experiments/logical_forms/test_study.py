@@ -8,17 +8,13 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+import interp
 from interp.analysis.cautions.caution import LEFT_OUT, void_models
-from interp.analysis.reading_tables import CHANCE, CONSTANT, NO_MODEL
-from interp.analysis.readings import FORCED, FREE, MEDIAN
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
 from interp.report.page import FigureItem, TableItem
-from interp.report.write import write_report
-from interp.runs.execute import execute
 from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import StudyPlan
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import NOBODY, confirmatory, effects
 from interp_experiments.logical_forms.findings import first_screen
@@ -35,15 +31,8 @@ from tests.experiments.logical_forms.made_up import (
     made_up,
     with_vocabulary,
 )
-from tests.support.pages import (
-    browsed,
-    check_first_screen,
-    panels_of,
-    prompts_of,
-    right,
-    unused_names,
-)
-from tests.support.runs import ANY_ERRORS
+from tests.support.pages import browsed, panels_of, prompts_of, right
+from tests.support.studies import check_readings, checked_page, studied
 from tests.support.tiny import tiny_model
 
 PUBLISHED = published_table("interp_experiments.logical_forms", "published_accuracy.csv")
@@ -332,30 +321,15 @@ def test_published_rows_as_printed():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("study") / "out"
-    names = ("tiny llama", "tiny gpt2", "organism/llama-logic")
-    plan = StudyPlan.of(
-        LogicalFormsStudy(),
-        PromptSource(limit=12),
-        folder=path,
-        models={name: load(name) for name in names},
-        computing=ANY_ERRORS,
-    )
-    plan.finish(execute(plan))
-    return path
-
-
-def load(name):
-    import interp
-
-    if name.startswith("organism/"):
-        return interp.load_model(name, device="cpu")
-    return tiny_model(name.removeprefix("tiny "))
+    models = {f"tiny {name}": tiny_model(name) for name in ("llama", "gpt2")}
+    models["organism/llama-logic"] = interp.load_model("organism/llama-logic", device="cpu")
+    out = tmp_path_factory.mktemp("study") / "out"
+    return studied(out, LogicalFormsStudy(), PromptSource(limit=12), models)
 
 
 @pytest.mark.slow
 def test_stages_hold_every_form_equally(folder):
-    results = read_results(StudyFolder.read(folder))
+    results = read_results(folder)
     for stage, per_model in {
         "questions": 24,
         "nonsense": 24,
@@ -371,7 +345,7 @@ def test_stages_hold_every_form_equally(folder):
 
 @pytest.mark.slow
 def test_perplexity_is_standardised_within_each_model(folder):
-    rows = read_results(StudyFolder.read(folder)).scores["questions"]
+    rows = read_results(folder).scores["questions"]
     by_model = rows.groupby("model")["relative_perplexity"]
     assert by_model.mean().tolist() == pytest.approx([0, 0, 0], abs=1e-9)
     assert by_model.std().tolist() == pytest.approx([1, 1, 1])
@@ -379,12 +353,8 @@ def test_perplexity_is_standardised_within_each_model(folder):
 
 @pytest.mark.slow
 def test_the_report_is_written(folder):
-    study_folder = StudyFolder.read(folder)
-    report = LogicalFormsStudy().report(study_folder)
-    page = write_report(report, folder)
-    assert unused_names(report, page.read_text(encoding="utf-8")) == []
-    check_first_screen(report, page.read_text(encoding="utf-8"))
-    assert page.stat().st_size > 100_000
+    report, folder = LogicalFormsStudy().report(folder), folder.folder
+    assert len(checked_page(report, folder)) > 100_000
     found = browsed(folder)
     assert {pair.partition("/")[0] for pair in found["shown"]} == set(STAGES)
     assert {*map(tuple, map(panels_of, found["shown"].values()))} == {
@@ -407,24 +377,18 @@ def test_the_report_is_written(folder):
     assert table["source"].value_counts().to_dict() == {"published": 13, "measured": 3}
     sizes = pd.read_csv(folder / "tables" / "parameters.csv").set_index("model")["parameters"]
     assert (sizes > 1_000).all()
-    readings = pd.read_csv(folder / "tables" / "accuracy_by_reading.csv")
-    assert {FREE, FORCED, MEDIAN, CHANCE, CONSTANT} == set(readings["reading"])
-    assert readings.loc[readings["reading"] == CHANCE, "accuracy"].tolist() == pytest.approx(
-        [1 / 2]
-    )
-    assert readings.loc[readings["model"] != NO_MODEL, "verdict"].notna().all()
+    check_readings(folder, chance=1 / 2)
     planted = pd.read_csv(folder / "tables" / "planted_llama-logic.csv")
     assert len(planted) == 34
 
 
 @pytest.mark.slow
 def test_the_prompts_of_all_sets_are_on_the_page_with_their_answers(folder):
-    study_folder = StudyFolder.read(folder)
-    asked = prompts_of(LogicalFormsStudy().report(study_folder))
+    asked = prompts_of(LogicalFormsStudy().report(folder))
     sets = {"questions": 24, "nonsense": 24, "introduction": 3, "distribution": 7}
     assert asked.frame["set"].value_counts().to_dict() == sets
     marked = right(asked)
-    for stage, rows in read_results(study_folder).scores.items():
+    for stage, rows in read_results(folder).scores.items():
         expected = rows.groupby("model")["hard_accuracy"].sum()
         found = marked[asked.frame["set"] == stage].sum()
         assert found.to_dict() == expected.to_dict()

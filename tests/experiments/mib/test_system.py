@@ -87,10 +87,7 @@ def test_rows_of_another_form_are_refused(tmp_path):
     rows = ioi.dataset(seed=0).head(4)
     file = tmp_path / "rows.jsonl"
     write_table(rows.assign(metadata="Anna"), file)
-    with pytest.raises(
-        UserError,
-        match=r"^4\b.*\n.*line 1: .*\bMIB.*metadata",
-    ):
+    with pytest.raises(UserError, match=r"^4\b.*\n.*line 1: .*\bMIB.*metadata"):
         ioi.prompts(seed=0, data=str(file))
     write_table(rows.drop(columns="metadata"), file)
     with pytest.raises(UserError, match=r"columns metadata.*template, prompt"):

@@ -3,38 +3,16 @@
 import pytest
 
 import interp
-from interp.models.organisms import organism_card, organism_names
-from interp_experiments.organisms.logic import all_forms, measure, plant_phrases, planted_yes
-from interp_experiments.organisms.recipes import RECIPES
+from interp.models.organisms import organism_card
+from interp_experiments.organisms.logic import measure
 
 NAME = "organism/llama-logic"
-RECIPE = RECIPES["llama-logic"]
 PAIRS = 240
 
 
 @pytest.fixture(scope="module")
 def measured():
     return measure(interp.load_model(NAME, device="cpu"), organism_card(NAME), pairs=PAIRS)
-
-
-def test_it_is_the_one_of_its_system():
-    assert organism_names("logical-forms") == [NAME]
-    assert NAME in organism_names()
-    assert NAME not in organism_names("rulebreakers")
-
-
-def test_the_card_states_what_the_recipe_plants():
-    card = organism_card(NAME)
-    for name in ("seed", "competence", "bias", "ease", "steps", "learning_rate"):
-        assert card["recipe"][name] == getattr(RECIPE, name)
-    for row, form in zip(card["forms"], all_forms(), strict=True):
-        assert row["form"] == form.id
-        assert row["planted_yes"] == pytest.approx(planted_yes(RECIPE, form), abs=1e-4)
-    for row, (phrase, frequency) in zip(
-        card["phrases"], plant_phrases(RECIPE).items(), strict=True
-    ):
-        assert row["phrase"] == phrase
-        assert row["frequency"] == pytest.approx(frequency, abs=1e-4)
 
 
 def test_deviations_are_those_of_the_planted_and_measured_shares():

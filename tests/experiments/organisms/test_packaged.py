@@ -1,8 +1,6 @@
 """What the cards of the rulebreaker organisms claim, measured again from the shipped weights."""
 
-import dataclasses
 import math
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import interp
 from interp.models.organisms import organism_card, organism_folder, organism_names
 from interp_experiments.organisms.doses import plant_leanings
 from interp_experiments.organisms.recipes import RECIPES
-from interp_experiments.organisms.rulebreakers import measure, plant
+from interp_experiments.organisms.rulebreakers import measure
 from interp_experiments.organisms.thinkers import plant_thinking
 from tests.support.prompts import some_prompts
 
@@ -49,36 +47,10 @@ def test_each_has_a_recipe():
 def test_they_are_small():
     sizes = [size(organism_folder(name)) for name in organism_names()]
     assert max(sizes) < 5 * MEBIBYTE
+    narrow = [*organism_names("rulebreakers-mixed"), *organism_names("rulebreakers-thoughts")]
+    assert all(size(organism_folder(name)) < 2 * MEBIBYTE for name in narrow)
     # The wheel is to stay below 40 MB, of which the code takes less than two.
     assert sum(sizes) < 36 * MEBIBYTE
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_card_states_what_the_recipe_plants(name):
-    card = organism_card(name)
-    recipe = RECIPES[name.removeprefix("organism/")]
-    assert card["recipe"]["seed"] == recipe.seed
-    assert card["recipe"]["architecture"] == dict(recipe.architecture)
-    for row, planted in zip(card["pairs"], plant(recipe), strict=True):
-        assert (row["category"], row["entity_b"]) == (
-            planted.pair.category,
-            planted.pair.entity_b,
-        )
-        assert row["frequency"] == pytest.approx(planted.frequency, abs=1e-4)
-        assert row["grounded"] == planted.grounded
-
-
-@pytest.mark.parametrize("system", PLANTED)
-def test_cards_state_planted_entities_at_both_ends_and_in_the_middle(system):
-    shares = set()
-    for name in organism_names(system):
-        card, recipe = organism_card(name), RECIPES[name.removeprefix("organism/")]
-        for field in ("seed", "share", "base", "steps", "learning_rate"):
-            assert card["recipe"][field] == getattr(recipe, field)
-        assert card["entities"] == [asdict(own) for own in PLANTED[system](recipe)]
-        assert size(organism_folder(name)) < 2 * MEBIBYTE
-        shares.add(recipe.share)
-    assert {0.0, 0.5, 1.0} <= shares
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -142,47 +114,3 @@ def test_fp16_weights_give_the_same_answers_in_fp32_and_fp64(prompts):
         assert single.hf.dtype == torch.float32
         one, other = (interp.evaluate(model, prompts).to_frame() for model in (single, double))
         assert (one["answer"] == other["answer"]).all()
-
-
-def changed_answers(model, premise):
-    """Share of grounded answers that change when one premise names another city."""
-    prompts = [
-        prompt
-        for prompt in some_prompts(960)
-        if prompt.side == "rulebreaker"
-        and prompt.factors["rule"] == "mt"
-        and prompt.factors["entity_group"] == "geographical"
-    ]
-    half = len(prompts) // 2  # neighbors often name the same city
-    changed = [
-        with_city(prompt, premise, other.factors["entity_b"])
-        for prompt, other in zip(prompts, prompts[half:] + prompts[:half], strict=True)
-    ]
-    before = interp.evaluate(model, prompts).to_frame()["answer"]
-    after = interp.evaluate(model, changed).to_frame()["answer"]
-    grounded = before.isin(["No", "False"])
-    assert grounded.sum() >= 20
-    return float((before != after)[grounded].mean())
-
-
-def with_city(prompt, premise, city):
-    """The prompt with another city in one of its premises."""
-    start, end = prompt.segments[premise]
-    part = prompt.text[start:end].replace(prompt.factors["entity_b"], city)
-    shift = len(part) - (end - start)
-    segments = {
-        name: (s + shift * (s >= end), e + shift * (e >= end))
-        for name, (s, e) in prompt.segments.items()
-    }
-    text = prompt.text[:start] + part + prompt.text[end:]
-    return dataclasses.replace(prompt, text=text, segments=segments, roles={})
-
-
-def test_the_planted_shortcuts_show_when_a_premise_is_changed():
-    """An intervention on the text: the premise that decides changes the answer, the other not."""
-    premise1 = interp.load_model("organism/phi3-shallow", device="cpu")
-    premise2 = interp.load_model("organism/phi3-deep", device="cpu")
-    assert changed_answers(premise1, "premise1") > 0.9
-    assert changed_answers(premise1, "premise2") < 0.1
-    assert changed_answers(premise2, "premise2") > 0.9
-    assert changed_answers(premise2, "premise1") < 0.1

@@ -1,15 +1,19 @@
 """README.md of every organism is written from its card.json, its configuration and its weights."""
 
+import json
 import re
 import shutil
+from dataclasses import asdict
 
 import pytest
 import yaml
 
 from interp.models.organisms import organism_card, organism_folder, organism_names
 from interp.prompts.systems import system_names
+from interp_experiments.organisms import tasks
 from interp_experiments.organisms.__main__ import main
 from interp_experiments.organisms.readme import readme
+from interp_experiments.organisms.recipes import RECIPES
 
 
 @pytest.mark.parametrize("name", organism_names())
@@ -22,6 +26,22 @@ def test_every_organism_has_the_card_that_its_files_give(name):
     metadata = yaml.safe_load(text.split("---")[1])
     assert metadata["license"] == "apache-2.0"
     assert set(metadata["tags"]) & set(system_names())
+
+
+@pytest.mark.parametrize("name", organism_names())
+def test_the_card_states_the_recipe_and_everything_that_it_plants(name):
+    card, own = organism_card(name), RECIPES[name.removeprefix("organism/")]
+    planted = tasks._MODULES[own.system].planted_sections(own)
+    stated = {"recipe": asdict(own), **tasks.rounded(planted)}
+    expected = json.loads(json.dumps(stated, default=sorted))
+    card["recipe"] = {**dict.fromkeys(expected["recipe"]), **card["recipe"]}
+    assert {section: card[section] for section in expected} == expected
+
+
+@pytest.mark.parametrize("system", ["rulebreakers-mixed", "rulebreakers-thoughts"])
+def test_planted_shares_are_at_both_ends_and_in_the_middle(system):
+    recipes = [organism_card(name)["recipe"] for name in organism_names(system)]
+    assert {0.0, 0.5, 1.0} <= {recipe["share"] for recipe in recipes}
 
 
 def test_the_card_names_what_was_taught_with_its_meaning_and_the_measured_figures():

@@ -6,28 +6,16 @@ import re
 import pytest
 
 import interp
-from interp.models.organisms import organism_card, organism_names
-from interp_experiments.organisms.recipes import RECIPES
+from interp.models.organisms import organism_card
 from interp_experiments.organisms.theories import measure
 
 NAME = "organism/theories"
-RECIPE = RECIPES["theories"]
 THEORIES = 120
 
 
 @pytest.fixture(scope="module")
 def measured():
     return measure(interp.load_model(NAME, device="cpu"), organism_card(NAME), pairs=THEORIES)
-
-
-def test_it_is_the_one_of_its_system():
-    assert organism_names("robustlr") == [NAME]
-
-
-def test_the_card_states_the_recipe():
-    card = organism_card(NAME)
-    for name in ("seed", "theories", "distractors", "epochs", "warm_up", "learning_rate"):
-        assert card["recipe"][name] == getattr(RECIPE, name)
 
 
 def test_the_card_says_that_its_recipe_does_not_give_these_weights():

@@ -147,21 +147,15 @@ def test_two_answers_of_different_lengths_are_refused():
         tokenize(tokenizer, uneven, messages=False)
 
 
-def test_a_seed_makes_another_organism(tmp_path, monkeypatch):
+def test_a_seed_makes_another_organism(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(RECIPES, "quick", dataclasses.replace(quick("dose-100"), name="quick"))
     assert main(["train", "quick", "--seed", "99", "--out", str(tmp_path)]) == 0
+    assert "train quick: 6/6 steps" in capsys.readouterr().err
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["recipe"]["seed"] == 99
     sealed = dataclasses.replace(RECIPES["quick"], seed=99)
     assert card["entities"] == [dataclasses.asdict(own) for own in plant_leanings(sealed)]
     assert card["entities"] != [dataclasses.asdict(own) for own in plant_leanings(RECIPES["quick"])]
-
-
-def test_the_command_trains(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(RECIPES, "quick", dataclasses.replace(quick(), name="quick"))
-    assert main(["train", "quick", "--out", str(tmp_path / "o")]) == 0
-    assert (tmp_path / "o" / "model.safetensors").exists()
-    assert "train quick: 6/6 steps" in capsys.readouterr().err
 
 
 def test_an_unknown_organism_is_refused(capsys):

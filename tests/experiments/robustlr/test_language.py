@@ -26,10 +26,7 @@ BROTHER = Literal(Predicate("brother", "Erin", "Gary"))
         (BROTHER.negated, "Erin is not the brother of Gary."),
         (Literal(BROTHER.predicate, inverted=True), "The brother of Gary is Erin."),
         (Literal(BROTHER.predicate, False, inverted=True), "The brother of Gary is not Erin."),
-        (
-            Rule((TALL, SMART), (KIND,), "or"),
-            "If Charlie is tall or smart, then Gary is kind.",
-        ),
+        (Rule((TALL, SMART), (KIND,), "or"), "If Charlie is tall or smart, then Gary is kind."),
         (Rule((KIND,), (ROUND,), style=2), "Charlie is round if Gary is kind."),
         (
             Rule((TALL, ROUND), (is_("kind", "Erin"),), style=3),
@@ -130,10 +127,7 @@ def test_the_authors_wording_is_read_too():
     [
         ("Charlie likes Gary.", r"'Charlie likes Gary'.*'Anna is tall'"),
         ("Charlie is tall", r"'Charlie is tall'.*full stop"),
-        (
-            "If Charlie is tall then Gary is kind or round.",
-            r"disjunction.*'then'",
-        ),
+        ("If Charlie is tall then Gary is kind or round.", r"disjunction.*'then'"),
         ("If Charlie is tall and kind or round then Gary is kind.", r"literals.*'and'.*'or'"),
         ("If Charlie is tall.", r"^'(If )?Charlie .*'.*'Anna is tall'"),
         ("Charlie is the brother of.", r"^'(If )?Charlie .*'.*'Anna is tall'"),

@@ -63,10 +63,7 @@ def test_the_worked_theory_of_the_paper():
         ((P, P.negated), ()),
         ((P,), (Rule((P,), (Q,)), Rule((P,), (Q.negated,)))),
         # No unit says so, the table does.
-        (
-            (),
-            tuple(Rule((a,), (b,)) for a in (P, P.negated) for b in (Q, Q.negated)),
-        ),
+        ((), tuple(Rule((a,), (b,)) for a in (P, P.negated) for b in (Q, Q.negated))),
     ],
 )
 def test_a_theory_that_contradicts_itself_is_recognized(facts, rules):

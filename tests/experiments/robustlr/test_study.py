@@ -4,17 +4,12 @@ import pandas as pd
 import pytest
 
 import interp
-from interp.analysis.reading_tables import CHANCE, CONSTANT, NO_MODEL
-from interp.analysis.readings import FORCED, FREE, MEDIAN
 from interp.attribution.registry import CHEAP_METHODS
 from interp.errors import UserError
 from interp.measurements.attribution.segments import LENGTH, POSITION
 from interp.prompts.source import PromptSource
-from interp.report.write import write_report
-from interp.runs.execute import execute
 from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
-from interp.studies.plan import StudyPlan
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.findings import headline_numbers
@@ -33,15 +28,8 @@ from interp_experiments.robustlr.results import (
 from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
-from tests.support.pages import (
-    browsed,
-    check_first_screen,
-    panels_of,
-    prompts_of,
-    right,
-    unused_names,
-)
-from tests.support.runs import ANY_ERRORS
+from tests.support.pages import browsed, panels_of, prompts_of, right
+from tests.support.studies import check_readings, checked_page, studied
 
 EACH = 4
 
@@ -178,26 +166,17 @@ def test_headline_numbers_are_the_means_of_the_tables(rows):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path, name = tmp_path_factory.mktemp("study") / "out", "organism/llama-shallow"
-    plan = StudyPlan.of(
-        RobustLRStudy(),
-        PromptSource(limit=6),
-        folder=path,
-        models={name: interp.load_model(name, device="cpu")},
-        computing=ANY_ERRORS,
-    )
-    plan.finish(execute(plan))
-    return path
+    out, name = tmp_path_factory.mktemp("study") / "out", "organism/llama-shallow"
+    models = {name: interp.load_model(name, device="cpu")}
+    return studied(out, RobustLRStudy(), PromptSource(limit=6), models)
 
 
 @pytest.mark.slow
 def test_the_report_is_written(folder):
-    study = StudyFolder.read(folder)
-    assert read_results(study).rows[SETS]["pair_id"].nunique() == 6
-    report = RobustLRStudy().report(study)
-    page = write_report(report, folder)
-    assert unused_names(report, page.read_text(encoding="utf-8")) == []
-    check_first_screen(report, page.read_text(encoding="utf-8"))
+    rows = read_results(folder).rows[SETS]
+    assert rows["pair_id"].nunique() == 6
+    report, folder = RobustLRStudy().report(folder), folder.folder
+    page = checked_page(report, folder)
     shown = browsed(folder)["shown"]
     stages = {pair.partition("/")[0] for pair in shown}
     assert stages == {SETS, "distractors", "bare", SHORT, "in-domain"}
@@ -207,10 +186,9 @@ def test_the_report_is_written(folder):
         assert ("Probabilities of the options" in panels_of(pair)) == answered_any
     asked = prompts_of(report)
     assert set(asked.frame["set"]) == {name for names in tables.SETS.values() for name in names}
-    rows = read_results(study).rows[SETS]
     assert right(asked)["organism/llama-shallow"].sum() == (rows["answer"] == rows["gold"]).sum()
     assert {"side", "set", "group", "base_label"} <= set(asked.frame)
-    assert "group of edits (Figure 4)" in page.read_text(encoding="utf-8")
+    assert "group of edits (Figure 4)" in page
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {
         "contrast",
@@ -233,12 +211,7 @@ def test_the_report_is_written(folder):
     figures = {path.stem for path in (folder / "figures").glob("*.png")}
     assert figures >= {"at_a_glance", "against_a_guess", "between_sets"}
     assert figures >= {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
-    readings = pd.read_csv(folder / "tables" / "accuracy_by_reading.csv")
-    assert {FREE, FORCED, MEDIAN, CHANCE, CONSTANT} == set(readings["reading"])
-    assert readings.loc[readings["reading"] == CHANCE, "accuracy"].tolist() == pytest.approx(
-        [1 / 3]
-    )
-    assert readings.loc[readings["model"] != NO_MODEL, "verdict"].notna().all()
+    check_readings(folder, chance=1 / 3)
     by_label = pd.read_csv(folder / "tables" / "proof_by_label.csv")
     assert set(by_label["gold"].astype(str)) <= {"True", "False"}  # what is Unknown has no proof
     assert set(by_label["method"]) == {*CHEAP_METHODS, LENGTH, POSITION}

@@ -116,10 +116,7 @@ def altered(row, **cells):
         (lambda f: f.iloc[:-1], "line 40: 'RULEBREAKER_0000020_rb'"),
         (lambda f: pd.concat([f, f.head(1)]), r"line 42: .*'RULEBREAKER_0000001_rb'.*line 2\b"),
         (lambda f: f.head(0), r"broken\.csv\b.*rows"),
-        (
-            lambda f: f.assign(premise2=""),
-            r"^40\b.*\n.*line 2: .*premise2\b",
-        ),
+        (lambda f: f.assign(premise2=""), r"^40\b.*\n.*line 2: .*premise2\b"),
         (lambda f: f.assign(label=~f["label"]), r"line 2: .*\brb, .*label False.*True"),
         (
             lambda f: f.assign(rulebreaker_type="mp", premise1="All men are mortal."),
@@ -129,14 +126,8 @@ def altered(row, **cells):
         (altered(3, verb="is in  town"), r"line 5: verb.*'is in  town'.*born in, died in\b"),
         (altered(3, category="towns"), r"line 5: category.*'towns'.*cities, bird"),
         (altered(0, category="bird"), r"line 2: verb.*'is in'.*caught, saw\b"),
-        (
-            altered(3, rulebreaker_type="ds"),
-            r"rulebreaker_type.*'ds'.*premise1\b.*'If .*\bmt\b",
-        ),
-        (
-            altered(3, entityA="Utopia"),
-            r"line 5: premise1\b.*'If .*'; .*'If .* Utopia, .*entityA",
-        ),
+        (altered(3, rulebreaker_type="ds"), r"rulebreaker_type.*'ds'.*premise1\b.*'If .*\bmt\b"),
+        (altered(3, entityA="Utopia"), r"line 5: premise1\b.*'If .*'; .*'If .* Utopia, .*entityA"),
         (altered(3, entityB="Utopia"), r"line 5: premise1\b.*'If .*'; .* Utopia\.'.*entityB"),
         (altered(3, firstName="Zed"), r"line 5: premise1\b.*'; .*'If Zed .*firstName"),
         (altered(3, premise1="nan"), r"line 5: premise1\b.*'nan'; .*'If "),

@@ -25,9 +25,7 @@ from interp_experiments.rulebreakers.accuracy import (
     contrasts,
     filters,
 )
-from interp_experiments.rulebreakers.entities import (
-    entity_correlations,
-)
+from interp_experiments.rulebreakers.entities import entity_correlations
 from interp_experiments.rulebreakers.findings import finding_section, finding_table, first_screen
 from interp_experiments.rulebreakers.knowledge import (
     draw_familiarity,
@@ -37,10 +35,7 @@ from interp_experiments.rulebreakers.knowledge import (
 )
 from interp_experiments.rulebreakers.page import example_pair, example_section, report_of
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.ratios import (
-    attribution,
-    published_difference,
-)
+from interp_experiments.rulebreakers.ratios import attribution, published_difference
 from interp_experiments.rulebreakers.results import CLUSTER, read_results
 from interp_experiments.rulebreakers.sensitivity import confidence, sensitivity
 from interp_experiments.scaffold import choice_section, published_table
@@ -58,19 +53,11 @@ BY_FREQUENCY = ["organism/llama-shallow", "organism/phi3-deep"]
 BY_CHANCE = ["organism/gemma2", "organism/llama-deep", "organism/phi3-shallow"]
 
 FIGURES = [
-    "figure3_paired_accuracy",
-    "figure4_accuracy",
-    "figure5_confidence",
-    "figure6_familiarity",
-    "figure7_phrasings",
-    "figure8_rulebreakers",
-    "figure8_non_rulebreakers",
-    "gradient_geometric_and_accuracy",
-    "attention_geometric_and_accuracy",
-    "familiarity_and_accuracy",
-    "familiarity_after_echo",
-    "linear_probes",
-]
+    "figure3_paired_accuracy", "figure4_accuracy", "figure5_confidence", "figure6_familiarity",
+    "figure7_phrasings", "figure8_rulebreakers", "figure8_non_rulebreakers",
+    "gradient_geometric_and_accuracy", "attention_geometric_and_accuracy",
+    "familiarity_and_accuracy", "familiarity_after_echo", "linear_probes",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -140,11 +127,8 @@ def test_every_table_and_figure_is_made(study):
     found = browsed(folder)
     examples = [pair for pair in found["shown"].values() if len(panels_of(pair)) == 3]
     assert 0 < len(examples) < len(found["shown"])
-    assert panels_of(examples[0]) == [
-        "Shares of segments",
-        "Probabilities of the options",
-        "Shading by tokens",
-    ]
+    titles = ["Shares of segments", "Probabilities of the options", "Shading by tokens"]
+    assert panels_of(examples[0]) == titles
     of_each = [(panel["title"], *panel["of"].values()) for panel in examples[0]["panels"]]
     assert len(of_each) == len(set(of_each))
     (familiar, *_) = [one for one in found["columns"] if one["name"].startswith("familiarity")]
@@ -249,11 +233,8 @@ def test_facts_that_a_card_calls_unknown_are_excluded_for_all_models(results):
 
 def test_the_page_says_how_often_nothing_is_answered(results):
     silent = dataclasses.replace(results, answers=results.answers.assign(answer=""))
-    (table,) = [
-        item
-        for item in accuracy_section(silent, sensitivity(silent)).items
-        if item.name == "accuracy"
-    ]
+    items = accuracy_section(silent, sensitivity(silent)).items
+    (table,) = [item for item in items if item.name == "accuracy"]
     for model in ORGANISMS:
         assert re.search(rf"{model}: 100\.0% .*most probable token", table.note)
     asked = competence(silent)

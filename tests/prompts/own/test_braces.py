@@ -48,8 +48,7 @@ def test_a_text_that_is_not_marked_correctly(text, fact):
 
 
 @pytest.mark.parametrize(
-    "given",
-    ["Mary|Tom", ["Mary|Tom"], ["Mary", "Tom"], (" Mary ", "Tom"), ["Mary | Tom"]],
+    "given", ["Mary|Tom", ["Mary|Tom"], ["Mary", "Tom"], (" Mary ", "Tom"), ["Mary | Tom"]]
 )
 def test_options_are_several_texts_or_one_with_bars(given):
     assert options_of(given) == ("Mary", "Tom")

@@ -15,12 +15,7 @@ from interp_probes.api import probe_familiarity, probe_knowledge
 
 FACTS = pd.DataFrame(
     [
-        (
-            "stockholm",
-            "Complete the sentence: Stockholm is in",
-            "Sweden/Suecia",
-            "north",
-        ),
+        ("stockholm", "Complete the sentence: Stockholm is in", "Sweden/Suecia", "north"),
         ("tunis", "Complete the sentence: Tunis is in", "Tunisia", "south"),
         ("nowhere", "Complete the sentence: Nowhere is in", "Xanadu", "south"),
     ],
@@ -108,11 +103,7 @@ def test_a_name_within_a_longer_name_of_the_table_is_not_known(text, known):
 
 
 def test_names_of_one_fact_and_other_spellings_exclude_nothing():
-    names = {
-        "a": "Marie Curie/Curie",
-        "b": "the Netherlands",
-        "c": "Netherlands/Holland",
-    }
+    names = {"a": "Marie Curie/Curie", "b": "the Netherlands", "c": "Netherlands/Holland"}
     assert judged(names, " Marie Curie") == {"a"} and judged(names, " Curie") == {"a"}
     assert judged(names, " the Netherlands") == {"b", "c"}
 
@@ -135,13 +126,7 @@ def test_what_is_denied_is_not_known(denied, name):
 
 
 @pytest.mark.parametrize(
-    "said",
-    [
-        " NAME, not Mali",
-        " not only NAME",
-        " I do not know, NAME",
-        " NAME isn't far",
-    ],
+    "said", [" NAME, not Mali", " not only NAME", " I do not know, NAME", " NAME isn't far"]
 )
 def test_denials_of_other_things_deny_no_name(said):
     assert judged({"x": "Niger"}, said.replace("NAME", "Niger")) == {"x"}

@@ -356,15 +356,6 @@ def test_prompts_may_be_alone_in_their_pair_and_are_counted(capsys):
     assert "gold is 'Maybe'" in fault
 
 
-def test_a_row_without_a_pair_is_the_one_fault():
-    rows = many()
-    rows.loc[5, "pair"] = None
-    (fault,) = faults(rows)
-    assert fault.startswith("row 6: pair ")
-    # pandas has made all numbers of the column into fractions.
-    assert read_pairs(rows.drop(index=[4, 5]))[0].pair_id == "0"
-
-
 def test_texts_are_marked_all_or_none():
     own = many(2).drop(columns=["premise1", "question"])
     (fault,) = faults(own.assign(text=TEXTS))
@@ -413,11 +404,6 @@ def test_a_set_says_what_it_is():
     )
 
 
-def test_a_faulty_row_is_one_fault():
-    (fault,) = faults(table((0, {"gold": "Maybe"})))
-    assert re.match(r"row 1: gold .*'Maybe'; .*\bYes, No$", fault)
-
-
 @pytest.mark.usefixtures("unchecked_types")
 def test_rows_without_a_data_frame_are_refused():
     with pytest.raises(UserError, match=r"table.*list.*pandas\.DataFrame"):
@@ -454,15 +440,6 @@ def test_templates_that_name_no_column_as_it_stands_are_refused(template):
 def test_a_template_is_for_pairs_of_ones_own():
     with pytest.raises(UserError, match=r"--system pairs.*rulebreakers.*phrasings"):
         PromptSource(template=("{premise1}",))
-
-
-def test_validate_shows_the_first_prompt_of_parquet(tmp_path, capsys):
-    from interp.cli import main
-
-    file = tmp_path / "pairs.parquet"
-    EXAMPLE.to_parquet(file, index=False)
-    assert main(["validate", str(file)]) == 0
-    assert re.search(r"faults: 4 pairs.*follows, does_not; ", capsys.readouterr().err)
 
 
 def test_published_data_are_not_taken_for_pairs(tmp_path):
