@@ -297,7 +297,7 @@ def _file_of(scores: object, file: Path) -> Path:
         return Path(scores)
     if not isinstance(scores, pd.DataFrame):
         raise UserError(f"scores are {described(scores)}; expected a data frame or a file")
-    floats = scores.select_dtypes("floating").columns
+    floats = [name for name in scores if pd.api.types.is_float_dtype(scores[name])]
     try:
         # Numbers of 32 bits would be read as the decimals that stand for them.
         scores.astype(dict.fromkeys(floats, float)).to_parquet(file, index=False)

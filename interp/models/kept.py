@@ -71,6 +71,6 @@ def _content(weights: Weights) -> str:
     """Names, types and shapes of weights, and checksums (CRC-32) of their bytes."""
     rows = []
     for name, own in sorted(weights.items()):
-        sum_ = zlib.crc32(own.flatten().view(torch.uint8).numpy())
+        sum_ = zlib.crc32(own.flatten().view(torch.uint8).numpy().data)
         rows.append((name, str(own.dtype), list(own.shape), sum_))
     return json.dumps(rows)
