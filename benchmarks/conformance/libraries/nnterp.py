@@ -10,10 +10,14 @@ from benchmarks.conformance.libraries import Ids, Library, Site, Subject
 
 
 class Nnterp(Library):
-    """Inputs and outputs of layers, attention and MLP, and attention's probabilities."""
+    """Inputs and outputs of layers, and attention's probabilities.
+
+    Its other accessors are the modules' own outputs, which it does not call what is added.
+    """
 
     packages = ("nnterp", "nnsight")
-    claims = ("stream", "added", "weights", "patch")
+    sites = ("resid_pre", "resid_post")
+    claims = ("stream", "weights", "patch")
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject)
@@ -24,9 +28,7 @@ class Nnterp(Library):
         return StandardizedTransformer(self.subject.hf, **words, **options)
 
     def _accessor(self, site: str) -> Any:
-        names = {"resid_pre": "layers_input", "resid_post": "layers_output"}
-        other = "attentions_output" if site == "attn_out" else "mlps_output"
-        return getattr(self._model, names.get(site, other))
+        return self._model.layers_input if site == "resid_pre" else self._model.layers_output
 
     def activation(self, ids: Ids, site: Site) -> Tensor:
         values = self._accessor(site.name)
