@@ -104,10 +104,11 @@ def test_the_page_of_methods_is_what_the_command_prints():
     assert text_of(DOCS / "methods.md") == listing(), again
 
 
-def test_the_page_of_modules_lists_every_name_of_extend():
+def test_the_list_of_the_page_of_modules_has_every_name_of_extend():
     """Names in alphabetical order, of interp.extend and of each of its modules."""
-    page = text_of(DOCS / "modules.md")
-    lists = dict(re.findall(r"(?m)^- `(interp\.extend[.\w]*)`: ((?:.|\n  )+)$", page))
+    assert "extend.txt" in local_links(text_of(DOCS / "modules.md"))
+    named = text_of(DOCS / "extend.txt")
+    lists = dict(re.findall(r"(?m)^- `(interp\.extend[.\w]*)`: ((?:.|\n  )+)$", named))
     files = {file.stem for file in (ROOT / "interp" / "extend").glob("*.py")} - {"__init__"}
     assert files <= {*interp.extend.__all__}
     assert {*lists} == {"interp.extend", *(f"interp.extend.{name}" for name in files)}
