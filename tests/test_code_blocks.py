@@ -101,6 +101,8 @@ def understand(where, program, arguments, monkeypatch):
                 parse(words)
             case "python", "-m", module, *words:
                 read_by_module(module, words, monkeypatch)
+            case "python", script, *_:
+                assert (ROOT / script).is_file(), where
             case ("pip", "install", *words) | ("uv", "pip", "install", *words):
                 asked = re.findall(r"(?:interp|\.)\[([\w,-]+)\]", " ".join(words))
                 assert {extra for names in asked for extra in names.split(",")} <= EXTRAS, where
