@@ -165,6 +165,8 @@ def test_what_is_no_scores_is_refused():
         ([1], "scores is .1."),
         ({"mine": 3}, "scores are 3"),
         ({"mine": pd.DataFrame({"score": [1, "x"]})}, "cannot read scores"),
+        ({"mine": pd.DataFrame({"score": [1j]})}, "cannot read scores"),
+        ({"mine": pd.DataFrame({"score": [2**64]}, dtype=object)}, "cannot read scores"),
         ({"mine": pd.DataFrame({"score": [1.0]})}, "lacks the columns prompt"),
         ({"mine": "nowhere.csv"}, r"mine are in nowhere\.csv"),
     ):

@@ -236,5 +236,7 @@ def test_a_study_is_told_from_others_by_the_content_of_files(tmp_path):
     assert "scores" not in Faithfulness().identity()
     # Workers get the options as JSON; a file without a name is called like the file.
     assert Faithfulness(**one.as_json()) == one
+    (tmp_path / "linked.csv").symlink_to("one.csv")
+    assert Faithfulness(scores=(f"a={tmp_path}/linked.csv",)).identity() == one.identity()
     bare = Faithfulness(scores=(f"{tmp_path}/one.csv",))
     assert list(bare.identity()["scores"]) == ["one"]
