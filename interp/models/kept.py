@@ -20,7 +20,9 @@ from interp.files import (
     inside,
     is_plain,
     make_folder,
+    remove_own,
     remove_unfinished,
+    unfinished_name,
     user_cache,
     write_whole,
     writing,
@@ -59,13 +61,19 @@ def kept_weights(
 
 
 def _write(weights: Weights, place: Path) -> None:
+    # safetensors first writes a file of its own beside, which a killed process leaves.
+    folder = unfinished_name(place)
+    folder.mkdir()
     try:
-        save_file(weights, place, metadata={_CONTENT: _content(weights)})
+        save_file(weights, folder / place.name, metadata={_CONTENT: _content(weights)})
+        (folder / place.name).replace(place)
     except SafetensorError as error:  # which stands for all that the file system refuses
         raise UserError(
             f"the dequantized weights cannot be kept in {place.parent}: {one_line(str(error))}. "
             "Free some space, or omit keep_dequantized"
         ) from error
+    finally:
+        remove_own(folder)
 
 
 def _read(place: Path) -> Weights | None:

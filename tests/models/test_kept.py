@@ -187,6 +187,23 @@ def test_a_full_disk_is_no_fault_of_the_model(file, cache, monkeypatch):
     assert [*cache.iterdir()] == []
 
 
+def test_what_a_killed_process_left_is_removed(file, cache, made, monkeypatch):
+    def killed(weights, place, **named):
+        (Path(place).parent / ".tmpx").write_bytes(b"half of them")
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "save_file", killed)
+        patch.setattr(kept, "remove_own", lambda folder: None)  # as nothing is done after a kill
+        with pytest.raises(SystemExit):
+            load(file)
+    (left,) = cache.iterdir()
+    assert [own.name for own in left.iterdir()] == [".tmpx"]
+    monkeypatch.setattr("interp.files.has_ended", lambda space, process: True)
+    load(file)
+    assert [own.suffix for own in cache.iterdir()] == [".safetensors"]
+
+
 def test_weights_that_stay_in_fp32_are_not_rounded_before(monkeypatch):
     hf = tiny_model("llama", dtype=torch.bfloat16).hf
     assert set(_types(hf).values()) == {torch.bfloat16}
