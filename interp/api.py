@@ -301,7 +301,8 @@ def _file_of(scores: object, file: Path) -> Path:
     try:
         # Numbers of 32 bits would be read as the decimals that stand for them.
         scores.astype(dict.fromkeys(floats, float)).to_parquet(file, index=False)
-    except (TypeError, ValueError) as error:  # such as a column of numbers and texts
+    # Such as a column of numbers and texts, complex numbers, or numbers of more than 64 bits.
+    except (TypeError, ValueError, NotImplementedError, OverflowError) as error:
         raise UserError(f"cannot read scores: {one_line(str(error))}") from error
     return file
 

@@ -65,6 +65,7 @@ def test_the_command_lines_of_a_page_are_understood(page, monkeypatch):
 
 @pytest.mark.quick("README")
 @pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already require")  # Captum's, of inseq
+@pytest.mark.filterwarnings("ignore:unclosed file .*inseq:ResourceWarning")  # its own settings
 @every_page
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -27,6 +27,7 @@ from interp.runs.folder import slug
 from interp.runs.options import ExecutionOptions
 from interp.runs.plan import RunPlan
 from interp.runs.run import in_use
+from interp.studies import study as study_module
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.studies.study import Study, find_study
@@ -303,3 +304,14 @@ def test_a_limit_that_adds_no_clusters_is_told(system, limit, numbers):
 def test_own_pairs_without_clusters_are_told_nothing():
     assert not jobs._no_more_clusters(load_prompts("robustlr-not", limit=60))
     assert not jobs._no_more_clusters(PromptSet.of(list(load_prompts("logical-forms", limit=6))))
+
+
+def test_a_study_without_a_page_is_refused_before_it_is_measured(monkeypatch):
+    class Pageless(TwoStages):
+        report = Study.report
+
+    monkeypatch.setattr(study_module, "load_plugin", lambda *given, **named: Pageless)
+    with pytest.raises(UserError, match=r"pageless makes no page.*Pageless\.page"):
+        find_study("pageless")
+    monkeypatch.setattr(Pageless, "page", "somewhere:page", raising=False)
+    assert find_study("pageless") is Pageless

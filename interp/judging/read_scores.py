@@ -41,13 +41,17 @@ _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 """How tokenizers spell white space in their tokens."""
 
 
+_Label = Annotated[str, Field(coerce_numbers_to_str=True)]
+_Place = Annotated[int, Field(ge=-(2**31), le=2**31)]
+
+
 class _Score(Stored):
     """A row of a file; cells of CSV files are texts."""
 
     model_config = ConfigDict(strict=False)
 
     where: str
-    prompt: Annotated[str, Field(min_length=1, coerce_numbers_to_str=True)]
+    prompt: Annotated[_Label, Field(min_length=1)]
     """The prompt's text, a text that holds it, such as a rendered chat template, or its id."""
     score: Annotated[
         float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)
@@ -55,10 +59,10 @@ class _Score(Stored):
     segment: str = ""
     token: str = ""
     """The text of a token; those of a prompt are in the order of the text."""
-    start: int = 0
-    end: int = 0
-    target: str | None = None
-    model: str | None = None
+    start: _Place = 0
+    end: _Place = 0
+    target: _Label | None = None
+    model: _Label | None = None
 
 
 def given_scores(model: Model, spec: Given, *, batch_tokens: int | None = None) -> Measurement:

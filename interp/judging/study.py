@@ -87,7 +87,9 @@ class Faithfulness(ReadsAnswers, Study):
     def identity(self) -> dict[str, JsonValue]:
         """The options, with the checksums of files instead of their places."""
         options = {name: own for name, own in self.as_json().items() if name != "scores"}
-        files: dict[str, JsonValue] = {name: checksum(file.file) for name, file in self._files()}
+        files: dict[str, JsonValue] = {
+            name: checksum(file.file.resolve()) for name, file in self._files()
+        }
         return {**options, "scores": files} if files else options
 
     def _files(self) -> list[tuple[str, TextFile]]:

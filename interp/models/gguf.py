@@ -29,6 +29,7 @@ from transformers.modeling_gguf_pytorch_utils import (
 
 from interp.errors import UserError, one_line
 from interp.files import open_plain
+from interp.models import gguf_header
 from interp.models.checkpoint import StoredTensor, as_user_error
 from interp.models.formats import Contents, Format
 from interp.models.gguf_header import Header, header_of, unchanged_header
@@ -47,6 +48,9 @@ _ROPE = ("rope_freqs.", "rope_factors_")
 
 _WIDEST = {bool: "BOOL", int: "INT64", float: "FLOAT64", str: "STRING"}
 """Types of the format that hold any setting, by those of Python."""
+
+_CODE = Path(__file__), Path(gguf_header.__file__)
+"""The sources of what reads weights."""
 
 _CHUNK = 2**18
 """Number of values that are dequantized at once: few enough to stay in a processor's cache."""
@@ -173,7 +177,7 @@ class GGUF(Format):
             typed = {} if dtype == "auto" else {"dtype": dtype}
             empty = auto.from_config(deepcopy(config), **typed)
         make = partial(_weights, file, header, empty)
-        weights = kept_weights(file, Path(__file__), dtype, make) if keep else make()
+        weights = kept_weights(file, _CODE, dtype, make) if keep else make()
         hf, info = type(empty).from_pretrained(
             None, config=config, state_dict=weights, output_loading_info=True, **options
         )

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
@@ -14,12 +14,15 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from interp.errors import UserError, one_line
 from interp.files import (
     checksum,
     inside,
     is_plain,
     make_folder,
+    remove_own,
     remove_unfinished,
+    unfinished_name,
     user_cache,
     write_whole,
     writing,
@@ -32,7 +35,9 @@ _CONTENT = "content"
 """The entry of a kept file's header that describes its tensors."""
 
 
-def kept_weights(file: Path, code: Path, dtype: str, make: Callable[[], Weights]) -> Weights:
+def kept_weights(
+    file: Path, code: Iterable[Path], dtype: str, make: Callable[[], Weights]
+) -> Weights:
     """The weights of a file, as they were kept, or as they are made now and then kept.
 
     They are found by a hash of the file, of the code that makes them, of their type and of the
@@ -41,7 +46,7 @@ def kept_weights(file: Path, code: Path, dtype: str, make: Callable[[], Weights]
     Raises:
         UserError: they cannot be kept, or a link is in the cache.
     """
-    decisive = [checksum(file), checksum(code), dtype, *map(version, _LIBRARIES)]
+    decisive = [checksum(file), *map(checksum, code), dtype, *map(version, _LIBRARIES)]
     name = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()
     with writing(user_cache()):
         user_cache().mkdir(parents=True, exist_ok=True)
@@ -51,9 +56,24 @@ def kept_weights(file: Path, code: Path, dtype: str, make: Callable[[], Weights]
     if found is None:
         remove_unfinished(folder)
         found = make()
-        held = {_CONTENT: _content(found)}
-        write_whole(place, partial(save_file, found, metadata=held))
+        write_whole(place, partial(_write, found))
     return found
+
+
+def _write(weights: Weights, place: Path) -> None:
+    # safetensors first writes a file of its own beside, which a killed process leaves.
+    folder = unfinished_name(place)
+    folder.mkdir()
+    try:
+        save_file(weights, folder / place.name, metadata={_CONTENT: _content(weights)})
+        (folder / place.name).replace(place)
+    except SafetensorError as error:  # which stands for all that the file system refuses
+        raise UserError(
+            f"the dequantized weights cannot be kept in {place.parent}: {one_line(str(error))}. "
+            "Free some space, or omit keep_dequantized"
+        ) from error
+    finally:
+        remove_own(folder)
 
 
 def _read(place: Path) -> Weights | None:

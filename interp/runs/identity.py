@@ -8,9 +8,10 @@ import ast
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,9 +44,9 @@ def code_version(modules: tuple[str, ...]) -> str:
     """
     digest = hashlib.sha256()
     for module in sorted(closure(modules)):
-        file = _file(module)
+        own = _source(module)
         digest.update(module.encode())
-        digest.update(b"" if file is None else _parsed(file.read_bytes()).meaning)
+        digest.update(b"" if own is None else own.meaning)
     return digest.hexdigest()
 
 
@@ -56,10 +57,25 @@ class _Parsed(NamedTuple):
     meaning: bytes
 
 
+def _source(module: str) -> _Parsed | None:
+    """What the source of a module says; None if the module has no file."""
+    if (file := _file(module)) is None:
+        return None
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    return _parsed(file.read_bytes(), package)
+
+
 @cache
-def _parsed(source: bytes) -> _Parsed:
-    """The imports of a source, and a hash of its syntax tree without what only documents."""
+def _parsed(source: bytes, package: str) -> _Parsed:
+    """The imports of a source, and a hash of its syntax tree without what only documents.
+
+    Relative imports are those of the package.
+    """
     tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            with suppress(ImportError):  # it leads out of the package
+                node.module = resolve_name("." * node.level + (node.module or ""), package)
     names, places = list(_names(tree)), homes(tree)
     used = _used(tree, {name: place for name, place in names if name})
     imports = tuple(dict.fromkeys([*(place for _, place in names), *used]))
@@ -86,8 +102,8 @@ def closure(modules: Iterable[str]) -> set[str]:
         module = waiting.pop()
         if module not in found:
             found.add(module)
-            file = _file(module)
-            names = () if file is None else _parsed(file.read_bytes()).imports
+            source = _source(module)
+            names = () if source is None else source.imports
             own = [name for name in names if _package(name) in packages]
             places = [place for name in own for place in _places(name)]
             waiting += [place for place in places if _package(place) in packages and _file(place)]
@@ -98,12 +114,13 @@ def closure(modules: Iterable[str]) -> set[str]:
 def _places(name: str) -> tuple[str, ...]:
     """What may be the module of an imported name: itself, or the one that a module offers it from.
 
-    Names that are defined inside a module are none.
+    Names that are defined inside a module are none. "*" stands for all that a module offers.
     """
     module, _, own = name.rpartition(".")
-    file = None if _file(name) else _file(module)
-    home = None if file is None else _parsed(file.read_bytes()).homes.get(own)
-    return (name,) if home is None else (home, f"{home}.{own}")
+    source = None if _file(name) else _source(module)
+    offered = {} if source is None else source.homes
+    taken = [(one, home) for one, home in offered.items() if own in (one, "*")]
+    return tuple(place for one, home in taken for place in (home, f"{home}.{one}")) or (name,)
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[str, str]]:

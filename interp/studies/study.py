@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import JsonValue
 
+from interp.errors import UserError
 from interp.measuring.spec import Stage
 from interp.options import Options
 from interp.plugins import STUDIES, load_plugin, named
@@ -60,4 +61,10 @@ class Study(Options, ABC):
 def find_study(name: str) -> type[Study]:
     """The study with the given name."""
     study: type[Study] = load_plugin(STUDIES, "study", name, base=Study)
+    # Before hours of measuring.
+    if study.report is Study.report and not hasattr(study, "page"):
+        raise UserError(
+            f"the study {name} makes no page; expected a location in its {study.__qualname__}.page,"
+            ' "module:function", or a method report'
+        )
     return study

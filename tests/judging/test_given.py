@@ -29,7 +29,8 @@ def study(tmp_path_factory):
     segments = segments.assign(prompt=segments["prompt_id"].map(texts))
     segments = segments.set_index("method")[["prompt", "segment", "score"]]
     tokens = found.table("token_scores").merge(found.table("tokens"))
-    tokens = tokens.set_index("method")[["prompt_id", "token", "score"]]
+    tokens = tokens.rename(columns={"prompt_id": "prompt"})
+    tokens = tokens.set_index("method")[["prompt", "token", "score"]]
     gradient = segments.loc["input_gradient"]
     mixed = np.random.default_rng(0).permutation(gradient["score"])
     write_table(tokens.loc["input_x_gradient"], folder / "tokens.csv")
@@ -86,7 +87,7 @@ def test_shuffled_scores_lose_their_verdict(study):
 @pytest.mark.slow
 def test_scores_of_some_prompts_are_judged_on_these_alone(study):
     rows = study.table("verdicts").set_index(["method", "score"])
-    assert rows["prompts"].drop(["few", "most"]).eq(24).all()
+    assert rows["prompts"].drop(["few", "most"], level="method").eq(24).all()
     assert rows.loc[("few", "sum"), ["prompts", "verdict"]].tolist() == [FEW, "not tested"]
     assert rows.loc[("most", "sum"), "prompts"] == 22
     assert rows.loc[("most", "sum"), "verdict"] == "trust"
@@ -165,6 +166,8 @@ def test_what_is_no_scores_is_refused():
         ([1], "scores is .1."),
         ({"mine": 3}, "scores are 3"),
         ({"mine": pd.DataFrame({"score": [1, "x"]})}, "cannot read scores"),
+        ({"mine": pd.DataFrame({"score": [1j]})}, "cannot read scores"),
+        ({"mine": pd.DataFrame({"score": [2**64]}, dtype=object)}, "cannot read scores"),
         ({"mine": pd.DataFrame({"score": [1.0]})}, "lacks the columns prompt"),
         ({"mine": "nowhere.csv"}, r"mine are in nowhere\.csv"),
     ):

@@ -131,6 +131,9 @@ def test_several_targets_and_models_are_told_apart(tmp_path):
     two = pd.concat([BY_SEGMENT.assign(target=name) for name in ("margin", "gold")])
     assert set(rows(tmp_path, two)["method"]) == {"mine:margin", "mine:gold"}
     assert set(rows(tmp_path, BY_SEGMENT.assign(target="gold"))["method"]) == {"mine"}
+    two = pd.concat([BY_SEGMENT.assign(target=token) for token in (7566, 2822)])
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        assert set(rows(tmp_path, two, suffix)["method"]) == {"mine:7566", "mine:2822"}
     two = pd.concat([BY_SEGMENT.assign(model=name) for name in ("a", "b")])
     assert rows(tmp_path, two).groupby("model").size().to_dict() == {"a": 24, "b": 24}
 
@@ -172,6 +175,11 @@ REFUSED = {
     "a span beyond the text": (SPANS.assign(end=999), ".csv", "999.* 86 "),
     "a span before the text": (SPANS.assign(start=-1), ".csv", "-1.* 86 "),
     "a span backwards": (SPANS.assign(start=5, end=4), ".csv", "from 5 to 4"),
+    "a span beyond all bounds": (
+        f'{{"prompt": "{FIRST.id}", "start": 0, "end": {"9" * 4000}, "score": 1}}'.encode(),
+        ".jsonl",
+        "^.{1,300}line 1 .*end.{1,100}$",
+    ),
     "half a character": (SPANS.assign(start=0.5), ".csv", "line 2 .*start.*integer"),
     "other tokens": (TOKENS.assign(token="x"), ".csv", "do not join.*return_offsets_mapping"),
     "ids as tokens": (TOKENS.assign(token=range(len(TOKENS))), ".parquet", "row 1 .*token.*string"),
@@ -236,5 +244,7 @@ def test_a_study_is_told_from_others_by_the_content_of_files(tmp_path):
     assert "scores" not in Faithfulness().identity()
     # Workers get the options as JSON; a file without a name is called like the file.
     assert Faithfulness(**one.as_json()) == one
+    (tmp_path / "linked.csv").symlink_to("one.csv")
+    assert Faithfulness(scores=(f"a={tmp_path}/linked.csv",)).identity() == one.identity()
     bare = Faithfulness(scores=(f"{tmp_path}/one.csv",))
     assert list(bare.identity()["scores"]) == ["one"]

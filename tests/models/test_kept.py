@@ -2,14 +2,17 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 import interp
 from interp.errors import UserError
 from interp.models import gguf as gguf_format
+from interp.models import gguf_header, kept
 from interp.models.gguf import _types
 from interp.models.loading import Loading
 from interp.models.organisms import DEFAULT
@@ -158,6 +161,47 @@ def test_a_cache_that_cannot_be_written_is_named(file, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "plain"))
     with pytest.raises(UserError, match="plain"):
         load(file)
+
+
+def test_a_change_of_what_reads_weights_is_another_entry(file, cache, made, monkeypatch, tmp_path):
+    places = {Path(one.__file__) for one in (gguf_format, gguf_header)}
+    assert {*gguf_format._CODE} == places
+    load(file)
+    for place in places:
+        other = tmp_path / place.name
+        other.write_text(f"{place.read_text()}# changed")
+        code = [other if one == place else one for one in gguf_format._CODE]
+        with monkeypatch.context() as patch:
+            patch.setattr(gguf_format, "_CODE", code)
+            load(file)
+    assert len(made) == len([*cache.iterdir()]) == 3
+
+
+def test_a_full_disk_is_no_fault_of_the_model(file, cache, monkeypatch):
+    def full(*given, **named):
+        raise SafetensorError("Error while serializing: No space left on device (os error 28)")
+
+    monkeypatch.setattr(kept, "save_file", full)
+    with pytest.raises(UserError, match=r"^the dequantized weights .* kept .*No space left"):
+        load(file)
+    assert [*cache.iterdir()] == []
+
+
+def test_what_a_killed_process_left_is_removed(file, cache, made, monkeypatch):
+    def killed(weights, place, **named):
+        (Path(place).parent / ".tmpx").write_bytes(b"half of them")
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "save_file", killed)
+        patch.setattr(kept, "remove_own", lambda folder: None)  # as nothing is done after a kill
+        with pytest.raises(SystemExit):
+            load(file)
+    (left,) = cache.iterdir()
+    assert [own.name for own in left.iterdir()] == [".tmpx"]
+    monkeypatch.setattr("interp.files.has_ended", lambda space, process: True)
+    load(file)
+    assert [own.suffix for own in cache.iterdir()] == [".safetensors"]
 
 
 def test_weights_that_stay_in_fp32_are_not_rounded_before(monkeypatch):

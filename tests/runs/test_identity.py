@@ -20,6 +20,8 @@ USES = {
     "offered": "def run():\n    from own_package.offers import FACTOR\n",
     "within": "from own_package import offers\n\ndef run():\n    return offers.FACTOR\n",
     "whole": "import own_package.offers\n\nrun = lambda: own_package.offers.FACTOR.real\n",
+    "relative": "from .offers import FACTOR\n",
+    "beside": "from . import helper\n",
     "renamed": "import own_package.offers as other\n\nclass Own(other.FACTOR): ...\n",
 }
 """Sources that use what it offers."""
@@ -64,6 +66,14 @@ def test_a_change_of_a_module_that_is_imported_changes_the_version(tmp_path, mon
     (package / "helper.py").write_text("FACTOR = 2\n")
     assert not {*version()} & {*before}
     assert "own_package.helper" not in sys.modules
+
+
+def test_all_names_of_a_module_lead_to_all_modules_that_they_come_from(tmp_path, monkeypatch):
+    (tmp_path / "taking_all.py").write_text("from interp.extend.estimates import *\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = closure(["taking_all"])
+    assert {"interp.estimates.compute", "interp.estimates.declared", "interp.tables"} <= found
+    assert "interp.models.load" not in found
 
 
 def test_a_notebook_has_a_version_without_a_file():
