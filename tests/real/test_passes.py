@@ -92,7 +92,7 @@ def test_generated_texts(model, plain, prompts, ids):
         mask = torch.ones_like(given)
         out = hf.generate(given, attention_mask=mask, max_new_tokens=12, do_sample=False)
         own = out[0, given.shape[1] :]
-        assert row["completion"] == tokenizer.decode(own, skip_special_tokens=True)
+        assert row["completion"] == tokenizer.decode(own, skip_special_tokens=True).strip()
 
 
 @pytest.mark.parametrize("method", ["input_gradient", "input_x_gradient", "attention"])
