@@ -26,12 +26,13 @@ class Logs(ResultTables):
     """The items that at least two logs have, as pairs whose sides are the logs."""
 
     def __init__(self, compared: Compared) -> None:
-        self.found, self.metrics, self.factors = compared.found, compared.metrics, compared.factors
+        self.sides, self.metrics = compared.found.sides, compared.metrics
+        self.factors = compared.factors
 
     @property
     def about(self) -> About:
         """The names of the logs."""
-        return About("compare", {}, " and ".join(side.name for side in self.found.sides))
+        return About("compare", {}, " and ".join(side.name for side in self.sides))
 
     def names(self) -> list[str]:
         """The scores of each item are its answers."""
@@ -55,37 +56,36 @@ class Logs(ResultTables):
         rows = self.rows(name)
         yield rows if columns is None else rows[list(columns)]
 
-    def _places(self) -> Iterator[tuple[str, int]]:
-        """Each item, and each log that has it, of the items that several have."""
+    def _places(self) -> Iterator[tuple[int, str, str]]:
+        """The log, name and id of each item in each log that has it."""
         for name in self.factors.index:
-            yield from ((name, n) for n, items in enumerate(self.found.items) if name in items)
+            for n, side in enumerate(self.sides):
+                if name in side.items:
+                    yield n, name, f"{name} ({side.name})"
 
     @cached_property
     def _prompts(self) -> pd.DataFrame:
-        sides, items = self.found.sides, self.found.items
-        logs = [outputs_of_archive(side.archive) if side.archive else () for side in sides]
+        archives = [side.log.archive for side in self.sides]
+        logs = [outputs_of_archive(file) if file else () for file in archives]
         written = [{(own.prompt_id, str(own.draw + 1)): own.text for own in log} for log in logs]
         rows = []
-        for name, n in self._places():
-            first = items[n][name].first
-            answer = written[n].get((first.item, first.epoch)) or first.answer
-            text = "\n\n".join(filter(None, [first.text, answer]))
-            rows.append((self._id(name, n), name, sides[n].name, text, first.target, 1.0))
+        for n, name, id_ in self._places():
+            item = self.sides[n].items[name]
+            answer = written[n].get((item.item, item.epoch)) or item.answer
+            text = "\n\n".join(filter(None, [item.text, answer]))
+            rows.append((id_, name, self.sides[n].name, text, item.target, 1.0))
         columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
         return pd.DataFrame(rows, columns=columns).join(self.factors, on="pair_id")
 
     @cached_property
     def _answers(self) -> pd.DataFrame:
-        scores = [
-            (metric, self._id(name, n), self.found.items[n][name].mean(names[n]))
-            for metric, names in self.metrics.items()
-            for name, n in self._places()
-        ]
-        rows = [(*of, f"{own:g}", own if own in (0, 1) else None, "") for *of, own in scores]
+        rows = []
+        for metric, names in self.metrics.items():
+            scores = [side.scores[own] for side, own in zip(self.sides, names, strict=True)]
+            for n, name, id_ in self._places():
+                score = scores[n][name]
+                rows.append((metric, id_, f"{score:g}", score if score in (0, 1) else None, ""))
         return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
-
-    def _id(self, name: str, side: int) -> str:
-        return f"{name} ({self.found.sides[side].name})"
 
 
 class Comparison(Result):

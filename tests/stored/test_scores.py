@@ -65,7 +65,7 @@ def test_a_log_that_was_never_finished_is_read_from_its_journal(tmp_path):
             file.writestr(f"_journal/summaries/{place}.json", json.dumps([own]))
     found = read_scores(tmp_path / "a.eval")
     assert [own.item for own in found.rows] == ["1", "2"]
-    assert found.notes == ["stopped early (status started): it holds 2 samples"]
+    assert found.said == ["stopped early (status started): it holds 2 samples"]
 
 
 def test_a_content_filter_is_a_refusal(tmp_path):
