@@ -85,7 +85,7 @@ def _paired(found: Aligned, side: Side, by_text: bool) -> Mapping[str, str]:
     if by_text or not ids:
         return _paired_by_text(found, side)
     alike = {name: _same(known[name], here[name]) for name in ids}
-    before = " or ".join(one.name for one in found.sides)
+    before = found.sides[0].name if len(found.sides) == 1 else "a log before it"
     differing = [name for name in ids if alike[name] is False]
     if 2 * len(differing) > len(ids) - sum(same is None for same in alike.values()):
         raise UserError(

@@ -1,5 +1,6 @@
 """The differences between logs, computed and put into words; this does not import results."""
 
+import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -168,8 +169,14 @@ def compared(
         raise UserError("got fewer than two logs; expected at least two")
     if pair not in ("id", "text"):
         raise UserError(f"got pair {pair!r}; expected id or text")
-    sides = read_sides(logs, metrics=metric, filters=filter, models=model)
-    found = aligned(sides, by_text=pair == "text")
+    collecting = gc.isenabled()
+    gc.disable()  # hundreds of thousands of objects are made and kept: looking for garbage is vain
+    try:
+        sides = read_sides(logs, metrics=metric, filters=filter, models=model)
+        found = aligned(sides, by_text=pair == "text")
+    finally:
+        if collecting:
+            gc.enable()
     metrics = chosen_metrics(sides, metric)
     factors = pd.DataFrame({"cluster": clusters_of(found, cluster)}, [*found.every], dtype=object)
     dependent = bool(factors["cluster"].duplicated().any())
@@ -193,15 +200,15 @@ def _trials(
 ) -> Iterator[pd.DataFrame]:
     """One row for each two logs, metric, item that both have a score of, and subset."""
     for metric, names in metrics.items():
-        each = [side.scores[name] for side, name in zip(sides, names, strict=True)]
-        for (i, a), (j, b) in combinations(enumerate(sides), 2):
-            frame = pd.concat([each[i], each[j]], axis=1, join="inner", keys=["score_a", "score_b"])
-            frame = frame.dropna().join(factors).rename_axis("pair_id").reset_index()
+        for (a, one), (b, other) in combinations(zip(sides, names, strict=True), 2):
+            both = {"score_a": a.scores[one], "score_b": b.scores[other]}
+            frame = pd.concat(both, axis=1, join="inner").dropna().join(factors)
+            frame = frame.rename_axis("pair_id").reset_index()
             if frame.empty:
                 raise UserError(f"{a.name} and {b.name} share no item with a score of {metric}")
             frame["difference"] = frame["score_a"] - frame["score_b"]
-            both = frame[["score_a", "score_b"]].isin([0.0, 1.0]).all(axis=None)
-            frame["yes_or_no"] = frame["difference"] if both else np.nan
+            yes_or_no = frame[[*both]].isin([0.0, 1.0]).all(axis=None)
+            frame["yes_or_no"] = frame["difference"] if yes_or_no else np.nan
             frame = frame.assign(model=_minus(a, b), metric=metric)
             yield frame.assign(subset=ALL)
             # Of a metric that one task has, all is this task.

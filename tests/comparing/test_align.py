@@ -171,3 +171,13 @@ def test_too_few_clusters_leave_the_item_as_unit_and_say_so(tmp_path):
     found, _ = both(*files)
     assert found.differences.frame["clusters"].tolist() == [20]
     assert any("too few to be the unit" in own for own in found.said)
+
+
+def test_equal_fields_of_other_questions_pair_nothing(tmp_path):
+    files = []
+    for name, scores, first in (("a", YES, 0), ("b", NO, 1)):
+        subjects = [f"the subject {(n + first) % 20}" for n in range(20)]
+        files.append(samples(tmp_path / f"{name}.jsonl", scores, subject=subjects))
+    found, _ = both(*files, pair="text")
+    one, other = (side.items for side in found.found.sides)
+    assert {name: one[name].text for name in one} == {name: other[name].text for name in other}
