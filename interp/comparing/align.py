@@ -82,10 +82,19 @@ def _paired(found: Aligned, side: Side, by_text: bool) -> Mapping[str, str]:
     """The common name of each item of a log; others are not to be paired."""
     known, here = found.every, side.items
     ids = [name for name in here if name in known]
-    if by_text or not ids:
-        return _paired_by_text(found, side)
-    alike = {name: _same(known[name], here[name]) for name in ids}
     before = found.sides[0].name if len(found.sides) == 1 else "a log before it"
+    if by_text or not ids:
+        pairs = _pairs_by_text(known, here)
+        if not pairs:
+            raise UserError(
+                f"{side.name} has no item of {before}: no id and no text is in both; compare logs "
+                "of the same task, with texts or the tool's ids"
+            )
+        found.said.append(
+            f"{side.name}: items are paired by texts that occur once in both logs, not by ids"
+        )
+        return {own: pairs.get(own, f"{own} ({side.name})") for own in here}
+    alike = {name: _same(known[name], here[name]) for name in ids}
     differing = [name for name in ids if alike[name] is False]
     if 2 * len(differing) > len(ids) - sum(same is None for same in alike.values()):
         raise UserError(
@@ -162,20 +171,6 @@ def _once(items: Mapping[str, Scored], texts: Callable[[Scored], set[str]]) -> d
             if len(text) >= LEAST_WITHIN:
                 places.setdefault(text, []).append(name)
     return {text: names[0] for text, names in places.items() if len(names) == 1}
-
-
-def _paired_by_text(found: Aligned, side: Side) -> dict[str, str]:
-    """The common name of each item whose text occurs once in both; others have their own."""
-    names = _pairs_by_text(found.every, side.items)
-    if not names:
-        raise UserError(
-            f"{side.name} has no item of {found.sides[0].name}: no id and no text is in both; "
-            "compare logs of the same task, with texts or the tool's ids"
-        )
-    found.said.append(
-        f"{side.name}: items are paired by texts that occur once in both logs, not by ids"
-    )
-    return {own: names.get(own, f"{own} ({side.name})") for own in side.items}
 
 
 def clusters_of(found: Aligned, column: str) -> dict[str, str]:

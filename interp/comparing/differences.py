@@ -119,8 +119,8 @@ class Compared:
         """A sentence about each difference over all items, which can be quoted."""
         rows = self.differences.frame
         names = {_minus(*two): [side.name for side in two] for two in _twos(self.found.sides)}
-        rows = rows[rows["subset"] == ALL].to_dict("records")
-        return [_sentence(row, *names[row["model"]]) for row in rows]
+        whole: list[Any] = rows[rows["subset"] == ALL].to_dict("records")
+        return [_sentence(row, *names[row["model"]]) for row in whole]
 
 
 def _twos(sides: Sequence[Side]) -> Iterator[tuple[Side, Side]]:

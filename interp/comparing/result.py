@@ -10,80 +10,70 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import LEFT_OUT, Caution
 from interp.comparing.differences import ENDS, UNITS, Compared, compared
+from interp.comparing.items import Side
 from interp.estimates.shown import ALL, Estimated
-from interp.measuring.facts import ModelFacts
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
 from interp.results.given import JUDGED
-from interp.results.measured import About, ResultTables
+from interp.results.measured import About, InMemory
 from interp.results.result import Result
-from interp.runs.shards import Filters
 from interp.stored.inspect_log import outputs_of_archive
 
 
-class Logs(ResultTables):
-    """The items that at least two logs have, as pairs whose sides are the logs."""
+class Logs(InMemory):
+    """The items that at least two logs have, as pairs whose sides are the logs.
+
+    Metrics stand where other results have models.
+    """
 
     def __init__(self, compared: Compared) -> None:
-        self.sides, self.metrics = compared.found.sides, compared.metrics
-        self.factors = compared.factors
+        self._compared, self._facts = compared, {}
 
     @property
     def about(self) -> About:
         """The names of the logs."""
-        return About("compare", {}, " and ".join(side.name for side in self.sides))
+        return About("compare", {}, " and ".join(side.name for side in self._compared.found.sides))
 
     def names(self) -> list[str]:
         """The scores of each item are its answers."""
         return ["answers"]
 
-    def models(self) -> list[str]:
-        """The metrics, which stand where other results have models."""
-        return list(self.metrics)
-
-    def facts(self) -> dict[str, ModelFacts]:
-        """None."""
-        return {}
-
     def rows(self, name: str) -> pd.DataFrame:
         """The table itself."""
-        return self._answers if name == "answers" else self._prompts
+        return self._scored if name == "answers" else self._items
 
-    def _parts(
-        self, name: str, columns: Sequence[str] | None, filters: Filters | None
-    ) -> Iterator[pd.DataFrame]:
-        rows = self.rows(name)
-        yield rows if columns is None else rows[list(columns)]
-
-    def _places(self) -> Iterator[tuple[int, str, str]]:
-        """The log, name and id of each item in each log that has it."""
-        for name in self.factors.index:
-            for n, side in enumerate(self.sides):
+    def _places(self) -> Iterator[tuple[Side, str, str]]:
+        """Each log that has an item, the item's name, and an id for both."""
+        for name in self._compared.factors.index:
+            for side in self._compared.found.sides:
                 if name in side.items:
-                    yield n, name, f"{name} ({side.name})"
+                    yield side, name, f"{name} ({side.name})"
 
     @cached_property
-    def _prompts(self) -> pd.DataFrame:
-        archives = [side.log.archive for side in self.sides]
-        logs = [outputs_of_archive(file) if file else () for file in archives]
-        written = [{(own.prompt_id, str(own.draw + 1)): own.text for own in log} for log in logs]
+    def _items(self) -> pd.DataFrame:
+        written = {
+            (side.name, own.prompt_id, str(own.draw + 1)): own.text
+            for side in self._compared.found.sides
+            for own in (outputs_of_archive(side.log.archive) if side.log.archive else ())
+        }
         rows = []
-        for n, name, id_ in self._places():
-            item = self.sides[n].items[name]
-            answer = written[n].get((item.item, item.epoch)) or item.answer
+        for side, name, id_ in self._places():
+            item = side.items[name]
+            answer = written.get((side.name, item.item, item.epoch)) or item.answer
             text = "\n\n".join(filter(None, [item.text, answer]))
-            rows.append((id_, name, self.sides[n].name, text, item.target, 1.0))
+            rows.append((id_, name, side.name, text, item.target, 1.0))
         columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
-        return pd.DataFrame(rows, columns=columns).join(self.factors, on="pair_id")
+        return pd.DataFrame(rows, columns=columns).join(self._compared.factors, on="pair_id")
 
     @cached_property
-    def _answers(self) -> pd.DataFrame:
+    def _scored(self) -> pd.DataFrame:
         rows = []
-        for metric, names in self.metrics.items():
-            scores = [side.scores[own] for side, own in zip(self.sides, names, strict=True)]
-            for n, name, id_ in self._places():
-                score = scores[n][name]
+        for metric, names in self._compared.metrics.items():
+            sides = zip(self._compared.found.sides, names, strict=True)
+            scores = {side.name: side.scores[own].to_dict() for side, own in sides}
+            for side, name, id_ in self._places():
+                score = scores[side.name][name]
                 rows.append((metric, id_, f"{score:g}", score if score in (0, 1) else None, ""))
         return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated
 from zipfile import ZipFile, ZipInfo
 
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from interp.errors import UserError, one_line
 from interp.stored.output import Output
@@ -53,19 +53,10 @@ class Sample(Stored):
         return self.input if isinstance(self.input, str) else asked(self.input)
 
 
-class _Dataset(Stored):
-    name: str | None = None
-    shuffled: bool | None = None
-
-
 class _Task(Stored):
+    model_config = ConfigDict(extra="allow")
+
     model: str | None = None
-    task: str = ""
-    task_version: int | str = 0
-    task_args: dict[str, JsonValue] = Field(default_factory=dict)
-    solver: str | None = None
-    dataset: _Dataset = _Dataset()
-    config: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class _Results(Stored):

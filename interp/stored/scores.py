@@ -170,33 +170,26 @@ class _Sample(Stored):
     doc_hash: str = ""
 
 
-class _Planned(Stored):
-    effective: int | None = None
-
-
-class _Results(Stored):
-    """What lm-eval writes beside the samples."""
-
-    model_name: str | None = None
-    versions: dict[str, Any] = Field(default_factory=dict)
-    shots: dict[str, Any] = Field(default_factory=dict, alias="n-shot")
-    planned: dict[str, _Planned] = Field(default_factory=dict, alias="n-samples")
-    config: dict[str, Any] = Field(default_factory=dict)
-    chat_template_sha: str | None = None
-    system_instruction_sha: str | None = None
-
-    def settings(self, task: str) -> dict[str, object]:
-        """What may differ between two results of a task."""
-        shots = self.shots.get(task)
-        return {
-            f"version of {task}": self.versions.get(task),
-            f"shots of {task}": shots,
-            "limit": self.config.get("limit"),
-            **({"seed of shots": self.config.get("fewshot_seed")} if shots else {}),
-            "chat template": self.chat_template_sha,
-            "instruction": self.system_instruction_sha,
-        }
-
+_LM_EVAL = {
+    "version of {task}": "versions {task}",
+    "shots of {task}": "n-shot {task}",
+    "limit": "config limit",
+    "seed of shots": "config fewshot_seed",
+    "chat template": "chat_template_sha",
+    "instruction": "system_instruction_sha",
+}
+_INSPECT = {
+    "task": "task",
+    "version": "task_version",
+    "arguments": "task_args",
+    "solver": "solver",
+    "data": "dataset name",
+    "shuffled": "dataset shuffled",
+    "samples shuffled": "config sample_shuffle",
+    "limit": "config limit",
+    "epochs": "config epochs",
+}
+"""Settings that are told if they differ, and their places in what a tool writes about a task."""
 
 _NO_METRICS = {"prompt_hash", "target_hash", "filtered_resps"}
 
@@ -236,24 +229,34 @@ def _of_samples(files: Iterable[Path]) -> ScoreFile:
         ]
         log.rows += rows
         beside = file.with_name(f"results_{named['date']}.json") if named else file
-        name = file.parent.name if named else file.stem
+        told: object = {}
         if named and beside.is_file():
-            document = parsed(beside.name, read_bytes(beside, limit=RECORD_BYTES))
-            told = checked(beside.name, _Results, document)
-            log.settings |= _shown(told.settings(task))
-            name = one_line(told.model_name or "") or name
-            items, planned = len({row.item for row in rows}), told.planned.get(task, _Planned())
-            if planned.effective and items < planned.effective:
-                log.said.append(f"{file.name} stopped early: it holds {items:,} items")
-        log.name = log.name or name
+            told = parsed(beside.name, read_bytes(beside, limit=RECORD_BYTES))
+            log.settings |= _settings(_LM_EVAL, told, task)
+        name, planned = _at(told, ["model_name"]), _at(told, ["n-samples", task, "effective"])
+        name = one_line(name) if isinstance(name, str) else ""
+        log.name = log.name or name or (file.parent.name if named else file.stem)
+        items = len({row.item for row in rows})
+        if isinstance(planned, int) and items < planned:
+            log.said.append(f"{file.name} stopped early: it holds {items:,} items")
     return log
 
 
-def _shown(settings: Mapping[str, object]) -> dict[str, str]:
-    return {
-        one_line(name): "none" if value is None else one_line(str(value), 80)
-        for name, value in settings.items()
-    }
+def _at(record: object, keys: Iterable[str]) -> object:
+    """What a JSON document has at a place; None if nothing."""
+    for key in keys:
+        record = record.get(key) if isinstance(record, dict) else None
+    return record
+
+
+def _settings(places: Mapping[str, str], record: object, task: str = "") -> dict[str, str]:
+    """What may differ between two results, as text."""
+    settings = {}
+    for name, place in places.items():
+        value = _at(record, [key.format(task=task) for key in place.split()])
+        told = json.dumps(value, sort_keys=True) if isinstance(value, dict) else str(value)
+        settings[one_line(name.format(task=task))] = "none" if value is None else one_line(told, 80)
+    return settings
 
 
 def _of_sample(where: str, sample: _Sample, task: str, log: ScoreFile) -> Scored:
@@ -295,18 +298,8 @@ class _Summary(Sample):
 
 
 def _of_log(file: Path, about: Log, samples: Iterable[tuple[str, object]]) -> ScoreFile:
-    task, config, done = about.eval, about.eval.config, about.results
-    settings = {
-        "task": task.task,
-        "version": task.task_version,
-        "arguments": json.dumps(task.task_args, sort_keys=True),
-        "solver": task.solver,
-        "data": task.dataset.name,
-        "shuffled": task.dataset.shuffled or bool(config.get("sample_shuffle")),
-        "limit": config.get("limit"),
-        "epochs": config.get("epochs"),
-    }
-    log = ScoreFile(one_line(task.model or "") or file.stem, settings=_shown(settings))
+    name, done = one_line(about.eval.model or "") or file.stem, about.results
+    log = ScoreFile(name, settings=_settings(_INSPECT, about.eval.model_extra))
     rows = [_of_summary(where, checked(where, _Summary, own), log) for where, own in samples]
     # Of a sample that was repeated after an error, the last counts.
     log.rows = list({(row.item, row.epoch): row for row in rows}.values())
@@ -363,7 +356,7 @@ def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
         )
     log = ScoreFile(one_line(min(models, default="")) or file.stem)
     for where, cells in rows:
-        texts = {what: _text(cells.get(name)) for what, name in places.items()}
+        texts: dict[str, Any] = {what: _text(cells.get(name)) for what, name in places.items()}
         if not texts["item"] or isinstance(cells[item], bool | list | dict):
             raise UserError(
                 f"{where}: {item} is {described(cells[item])}; expected a text or number"
