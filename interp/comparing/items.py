@@ -78,16 +78,16 @@ def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
     """The judged answers in a folder of interp, whose imports other logs do without."""
     from interp.prompts.systems import dependence_factor
     from interp.runs.folder import evaluating
-    from interp.studies.folder import answers_run
+    from interp.studies.folder import answers_run, model_named
 
     with evaluating(folder):
         run, table = answers_run(folder)
-        names = [*run.models()]
-        chosen = [own for own in names if not models or {own, own.rpartition("/")[2]} & {*models}]
+        chosen = (
+            [*{model_named(run, name) for name in models} - {None}] if models else [*run.models()]
+        )
         if len(chosen) != 1:
-            raise UserError(
-                f"{folder} holds the models {shortened(', '.join(names))}; name one with --model"
-            )
+            names = shortened(", ".join(run.models()))
+            raise UserError(f"{folder} holds the models {names}; name one with --model")
         asked, columns = run.record.run, ["model", "prompt_id", "answer", "correct", "error"]
         log = ScoreFile(chosen[0], settings={"seed": str(asked.seed)})
         log.cluster = dependence_factor(asked.system) or "pair_id"
