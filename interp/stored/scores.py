@@ -263,10 +263,7 @@ def _of_sample(where: str, sample: _Sample, task: str, log: ScoreFile) -> Scored
     values = sample.model_extra or {}
     names = values.keys() - _NO_METRICS
     names = names if sample.metrics is None else names & {*sample.metrics}
-    given = sample.arguments
-    given = [*given.values()] if isinstance(given, dict) else given
-    given = given if isinstance(given, list) else []
-    requests = requests_of(given[:1])
+    requests = requests_of(sample.arguments)
     first = sample.resps[0] if sample.resps else None
     while isinstance(first, list) and first:
         first = first[0]
@@ -279,7 +276,7 @@ def _of_sample(where: str, sample: _Sample, task: str, log: ScoreFile) -> Scored
         filter="" if sample.filter == "none" else sample.filter,
         document=sample.doc_hash or json.dumps(sample.doc, sort_keys=True),
         target=str(sample.target),
-        answer=first if isinstance(first, str) and len(given) < 2 else "",
+        answer=first if isinstance(first, str) and len(requests) < 2 else "",
         task=task,
     )
 
