@@ -82,9 +82,8 @@ def _of_run(folder: Path, models: Sequence[str]) -> ScoreFile:
 
     with evaluating(folder):
         run, table = answers_run(folder)
-        chosen = (
-            [*{model_named(run, name) for name in models} - {None}] if models else [*run.models()]
-        )
+        named = {model_named(run, name) for name in models}
+        chosen = [own for own in run.models() if own in named or not models]
         if len(chosen) != 1:
             names = shortened(", ".join(run.models()))
             raise UserError(f"{folder} holds the models {names}; name one with --model")
