@@ -9,7 +9,6 @@ from interp.choices import DEFAULT_SYSTEM
 from interp.cli.fields import OptionsCommand
 from interp.console import echo
 from interp.errors import UserError, shortened
-from interp.models.names import absolute
 from interp.options import Flag, FromText
 
 if TYPE_CHECKING:
@@ -174,23 +173,15 @@ def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, 
 
 
 def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
+    from interp.studies.folder import model_named
+
     models = list(run.models())
     if name is None and len(models) == 1:
         return models[0]
-    if name is not None and (own := _named(run, name)):
+    if name is not None and (own := model_named(run, name)):
         return own
     got = f"{name} is not among" if name else "--model is required to choose from"
     raise UserError(f"{got} the models of {folder}: {shortened(', '.join(models), 200)}")
-
-
-def _named(run: "RunFolder", name: str) -> str | None:
-    """The model of a run with this name or place, or this last part of its name; else None."""
-    if name in run.models():
-        return name
-    places = run.places()
-    found = [own for own in run.models() if places[own] == absolute(name)]
-    found = found or [own for own in run.models() if own.endswith(f"/{name}")]
-    return found[0] if len(found) == 1 else None
 
 
 def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
@@ -254,6 +245,8 @@ def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]
 
 def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequence[str]:
     """The requested models, or all models that the runs share; the runs may differ only in seed."""
+    from interp.studies.folder import model_named
+
     seeds = [one.record.run.seed for one in runs]
     if len(set(seeds)) < len(seeds):
         got = shortened(", ".join(map(str, seeds)), 200)
@@ -266,7 +259,7 @@ def _common_models(runs: Sequence["RunFolder"], named: Sequence[str]) -> Sequenc
     common = [name for name in runs[0].models() if all(name in one.models() for one in runs)]
     if not common:
         raise UserError("no model is in all of these runs; measure the same model in each of them")
-    wanted = [_named(runs[0], name) or name for name in named]
+    wanted = [model_named(runs[0], name) or name for name in named]
     if missing := [name for name in wanted if name not in common]:
         raise UserError(
             f"{missing[0]} is not among the models of all these runs: "

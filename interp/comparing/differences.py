@@ -1,6 +1,7 @@
 """The differences between logs, computed and put into words; this does not import results."""
 
 import gc
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,11 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.comparing.align import Aligned, aligned, clusters_of, told_settings, values_of
-from interp.comparing.items import chosen_metrics, read_sides
+from interp.comparing.align import Aligned, aligned, clusters_of, values_of
+from interp.comparing.items import Side, chosen_metrics, read_sides
 from interp.console import counted
-from interp.errors import UserError
-from interp.estimates.compute import CLUSTER
+from interp.errors import UserError, one_line
 from interp.estimates.declared import Mean, Plain, Table
 from interp.estimates.shown import ALL, Estimated
 from interp.report.glance import with_interval
@@ -34,9 +34,6 @@ def _count(sign: int) -> Any:
 
 
 def _mcnemar(values: np.ndarray, weights: np.ndarray) -> float:
-    """The p of McNemar's exact test; NaN if a difference is not that of two yes-or-no scores."""
-    if not np.isin(values, (-1.0, 0.0, 1.0)).all():
-        return float("nan")
     return mcnemar((values > 0).tolist(), (values < 0).tolist())
 
 
@@ -64,7 +61,7 @@ DIFFERENCES = Table(
         ),
         Plain(
             "p_mcnemar", "p of McNemar's exact test, which treats items as independent; only of "
-            "scores that are yes or no", "probability", of="difference", how=_mcnemar,
+            "scores that are yes or no", "probability", of="yes_or_no", how=_mcnemar,
             why="difference", some=True,
         ),
     ],
@@ -121,26 +118,33 @@ class Compared:
     def sentences(self) -> list[str]:
         """A sentence about each difference over all items, which can be quoted."""
         rows = self.differences.frame
-        return [_sentence(row) for row in rows[rows["subset"] == ALL].to_dict("records")]
+        names = {_minus(*two): [side.name for side in two] for two in _twos(self.found.sides)}
+        whole: list[Any] = rows[rows["subset"] == ALL].to_dict("records")
+        return [_sentence(row, *names[row["model"]]) for row in whole]
 
 
-def _sentence(row: Mapping[Any, Any]) -> str:
-    names, value = row["model"].split(" minus "), row["difference"]
-    n, metric = f"{counted(row[UNITS], 'item')} that both have", row["metric"]
-    if not row[UNITS] or np.isnan(value):
-        return f"{names[0]} and {names[1]} share no scores of {metric}."
+def _twos(sides: Sequence[Side]) -> Iterator[tuple[Side, Side]]:
+    return combinations(sides, 2)
+
+
+def _minus(a: Side, b: Side) -> str:
+    return f"{a.name} minus {b.name}"
+
+
+def _sentence(row: Mapping[Any, Any], a: str, b: str) -> str:
+    value, metric, p = row["difference"], row["metric"], row["p_holm"]
+    n = f"{counted(row[UNITS], 'item')} that both have"
     if row["only_a"] == row["only_b"] == 0:
-        return f"{names[0]} and {names[1]} have equal scores ({metric}) on all {n}."
+        return f"{a} and {b} have equal scores ({metric}) on all {n}."
     if value == 0:
-        return f"{names[0]} and {names[1]} have the same mean score ({metric}) on {n}."
-    better, sign = (names[0], 1) if value > 0 else (names[1], -1)
-    ends = sorted(sign * row[f"difference_{end}"] for end in ("low", "high"))
-    shares = max(abs(row["score_a"]), abs(row["score_b"])) <= 1
-    told = with_interval(abs(value) * 100, *(100 * end for end in ends), decimals=1)
-    told = f"answers {told.replace(' [', ' points [') if '[' in told else told + ' points'} better"
-    if not shares:
-        told = f"scores {with_interval(abs(value), *ends)} higher"
-    p = row["p_holm"]
+        return f"{a} and {b} have the same mean score ({metric}) on {n}."
+    better, sign = (a, 1) if value > 0 else (b, -1)
+    ends = sorted(sign * row[end] for end in ENDS)
+    told = f"scores {with_interval(abs(value), *ends)} higher"
+    if max(abs(row["score_a"]), abs(row["score_b"])) <= 1:
+        told = with_interval(100 * abs(value), *(100 * end for end in ends), decimals=1)
+        number, space, interval = told.partition(" ")
+        told = f"answers {number} points{space}{interval} better"
     shown = "" if p <= SIGNIFICANT else f"; no difference is shown (p {p:.2g})"
     shown = ", too few to test" if np.isnan(p) else shown
     return f"{better} {told} ({metric}) on {n}{shown}."
@@ -173,78 +177,66 @@ def compared(
     finally:
         if collecting:
             gc.enable()
-    chosen = chosen_metrics(sides, metric)
-    clusters = clusters_of(found, cluster)
-    subsets = values_of(found, by) if by else {}
-    shared = [name for name in found.every if sum(name in items for items in found.items) > 1]
-    factors = pd.DataFrame(index=pd.Index(shared, dtype=object))
+    metrics = chosen_metrics(sides, metric)
+    factors = pd.DataFrame({"cluster": clusters_of(found, cluster)}, [*found.every], dtype=object)
+    dependent = bool(factors["cluster"].duplicated().any())
     if by:
-        factors["subset"] = [subsets.get(name) for name in shared]
-    if len(set(clusters.values())) < len(clusters):
-        factors["cluster"] = [str(clusters[name]) for name in shared]
-    trials = _trials(found, chosen, clusters, subsets)
-    differences = Differences(DIFFERENCES, trials)
-    return Compared(found, chosen, differences, factors, _said(found, chosen, metric))
+        subsets = values_of(found, by, "they are in no subset")
+        # All items are a subset of this name.
+        factors["subset"] = [
+            f"{by} {own}" if (own := subsets.get(name)) == ALL else own for name in factors.index
+        ]
+    trials = pd.concat(_trials(found.sides, metrics, factors), ignore_index=True)
+    several = Counter(name for side in found.sides for name in side.items)
+    shown = factors[[several[name] > 1 for name in factors.index]]
+    shown = shown if dependent else shown.drop(columns="cluster")
+    return Compared(
+        found, metrics, Differences(DIFFERENCES, trials), shown, [*_said(found, metrics)]
+    )
 
 
 def _trials(
-    found: Aligned,
-    metrics: Mapping[str, tuple[str, ...]],
-    clusters: Mapping[str, Any],
-    subsets: Mapping[str, str],
-) -> pd.DataFrame:
+    sides: Sequence[Side], metrics: Mapping[str, tuple[str, ...]], factors: pd.DataFrame
+) -> Iterator[pd.DataFrame]:
     """One row for each two logs, metric, item that both have a score of, and subset."""
-    parts = []
-    for (i, a), (j, b) in combinations(enumerate(found.items), 2):
-        both = [name for name in a if name in b]
-        pair = f"{found.sides[i].name} minus {found.sides[j].name}"
-        for metric, names in metrics.items():
-            frame = pd.DataFrame(
-                {
-                    **{"model": pair, "metric": metric, "subset": ALL, "pair_id": both},
-                    CLUSTER: [clusters[name] for name in both],
-                    "score_a": [a[name].mean(names[i]) for name in both],
-                    "score_b": [b[name].mean(names[j]) for name in both],
-                }
-            )
-            frame["difference"] = frame["score_a"] - frame["score_b"]
-            frame = frame.dropna(subset="difference")
+    for metric, names in metrics.items():
+        for (a, one), (b, other) in combinations(zip(sides, names, strict=True), 2):
+            both = {"score_a": a.scores[one], "score_b": b.scores[other]}
+            frame = pd.concat(both, axis=1, join="inner").dropna().join(factors)
+            frame = frame.rename_axis("pair_id").reset_index()
             if frame.empty:
-                raise UserError(
-                    f"{pair.replace(' minus ', ' and ')} share no item with a score of {metric}"
-                )
-            parts.append(frame)
-            own = frame.assign(subset=frame["pair_id"].map(subsets)).dropna(subset="subset")
-            if own["subset"].nunique() > 1:  # of a metric that one task has, all is this task
-                parts.append(own.sort_values("subset", kind="stable"))
-    return pd.concat(parts, ignore_index=True)
+                raise UserError(f"{a.name} and {b.name} share no item with a score of {metric}")
+            frame["difference"] = frame["score_a"] - frame["score_b"]
+            yes_or_no = frame[[*both]].isin([0.0, 1.0]).all(axis=None)
+            frame["yes_or_no"] = frame["difference"] if yes_or_no else np.nan
+            frame = frame.assign(model=_minus(a, b), metric=metric)
+            yield frame.assign(subset=ALL)
+            # Of a metric that one task has, all is this task.
+            if "subset" in frame and frame["subset"].nunique() > 1:
+                yield frame.dropna(subset="subset").sort_values("subset", kind="stable")
 
 
-def _said(
-    found: Aligned, metrics: Mapping[str, tuple[str, ...]], asked: Sequence[str]
-) -> list[str]:
+def _said(found: Aligned, metrics: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     """What a reader must know before any number: which items are paired, and what differs."""
-    said = []
-    for (i, a), (j, b) in combinations(enumerate(found.items), 2):
-        one, other = (found.sides[place].name for place in (i, j))
-        both = len(a.keys() & b.keys())
-        said.append(
-            f"{one} and {other}: {both:,} items are in both, {len(a) - both:,} only in {one}, "
-            f"{len(b) - both:,} only in {other}"
+    sides = found.sides
+    for a, b in _twos(sides):
+        both = len(a.items.keys() & b.items.keys())
+        yield (
+            f"{a.name} and {b.name}: {both:,} items are in both, {len(a.items) - both:,} only in "
+            f"{a.name}, {len(b.items) - both:,} only in {b.name}"
         )
-    said += found.said
-    said += [f"{side.name}: {text}" for side in found.sides for text in side.said]
-    said += told_settings(found.sides)
+    yield from found.said
+    yield from (f"{side.name}: {said}" for side in sides for said in side.log.said)
+    for key in dict.fromkeys(key for side in sides for key in side.log.settings):
+        there = [side for side in sides if key in side.log.settings]
+        yield from _differ(f"{key} differs", there, [side.log.settings[key] for side in there])
     for names in metrics.values():
-        sides = list(zip(found.sides, names, strict=True))
-        filters = [side.metrics[name] or "none" for side, name in sides]
-        for what, used in (("metrics", names), ("filters", filters)):
-            if len(set(used)) > 1:
-                each = zip(used, found.sides, strict=True)
-                said.append(f"{what} differ: {', '.join(f'{own} ({s.name})' for own, s in each)}")
-    for side in found.sides:
-        others = side.metrics.keys() - {name for names in metrics.values() for name in names}
-        if others and not asked:
-            listed = ", ".join(sorted(others))
-            said.append(f"{side.name}: not compared, since not every log has them: {listed}")
-    return said
+        filters = [side.filters[own] or "none" for side, own in zip(sides, names, strict=True)]
+        yield from _differ("metrics differ", sides, names)
+        yield from _differ("filters differ", sides, filters)
+
+
+def _differ(what: str, sides: Sequence[Side], values: Sequence[str]) -> Iterator[str]:
+    if len({*values}) > 1:
+        each = zip(values, sides, strict=True)
+        yield f"{what}: {', '.join(f'{one_line(value, 60)} ({side.name})' for value, side in each)}"

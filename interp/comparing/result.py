@@ -10,82 +10,72 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import LEFT_OUT, Caution
 from interp.comparing.differences import ENDS, UNITS, Compared, compared
+from interp.comparing.items import Side
 from interp.estimates.shown import ALL, Estimated
-from interp.measuring.facts import ModelFacts
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
 from interp.report.pairs import Browser
 from interp.results.given import JUDGED
-from interp.results.measured import About, ResultTables
+from interp.results.measured import About, InMemory
 from interp.results.result import Result
-from interp.runs.shards import Filters
 from interp.stored.inspect_log import outputs_of_archive
 
 
-class Logs(ResultTables):
-    """The items that at least two logs have, as pairs whose sides are the logs."""
+class Logs(InMemory):
+    """The items that at least two logs have, as pairs whose sides are the logs.
+
+    Metrics stand where other results have models.
+    """
 
     def __init__(self, compared: Compared) -> None:
-        self.found, self.metrics, self.factors = compared.found, compared.metrics, compared.factors
+        self._compared, self._facts = compared, {}
 
     @property
     def about(self) -> About:
         """The names of the logs."""
-        return About("compare", {}, " and ".join(side.name for side in self.found.sides))
+        return About("compare", {}, " and ".join(side.name for side in self._compared.found.sides))
 
     def names(self) -> list[str]:
         """The scores of each item are its answers."""
         return ["answers"]
 
-    def models(self) -> list[str]:
-        """The metrics, which stand where other results have models."""
-        return list(self.metrics)
-
-    def facts(self) -> dict[str, ModelFacts]:
-        """None."""
-        return {}
-
     def rows(self, name: str) -> pd.DataFrame:
         """The table itself."""
-        return self._answers if name == "answers" else self._prompts
+        return self._scored if name == "answers" else self._items
 
-    def _parts(
-        self, name: str, columns: Sequence[str] | None, filters: Filters | None
-    ) -> Iterator[pd.DataFrame]:
-        rows = self.rows(name)
-        yield rows if columns is None else rows[list(columns)]
-
-    def _places(self) -> Iterator[tuple[str, int]]:
-        """Each item, and each log that has it, of the items that several have."""
-        for name in self.factors.index:
-            yield from ((name, n) for n, items in enumerate(self.found.items) if name in items)
+    def _places(self) -> Iterator[tuple[Side, str, str]]:
+        """Each log that has an item, the item's name, and an id for both."""
+        for name in self._compared.factors.index:
+            for side in self._compared.found.sides:
+                if name in side.items:
+                    yield side, name, f"{name} ({side.name})"
 
     @cached_property
-    def _prompts(self) -> pd.DataFrame:
-        sides, items = self.found.sides, self.found.items
-        logs = [outputs_of_archive(side.archive) if side.archive else () for side in sides]
-        written = [{(own.prompt_id, str(own.draw + 1)): own.text for own in log} for log in logs]
+    def _items(self) -> pd.DataFrame:
+        written = {
+            (side.name, own.prompt_id, str(own.draw + 1)): own.text
+            for side in self._compared.found.sides
+            for own in (outputs_of_archive(side.log.archive) if side.log.archive else ())
+        }
         rows = []
-        for name, n in self._places():
-            first = items[n][name].first
-            answer = written[n].get((first.item, first.epoch)) or first.answer
-            text = "\n\n".join(filter(None, [first.text, answer]))
-            rows.append((self._id(name, n), name, sides[n].name, text, first.target, 1.0))
+        for side, name, id_ in self._places():
+            item = side.items[name]
+            answer = written.get((side.name, item.item, item.epoch)) or item.answer
+            text = "\n\n".join(filter(None, [item.text, answer]))
+            rows.append((id_, name, side.name, text, item.target, 1.0))
         columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
-        return pd.DataFrame(rows, columns=columns).join(self.factors, on="pair_id")
+        return pd.DataFrame(rows, columns=columns).join(self._compared.factors, on="pair_id")
 
     @cached_property
-    def _answers(self) -> pd.DataFrame:
-        scores = [
-            (metric, self._id(name, n), self.found.items[n][name].mean(names[n]))
-            for metric, names in self.metrics.items()
-            for name, n in self._places()
-        ]
-        rows = [(*of, f"{own:g}", own if own in (0, 1) else None, "") for *of, own in scores]
+    def _scored(self) -> pd.DataFrame:
+        rows = []
+        for metric, names in self._compared.metrics.items():
+            sides = zip(self._compared.found.sides, names, strict=True)
+            scores = {side.name: side.scores[own].to_dict() for side, own in sides}
+            for side, name, id_ in self._places():
+                score = scores[side.name][name]
+                rows.append((metric, id_, f"{score:g}", score if score in (0, 1) else None, ""))
         return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
-
-    def _id(self, name: str, side: int) -> str:
-        return f"{name} ({self.found.sides[side].name})"
 
 
 class Comparison(Result):

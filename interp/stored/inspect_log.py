@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated
 from zipfile import ZipFile, ZipInfo
 
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 
 from interp.errors import UserError, one_line
 from interp.stored.output import Output
@@ -38,27 +38,25 @@ class _Said(Stored):
     completion: str | None = None
 
 
-class _Sample(Stored):
+class Sample(Stored):
+    """A sample of a log."""
+
     id: str | int
     epoch: Annotated[int, Field(ge=1, lt=2**31)] = 1
     input: str | list[Message]
     output: _Said = _Said()
     error: JsonValue = None
 
-
-class _Dataset(Stored):
-    name: str | None = None
-    shuffled: bool | None = None
+    @property
+    def asked(self) -> str | None:
+        """What was asked, or the last message of the user."""
+        return self.input if isinstance(self.input, str) else asked(self.input)
 
 
 class _Task(Stored):
+    model_config = ConfigDict(extra="allow")
+
     model: str | None = None
-    task: str = ""
-    task_version: int | str = 0
-    task_args: dict[str, JsonValue] = Field(default_factory=dict)
-    solver: str | None = None
-    dataset: _Dataset = _Dataset()
-    config: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class _Results(Stored):
@@ -86,29 +84,21 @@ def outputs_of_log(name: str, document: object) -> Iterator[Output]:
     Raises:
         UserError: the log is damaged, or was read or written without its samples.
     """
-    log = log_of(name, document)
-    for where, sample in samples_of(name, log):
+    log, samples = samples_of_log(name, document)
+    for where, sample in samples:
         yield _output(where, sample, log.eval.model)
 
 
-def log_of(name: str, document: object) -> Log:
-    """What a log in JSON holds.
+def samples_of_log(name: str, document: object) -> tuple[Log, list[tuple[str, object]]]:
+    """What a log in JSON says, and its samples with their places.
 
     Raises:
-        UserError: the log is damaged.
+        UserError: as in `outputs_of_log`.
     """
-    return checked(name, Log, document)
-
-
-def samples_of(name: str, log: Log) -> Iterator[tuple[str, object]]:
-    """The samples of a log in JSON, each with its place.
-
-    Raises:
-        UserError: the log was read or written without its samples.
-    """
+    log = checked(name, Log, document)
     if log.samples is None:
         raise UserError(f"{name} holds no samples; expected a log that was written with them")
-    yield from ((f"{name}, sample {number}", own) for number, own in enumerate(log.samples, 1))
+    return log, [(f"{name}, sample {number}", own) for number, own in enumerate(log.samples, 1)]
 
 
 def outputs_of_archive(file: Path) -> Iterator[Output]:
@@ -166,7 +156,11 @@ def _opened(file: Path) -> Iterator[tuple[ZipFile, Mapping[str, ZipInfo], Log]]:
                 raise UserError(
                     f"{file.name} is a zip file without header.json; expected a log of Inspect"
                 )
-            yield archive, members, log_of(file.name, _member(file.name, archive, members[start]))
+            yield (
+                archive,
+                members,
+                checked(file.name, Log, _member(file.name, archive, members[start])),
+            )
     except UserError:
         raise
     except Exception as error:  # zipfile can raise any error for a damaged file
@@ -200,12 +194,12 @@ _VALUE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<mark>[,\[{])', re.DOTALL)
 
 
 def _output(where: str, record: object, model: str | None) -> Output:
-    sample = checked(where, _Sample, record)
+    sample = checked(where, Sample, record)
     said = sample.output
     first = said.choices[0] if said.choices else Choice(message=said.completion or "")
     return replace(
         first.output(where, model=said.model or model, draw=sample.epoch - 1),
         prompt_id=str(sample.id),
-        prompt=sample.input if isinstance(sample.input, str) else asked(sample.input),
+        prompt=sample.asked,
         error="" if sample.error is None else f"the sample failed: {reason_of(sample.error)}",
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from interp.errors import UserError, unknown
 from interp.files import inside, is_folder, locked, names_in, read_bytes, reading
+from interp.models.names import absolute
 from interp.runs.folder import RECORD as RUN_RECORD
 from interp.runs.folder import RECORD_LOCK, RunFolder, problems
 from interp.runs.records import StudyRecord, read_record, updated, write_record
@@ -168,3 +169,13 @@ def answers_run(folder: Path) -> tuple[RunFolder, str]:
             "study"
         )
     return found[0]
+
+
+def model_named(run: RunFolder, name: str) -> str | None:
+    """The model of a run with this name or place, or this last part of its name; else None."""
+    if name in run.models():
+        return name
+    places = run.places()
+    found = [own for own in run.models() if places[own] == absolute(name)]
+    found = found or [own for own in run.models() if own.endswith(f"/{name}")]
+    return found[0] if len(found) == 1 else None

@@ -14,7 +14,7 @@ NO = [0, 0, 1, 0] * 5
 
 def both(*logs, **options):
     found = compared(logs, **options)
-    return found, [set(items) for items in found.found.items]
+    return found, [set(side.items) for side in found.found.sides]
 
 
 def test_four_kinds_of_file_have_the_same_items(tmp_path):
@@ -66,9 +66,9 @@ def test_ids_that_agree_by_chance_are_refused_unless_texts_are_asked_for(tmp_pat
         compared([one, other])
     found, (first, second) = both(one, other, pair="text")
     assert first == second
-    items = found.found.items
-    assert all(items[0][n].first.text == items[1][n].first.text for n in first)
-    assert items[1]["1"].first.item == "0"
+    items = [side.items for side in found.found.sides]
+    assert all(items[0][n].text == items[1][n].text for n in first)
+    assert items[1]["1"].item == "0"
 
 
 def test_a_few_other_texts_are_left_out_and_said(tmp_path):
@@ -171,3 +171,13 @@ def test_too_few_clusters_leave_the_item_as_unit_and_say_so(tmp_path):
     found, _ = both(*files)
     assert found.differences.frame["clusters"].tolist() == [20]
     assert any("too few to be the unit" in own for own in found.said)
+
+
+def test_equal_fields_of_other_questions_pair_nothing(tmp_path):
+    files = []
+    for name, scores, first in (("a", YES, 0), ("b", NO, 1)):
+        subjects = [f"the subject {(n + first) % 20}" for n in range(20)]
+        files.append(samples(tmp_path / f"{name}.jsonl", scores, subject=subjects))
+    found, _ = both(*files, pair="text")
+    one, other = (side.items for side in found.found.sides)
+    assert {name: one[name].text for name in one} == {name: other[name].text for name in other}

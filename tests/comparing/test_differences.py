@@ -43,6 +43,18 @@ def test_mcnemars_counts_and_p_are_those_of_statsmodels(tmp_path):
     assert row["difference"] == pytest.approx(a.mean() - b.mean())
 
 
+def test_numbers_that_differ_by_one_are_not_yes_or_no(tmp_path):
+    a, b = answers()
+    assert np.isnan(two(tmp_path, a + 7.0, b + 7.0)["p_mcnemar"])
+    assert two(tmp_path, a, b)["p_mcnemar"] < 1
+
+
+def test_names_may_hold_the_word_between_them(tmp_path):
+    files = [table(tmp_path / "a minus rag.csv", [1] * 9), table(tmp_path / "b.csv", [0] * 9)]
+    (told,) = compared(files).sentences()
+    assert told.startswith("a minus rag answers 100.0 points")
+
+
 def test_the_interval_is_that_of_a_plain_bootstrap_of_items(tmp_path):
     a, b = answers()
     row = two(tmp_path, a, b)
@@ -140,7 +152,7 @@ def test_many_different_clusters_are_pooled_with_intervals_of_the_same_width():
 def trials(frame, clusters):
     return frame.assign(
         model="a minus b", metric="acc", subset="all", pair_id=frame.index, cluster=clusters,
-        difference=frame["score_a"] - frame["score_b"],
+        difference=frame["score_a"] - frame["score_b"], yes_or_no=np.nan,
     )  # fmt: skip
 
 

@@ -181,3 +181,69 @@ def test_the_tasks_of_a_results_folder_are_subsets(tmp_path):
     samples(folder / "samples_legs_2026-02-02T00-00-00.jsonl", YES)
     with pytest.raises(UserError, match="2 results of legs"):
         compared(folders)
+
+
+def test_samples_without_a_score_or_an_error_are_counted(tmp_path):
+    document = log(letters(YES))
+    document["samples"][3]["scores"] = None
+    document["samples"][4]["scores"] = {}
+    del document["samples"][5]["scores"]
+    one = archive(tmp_path / "a.eval", document)
+    found = compared([one, archive(tmp_path / "b.eval", log(letters(NO), name="b"))])
+    assert found.differences.frame["items"].tolist() == [17]
+    assert any("3 scores of match are missing" in own for own in found.said)
+
+
+def test_a_metric_that_was_asked_for_and_is_not_in_every_log_is_said(tmp_path):
+    one, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    one.write_text("item,f1,em\n" + "".join(f"{n},0.5,1\n" for n in range(9)))
+    other.write_text("item,f1\n" + "".join(f"{n},0.25\n" for n in range(9)))
+    found = compared([one, other], metric=("f1", "em"))
+    assert found.differences.frame["metric"].tolist() == ["f1"]
+    assert any("not compared" in own and own.endswith("em") for own in found.said)
+
+
+def told(folder, scores, name, **results):
+    folder.mkdir()
+    samples(folder / "samples_legs_2026-01-01T00-00-00.jsonl", scores)
+    record = {"model_name": name, "results": {}, "configs": {}, "versions": {"legs": 1}} | results
+    (folder / "results_2026-01-01T00-00-00.json").write_text(json.dumps(record))
+    return folder
+
+
+def test_what_only_one_run_of_lm_eval_was_given_is_said(tmp_path):
+    plain = told(tmp_path / "a", YES, "a", **{"n-shot": {"legs": 0}})
+    other = {"chat_template_sha": "abc", "config": {"limit": 20}, "n-shot": {"legs": 2}}
+    said = compared([plain, told(tmp_path / "b", NO, "b", **other)]).said
+    assert "chat template differs: none (a), abc (b)" in said
+    assert "limit differs: none (a), 20 (b)" in said
+    assert "shots of legs differs: 0 (a), 2 (b)" in said
+    assert not any("version" in own for own in said)
+
+
+def test_versions_of_each_task_are_compared(tmp_path):
+    folders = []
+    for n, name in enumerate("ab"):
+        folder = told(tmp_path / name, YES, name, versions={"heads": n, "legs": 1})
+        samples(folder / "samples_heads_2026-01-01T00-00-00.jsonl", NO)
+        folders.append(folder)
+    said = compared(folders, cluster="item").said
+    assert [own for own in said if "version" in own] == ["version of heads differs: 0 (a), 1 (b)"]
+
+
+@pytest.mark.parametrize("damage", [{"versions": 3}, {"n-samples": {"legs": 5}}, {"config": []}])
+def test_damaged_results_beside_samples_say_nothing(damage, tmp_path):
+    folder = told(tmp_path / "a", YES, ["x"], **damage)
+    found = compared([folder, told(tmp_path / "b", NO, "b")])
+    assert found.differences.frame["model"].tolist() == ["a minus b"]  # the folder's name
+
+
+def test_a_subset_may_be_named_all_and_items_without_one_are_counted(tmp_path):
+    levels = ["all", "few", ""] * 6 + ["few", "all"]
+    files = [
+        samples(tmp_path / f"{n}.jsonl", own, level=levels) for n, own in (("a", YES), ("b", NO))
+    ]
+    found = compared(files, by="level")
+    items = found.differences.frame.set_index("subset")["items"]
+    assert items.to_dict() == {"all": 20, "level all": 7, "few": 7}
+    assert any("6 items have no level" in own for own in found.said)

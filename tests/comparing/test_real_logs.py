@@ -1,10 +1,13 @@
 """Logs that lm-eval and Inspect write themselves, of the model that a folder of interp is about."""
 
+import shutil
+
 import pytest
 
 import interp
 from interp.cli import main
 from interp.comparing.differences import compared
+from interp.errors import UserError
 from interp.models.organisms import DEFAULT, organism_folder
 from interp.runs.folder import RunFolder
 
@@ -90,6 +93,17 @@ def test_two_models_differ_as_their_folders_say_whatever_tool_ran_one(home, log)
         for name in ("own", "other")
     ]
     assert whole["difference"] == pytest.approx((right[0] - right[1]).mean())
+
+
+def test_models_of_a_folder_are_named_by_their_places_too(home, tmp_path):
+    place = shutil.copytree(organism_folder(DEFAULT), tmp_path / "model")
+    words = ["evaluate", "--device", "cpu", *LIMIT, "--model", f"mine={place}", OTHER]
+    assert main([*words, "--out", str(tmp_path / "two")]) == 0
+    logs = [tmp_path / "two", home / "own"]
+    row = compared(logs, model=[str(place), DEFAULT]).differences.frame.iloc[0]
+    assert (row["model"], row["difference"]) == (f"mine minus {DEFAULT}", 0)
+    with pytest.raises(UserError, match=r"two holds the models mine, .*--model"):
+        compared(logs, model=[DEFAULT])
 
 
 def test_samples_of_lm_eval_are_the_items_of_the_data_set(home, samples):

@@ -38,6 +38,11 @@ def test_named_columns_of_a_table_are_its_scores(tmp_path):
     assert [own.epoch for own in found.rows] == ["1", "2"]
 
 
+def test_rows_without_a_model_are_of_the_only_one(tmp_path):
+    (tmp_path / "t.csv").write_text("item,score,model\n1,1,org/m\n2,0,\n")
+    assert read_scores(tmp_path / "t.csv").name == "org/m"
+
+
 def test_boolean_metrics_and_those_of_older_versions(tmp_path):
     file = samples(tmp_path / "s.jsonl", [True, False])
     records = [json.loads(line) for line in file.read_text().splitlines()]
@@ -65,7 +70,7 @@ def test_a_log_that_was_never_finished_is_read_from_its_journal(tmp_path):
             file.writestr(f"_journal/summaries/{place}.json", json.dumps([own]))
     found = read_scores(tmp_path / "a.eval")
     assert [own.item for own in found.rows] == ["1", "2"]
-    assert found.notes == ["stopped early (status started): it holds 2 samples"]
+    assert found.said == ["stopped early (status started): it holds 2 samples"]
 
 
 def test_a_content_filter_is_a_refusal(tmp_path):
