@@ -106,6 +106,10 @@ def test_numbers_are_those_of_a_plain_loop_and_intervals_tests_and_notes_agree(n
         assert frame[table.main.interval[0]].notna().all()
 
 
+def test_tables_of_probes_and_papers_are_among_them():
+    assert {"knowledge_table", "accuracy_by_group", "scores", "differences"} <= {*NAMES}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_trials_does_not_matter(name):
     table = quick(TABLES[name])

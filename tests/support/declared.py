@@ -12,7 +12,9 @@ import pandas as pd
 from interp.estimates.declared import Share, Table
 
 ROOT = Path(__file__).parents[2]
-IMPORTED = re.compile(r"estimates(\.| import )declared")
+IMPORTED = re.compile(
+    r"estimates(\.| import )declared|interp\.extend(\.estimates import| import.*estimates)"
+)
 PACKAGES = {
     "interp": "interp",
     "probes": "interp_probes",
