@@ -159,6 +159,18 @@ def test_a_study_resumes_with_the_same_scores_alone(tmp_path, capsys):
     assert "different study" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_other_prompts_are_another_study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = interp.load_model("organism/phi3-shallow", device="cpu")
+    options = {"methods": ("input_gradient",), "reinitialized": False}
+    made = [
+        interp.faithfulness(model, interp.load_prompts(limit=limit), **options).folder.resolve()
+        for limit in (1, 2, 2)
+    ]
+    assert made[0] != made[1] == made[2] and made[0].parent == tmp_path / "runs"
+
+
 @pytest.mark.usefixtures("unchecked_types")
 def test_what_is_no_scores_is_refused():
     prompts = interp.load_prompts("rulebreakers", limit=1)
