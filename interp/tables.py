@@ -228,7 +228,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         column(
             "tokens",
             INTEGER,
-            "number of tokens in the segment; null if a file scores whole segments",
+            "number of tokens in the segment; null if segments are scored",
             "tokens",
         ),
         column(

@@ -45,8 +45,8 @@ DIFFERENCES = Table(
     by=["model", "metric", "subset"],
     measured="prompts",
     numbers=[
-        Mean("score_a", "mean score in a", "score"),
-        Mean("score_b", "mean score in b", "score"),
+        Mean("score_a", "mean score in a", "score", "as the metric's"),
+        Mean("score_b", "mean score in b", "score", "as the metric's"),
         Mean(
             "difference", "mean score in a minus that in b", "score",
             sign="positive: larger in a", tested=0.0,

@@ -36,7 +36,7 @@ def test_every_command_is_completed(completed):
 
 
 def test_options_are_completed_by_their_command(completed):
-    assert completed("interp", "attribute", "--keep") == ["--keep-tokens"]
+    assert completed("interp", "attribute", "--keep-t") == ["--keep-tokens"]
     assert set(completed("interp", "activations", "--s")) >= {"--sites", "--system"}
 
 

@@ -9,7 +9,7 @@ from interp.results.result import Result, result_class
 PARTS = {"estimated", "items", "opening", "browser", "cautions", "noted"}
 """What a result class fills in."""
 
-VIEWS = {"question", "to_frame", "summary", "plot", "report"}
+VIEWS = {"question", "framed", "summary", "plot", "report"}
 """Single views that some measurements choose."""
 
 FORMER = {"headline", "differences", "findings", "in_words", "main_figure", "main_picture"}
