@@ -12,8 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import torch
-
 from benchmarks.conformance.cells import NAMES, TYPES, append, measured, stored
 from benchmarks.conformance.libraries import adapters
 from benchmarks.conformance.table import table_of
@@ -38,7 +36,6 @@ def main() -> None:
             again = [sys.executable, "-m", "benchmarks.conformance", *sys.argv[1:]]
             subprocess.run([*again, "--library", library], check=True)
         return
-    torch.set_num_threads(2)
     known = stored(given.file)
     alone = given.control or (given.claim and given.type)
     for type_ in [given.type] if given.type else TYPES:
