@@ -102,7 +102,7 @@ class Comparison(Result):
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """The differences as a table and a figure."""
-        yield from super().items()  # type: ignore[misc]
+        yield from self.declared_items()
         yield self._figure
 
     @cached_property

@@ -6,7 +6,7 @@ import pytest
 
 from interp.comparing.differences import compared
 from interp.errors import UserError
-from tests.support.logs import archive, log, question, samples, table
+from tests.support.logs import archive, log, question, samples, says, table
 
 YES = [1, 0, 1, 1] * 5
 NO = [0, 0, 1, 0] * 5
@@ -49,7 +49,7 @@ def test_ids_in_numbers_and_in_text_are_the_same(tmp_path):
 
 def test_items_of_one_log_alone_are_counted(tmp_path):
     found, _ = both(table(tmp_path / "a.csv", YES[:15]), table(tmp_path / "b.csv", NO))
-    assert "15 items are in both, 0 only in a, 5 only in b" in found.said[0]
+    assert says(found.said[:1], 15, 0, "a", 5, "b")
     assert found.differences.frame["items"].tolist() == [15]
 
 
@@ -62,7 +62,7 @@ def shuffled(file, place):
 def test_ids_that_agree_by_chance_are_refused_unless_texts_are_asked_for(tmp_path):
     one = table(tmp_path / "a.csv", YES)
     other = shuffled(tmp_path / "b.csv", lambda n: (n + 1) % 20)
-    with pytest.raises(UserError, match=r"20 of their texts differ.*20 texts.*--pair text"):
+    with pytest.raises(UserError, match=r"\b20\b.*\b20\b.*\b20\b.*--pair text"):
         compared([one, other])
     found, (first, second) = both(one, other, pair="text")
     assert first == second
@@ -76,13 +76,13 @@ def test_a_few_other_texts_are_left_out_and_said(tmp_path):
     other = shuffled(tmp_path / "b.csv", lambda n: 100 if n == 3 else n)
     found, (_, second) = both(one, other)
     assert second == set(map(str, range(20))) - {"3"}
-    assert any("1 ids have other texts" in own and "3" in own for own in found.said)
+    assert says(found.said, "b", 1, "texts", "3")
 
 
 def test_ids_without_texts_are_said(tmp_path):
     bare = table(tmp_path / "b.csv", NO, texts=False)
     found, _ = both(table(tmp_path / "a.csv", YES), bare)
-    assert any("20 items are paired by id alone" in own for own in found.said)
+    assert says(found.said, 20, "id")
 
 
 def test_other_ids_are_paired_by_text(tmp_path):
@@ -92,7 +92,7 @@ def test_other_ids_are_paired_by_text(tmp_path):
     (tmp_path / "b.json").write_text(json.dumps(rows))
     found, (first, second) = both(one, tmp_path / "b.json")
     assert first - second == {"4"}  # whose text is there twice
-    assert any("by texts that occur once" in own for own in found.said)
+    assert says(found.said, "texts", "ids")
     (tmp_path / "c.json").write_text(json.dumps([{"id": "z", "score": 1, "text": "Nothing alike"}]))
     with pytest.raises(UserError, match="no id and no text"):
         compared([one, tmp_path / "c.json"])
@@ -103,14 +103,14 @@ def test_other_shots_are_the_same_items_and_said(tmp_path):
     other = samples(tmp_path / "b.jsonl", NO, shots="Question: Legs of a hen?\nAnswer: 2\n\n")
     found, (first, second) = both(one, other)
     assert first == second
-    assert any("20 items are asked in another form" in own for own in found.said)
+    assert says(found.said, 20, "form")
 
 
 def test_other_documents_under_the_same_ids_are_refused(tmp_path):
     one = samples(tmp_path / "a.jsonl", YES)
     text = samples(tmp_path / "b.jsonl", NO).read_text().replace("cows", "spiders")
     (tmp_path / "b.jsonl").write_text(text)
-    with pytest.raises(UserError, match="20 of their texts differ"):
+    with pytest.raises(UserError, match=r"\b20\b.*\b20\b"):
         compared([one, tmp_path / "b.jsonl"])
 
 
@@ -119,7 +119,7 @@ def test_another_target_is_said(tmp_path):
     text = samples(tmp_path / "b.jsonl", NO).read_text().replace('"target": "4"', '"target": "8"')
     (tmp_path / "b.jsonl").write_text(text)
     found, _ = both(one, tmp_path / "b.jsonl")
-    assert any("20 items have another target" in own for own in found.said)
+    assert says(found.said, 20, "target")
 
 
 def test_a_field_names_the_clusters(tmp_path):
@@ -129,7 +129,7 @@ def test_a_field_names_the_clusters(tmp_path):
     ]
     assert both(*files)[0].differences.frame["clusters"].tolist() == [20]
     assert both(*files, cluster="herd")[0].differences.frame["clusters"].tolist() == [10]
-    with pytest.raises(UserError, match=r"no item has a field 'cow'.*herd"):
+    with pytest.raises(UserError, match=r"'cow'.*herd"):
         compared(files, cluster="cow")
 
 
@@ -154,7 +154,7 @@ def test_shared_stems_are_clusters_unless_told_otherwise(how, tmp_path):
         files.append(file)
     found, _ = both(*files)
     assert found.differences.frame["clusters"].tolist() == [12]
-    assert any("24 of 24 items" in own and "12 clusters" in own for own in found.said)
+    assert says(found.said, 24, 24, 12)
     alone, _ = both(*files, cluster="item")
     assert alone.differences.frame["clusters"].tolist() == [24]
 
@@ -170,7 +170,7 @@ def test_too_few_clusters_leave_the_item_as_unit_and_say_so(tmp_path):
     files = [samples(tmp_path / f"{n}.jsonl", YES, passage=stems) for n in "ab"]
     found, _ = both(*files)
     assert found.differences.frame["clusters"].tolist() == [20]
-    assert any("too few to be the unit" in own for own in found.said)
+    assert says(found.said, 2, "few")
 
 
 def test_equal_fields_of_other_questions_pair_nothing(tmp_path):

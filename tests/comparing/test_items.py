@@ -7,7 +7,7 @@ import pytest
 
 from interp.comparing.differences import compared
 from interp.errors import UserError
-from tests.support.logs import archive, log, samples, table
+from tests.support.logs import archive, log, samples, says, table
 
 YES, NO = [1, 0, 1, 1] * 5, [0, 0, 1, 0] * 5
 
@@ -24,7 +24,7 @@ def test_letters_of_inspect_and_words_are_scores(tmp_path):
     trials = found.differences.trials.set_index("pair_id")
     expected = [1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 1.0, 0.25]
     assert trials["score_a"].tolist() == expected
-    assert any("1 refusals or missing answers" in own for own in found.said)
+    assert says(found.said, 1, "refusals")
 
 
 def test_epochs_are_averaged_and_the_unit_stays_the_item(tmp_path):
@@ -36,7 +36,7 @@ def test_epochs_are_averaged_and_the_unit_stays_the_item(tmp_path):
     assert row["score_a"] == pytest.approx(np.mean([1, 1 / 2, 2 / 3]))
     assert (row["items"], row["clusters"]) == (12, 12)
     assert np.isnan(row["p_mcnemar"])
-    assert any("1 (4 items), 2 (4 items), 3 (4 items)" in own for own in found.said)
+    assert says(found.said, 1, 4, 2, 4, 3, 4)
 
 
 def test_filters_are_told_apart_and_no_draws(tmp_path):
@@ -49,7 +49,7 @@ def test_filters_are_told_apart_and_no_draws(tmp_path):
     assert (found["items"] == 20).all()
     (row,) = compared(files, filter=("strict",)).differences.frame.to_dict("records")
     assert (row["metric"], row["score_b"]) == ("acc", 0.25)
-    with pytest.raises(UserError, match=r"unknown filter 'lose'.*loose"):
+    with pytest.raises(UserError, match=r"'lose'.*loose"):
         compared(files, filter=("lose",))
 
 
@@ -61,23 +61,23 @@ def test_one_filter_of_several_is_compared_with_a_log_without_any_and_said(tmp_p
         compared([one, other])
     found = compared([one, other], filter=("strict",))
     assert found.differences.frame["difference"].tolist() == [0.5]
-    assert "filters differ: strict (a), none (b)" in found.said
+    assert says(found.said, "strict", "a", "none", "b")
 
 
 def test_metrics_of_other_names_are_compared_if_named_or_alone(tmp_path):
     one, other = samples(tmp_path / "a.jsonl", YES), archive(tmp_path / "b.eval", log(letters(NO)))
     found = compared([one, other])
     assert found.differences.frame["metric"].tolist() == ["acc and match"]
-    assert "metrics differ: acc (a), match (org/model)" in found.said
+    assert says(found.said, "acc", "a", "match", "org/model")
     document = log(letters(NO))
     for sample in document["samples"]:
         sample["scores"]["includes"] = {"value": "C"}
     several = archive(tmp_path / "c.eval", document)
-    with pytest.raises(UserError, match=r"no metric in common.*includes.*--metric"):
+    with pytest.raises(UserError, match=r"includes.*--metric"):
         compared([one, several])
     found = compared([one, several], metric=("acc", "match")).differences.frame
     assert found["difference"].tolist() == [0.5]
-    with pytest.raises(UserError, match="unknown metric 'mach'"):
+    with pytest.raises(UserError, match="'mach'"):
         compared([one, several], metric=("mach",))
 
 
@@ -96,10 +96,10 @@ def test_ids_given_twice_are_left_out_and_said(tmp_path):
     one.write_text(one.read_text() + "7,1,other\n")
     found = compared([one, table(tmp_path / "b.csv", NO)])
     assert found.differences.frame["items"].tolist() == [19]
-    assert any("1 ids are given twice" in own and "7" in own for own in found.said)
+    assert says(found.said, 1, "ids", "7")
     every = table(tmp_path / "c.csv", YES)
     every.write_text(every.read_text() + "\n".join(every.read_text().splitlines()[1:]))
-    with pytest.raises(UserError, match=r"no items to compare.*20 ids are given twice"):
+    with pytest.raises(UserError, match=r"\b20 ids\b"):
         compared([one, every])
 
 
@@ -113,8 +113,8 @@ def test_errors_and_a_log_that_stopped_early_are_said(tmp_path):
             archive(tmp_path / "b.eval", log(letters(NO), name="b")),
         ]
     )
-    assert any("stopped early (status error): it holds 20 of 40" in own for own in found.said)
-    assert any("1 errors" in own for own in found.said)
+    assert says(found.said, "error", 20, 40)
+    assert says(found.said, 1, "errors")
     assert found.differences.frame["items"].tolist() == [19]
 
 
@@ -122,22 +122,22 @@ def test_settings_that_differ_are_said(tmp_path):
     one = log(letters(YES), eval={"task_version": 1, "config": {"epochs": 1}})
     other = log(letters(NO), name="org/b", eval={"task_version": 2, "config": {"epochs": 3}})
     found = compared([archive(tmp_path / "a.eval", one), archive(tmp_path / "b.eval", other)])
-    assert "version differs: 1 (org/model), 2 (org/b)" in found.said
-    assert "epochs differs: 1 (org/model), 3 (org/b)" in found.said
+    assert says(found.said, "version", 1, "org/model", 2, "org/b")
+    assert says(found.said, "epochs", 1, "org/model", 3, "org/b")
 
 
 def test_scores_that_are_missing_are_counted_and_infinite_ones_refused(tmp_path):
     one = table(tmp_path / "a.csv", ["nan", "", *YES[2:]])
     found = compared([one, table(tmp_path / "b.csv", NO)])
     assert found.differences.frame["items"].tolist() == [18]
-    assert any("2 scores of score are missing" in own for own in found.said)
+    assert says(found.said, 2, "score")
     for bad in ("inf", "-Infinity", "1e999"):
-        with pytest.raises(UserError, match=r"c.csv, line 2: score is -?inf"):
+        with pytest.raises(UserError, match=r"c\.csv.*\b2\b.*score.*inf"):
             compared([one, table(tmp_path / "c.csv", [bad, *YES[1:]])])
 
 
 def test_what_is_no_score_is_told_with_an_example(tmp_path):
-    with pytest.raises(UserError, match=r"no metric in common.*'good'"):
+    with pytest.raises(UserError, match="'good'"):
         compared([table(tmp_path / "a.csv", ["good", *YES]), table(tmp_path / "b.csv", NO)])
 
 
@@ -177,9 +177,9 @@ def test_the_tasks_of_a_results_folder_are_subsets(tmp_path):
     frame = found.differences.frame.set_index("subset")
     assert frame["items"].to_dict() == {"all": 40, "heads": 20, "legs": 20}
     assert set(frame["model"]) == {"org/a minus org/b"}
-    assert sum("stopped early: it holds 20 items" in own for own in found.said) == 2
+    assert sum(says([own], 20) and "stopped" in own for own in found.said) == 2
     samples(folder / "samples_legs_2026-02-02T00-00-00.jsonl", YES)
-    with pytest.raises(UserError, match="2 results of legs"):
+    with pytest.raises(UserError, match=r"\b2\b.*\blegs\b"):
         compared(folders)
 
 
@@ -191,7 +191,7 @@ def test_samples_without_a_score_or_an_error_are_counted(tmp_path):
     one = archive(tmp_path / "a.eval", document)
     found = compared([one, archive(tmp_path / "b.eval", log(letters(NO), name="b"))])
     assert found.differences.frame["items"].tolist() == [17]
-    assert any("3 scores of match are missing" in own for own in found.said)
+    assert says(found.said, 3, "match")
 
 
 def test_a_metric_that_was_asked_for_and_is_not_in_every_log_is_said(tmp_path):
@@ -246,4 +246,4 @@ def test_a_subset_may_be_named_all_and_items_without_one_are_counted(tmp_path):
     found = compared(files, by="level")
     items = found.differences.frame.set_index("subset")["items"]
     assert items.to_dict() == {"all": 20, "level all": 7, "few": 7}
-    assert any("6 items have no level" in own for own in found.said)
+    assert says(found.said, 6, "level")

@@ -1,6 +1,7 @@
 """Logs of scores as other tools store them, in the fields that lm-eval and Inspect write."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,10 @@ def table(file: Path, scores: Iterable[object], *, texts: bool = True) -> Path:
     rows += [f"{n},{own}" + f",{question(n)}" * texts for n, own in enumerate(scores)]
     file.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return file
+
+
+def says(lines, *facts) -> bool:
+    """Whether a line has these values, names and flags as words of their own, in this order."""
+    words = (rf"(?<![\w.]){re.escape(str(fact))}(?!\w)" for fact in facts)
+    pattern = re.compile(".*".join(words), re.DOTALL)
+    return any(pattern.search(line) for line in lines)

@@ -37,7 +37,8 @@ class TransformerLens(Library):
     def _kept(self, ids: Ids, name: str) -> Tensor:
         with torch.no_grad():
             _, found = self._bridge.run_with_cache(torch.tensor([ids]))
-        return found[name][0]  # type: ignore[no-any-return]
+        kept: Tensor = found[name][0]
+        return kept
 
     def has(self, site: Site) -> bool:
         return _hook(site) in self._bridge.hook_dict
