@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-_LEAST_ROWS = 4
-"""The fewest rows whose product with a matrix is added up in blocks on CPUs."""
+_BLOCK = 4
+"""Rows whose product with a matrix is added up in blocks on CPUs; others' numbers one by one."""
 
 
 def wide_type(dtype: torch.dtype) -> torch.dtype:
@@ -25,27 +25,32 @@ def wide(tensor: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
 
 @contextmanager
 def exact_gradients(unembedding: nn.Module | None) -> Iterator[None]:
-    """Within the block, gradients through a few rows of logits are as exact as those of many.
+    """Within the block, gradients through any number of rows of logits are equally exact.
 
     The gradient of one row is a product over the vocabulary. BLAS adds up its numbers one by one
-    if there are fewer than four rows, which in fp32 is off by 1e-5 to 1e-4 of the gradient with
-    262,144 tokens; so rows of zeros are added, and cut off again.
+    in what is left over from blocks of four rows (in fewer than four, or, with several threads,
+    in a number that four does not divide), which in fp32 is off by 1e-5 to 1e-4 of the gradient
+    with 262,144 tokens; so rows of zeros are added, and cut off again.
     """
-    cut: list[int] = []
+    cut: list[torch.Size] = []
 
     def add(module: nn.Module, inputs: Any) -> Any:
         cut.clear()
         states, *rest = inputs or [None]
         if states is None or not states.requires_grad:
             return None
-        missing = _LEAST_ROWS - states.shape[:-1].numel()
-        if states.dim() < 2 or missing <= 0:
+        missing = -states.shape[:-1].numel() % _BLOCK
+        if states.dim() < 2 or not missing:
             return None
-        cut.append(states.shape[-2])
-        return (functional.pad(states, (0, 0, 0, missing)), *rest)
+        cut.append(states.shape[:-1])
+        rows = functional.pad(states.flatten(0, -2), (0, 0, 0, missing))
+        return (rows.reshape(*[1] * (states.dim() - 2), *rows.shape), *rest)
 
     def take_off(module: nn.Module, inputs: Any, logits: Tensor) -> Tensor:
-        return logits.narrow(-2, 0, cut.pop()) if cut else logits
+        if not cut:
+            return logits
+        shape = cut.pop()
+        return logits.flatten(0, -2)[: shape.numel()].reshape(*shape, -1)
 
     with ExitStack() as stack:
         if unembedding is not None:

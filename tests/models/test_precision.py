@@ -52,7 +52,18 @@ def test_scores_of_every_target_are_those_in_float64(models, target, answers):
         assert apart(found, expected) < CLOSE
 
 
-@pytest.mark.parametrize("rows", [(1, 1), (2, 1), (1, 2), (3, 1), (1, 3), (1, 4), (5, 2), (2,)])
+@pytest.fixture(params=[1, 2], ids="{} threads".format)
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(
+    "rows", [(1, 1), (2, 1), (1, 2), (3, 1), (1, 3), (1, 4), (5, 2), (2,), (3, 3), (6,), (1, 13)]
+)
 def test_logits_are_unchanged_and_the_gradient_is_that_in_float64(rows):
     torch.manual_seed(0)
     head = torch.nn.Linear(32, VOCABULARY).requires_grad_(False)

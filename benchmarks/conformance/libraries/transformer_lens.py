@@ -37,8 +37,7 @@ class TransformerLens(Library):
     def _kept(self, ids: Ids, name: str) -> Tensor:
         with torch.no_grad():
             _, found = self._bridge.run_with_cache(torch.tensor([ids]))
-        kept: Tensor = found[name][0]
-        return kept
+        return torch.as_tensor(found[name][0])
 
     def has(self, site: Site) -> bool:
         return _hook(site) in self._bridge.hook_dict
@@ -51,13 +50,13 @@ class TransformerLens(Library):
 
     def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:
         name = _hook(site)
-        vector = self._kept(other, name)[position]
 
         def put(tensor: Tensor, hook: Any) -> Tensor:
             changed = tensor.clone()  # a replacement; one in place also reaches other readers
             changed[:, position] = vector
             return changed
 
+        vector = self._kept(other, name)[position]
         with torch.no_grad():
             logits = self._bridge.run_with_hooks(torch.tensor([base]), fwd_hooks=[(name, put)])
         return float(self.subject.metric(logits))

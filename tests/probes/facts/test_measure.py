@@ -164,7 +164,7 @@ def test_a_token_that_leads_whatever_the_fact_is_told():
 def test_behind_examples_only_the_first_line_is_judged(organism, monkeypatch):
     facts = [fact for fact in worded(some_facts()) if fact.pair_id == "cities/Tunis"]
     said = [SimpleNamespace(text="Libya.\nIt is in Tunisia.", finite=True)] * len(facts)
-    monkeypatch.setattr("interp.measurements.answers.decoding.generate", lambda *_: said)
+    monkeypatch.setattr("interp.extend.measuring.generate", lambda *_: said)
     table = collect(bind(Knowledge(), organism), facts)["knowledge"].set_index("wording")
     assert table["known"].to_dict() == {
         ASKED: True,
