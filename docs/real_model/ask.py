@@ -20,6 +20,12 @@ def pairs(number: int) -> interp.PromptSet:
     return replace(interp.load_prompts("rulebreakers", limit="all"), turns=40).spread(number)
 
 
+def new_pairs(number: int) -> interp.PromptSet:
+    """Those of the first pairs whose second entity is in none of the 80 that were asked first."""
+    asked = {pair.factors["entity_b"] for pair in pairs(80)}
+    return pairs(number).filter(lambda pair: pair.factors["entity_b"] not in asked)
+
+
 def cities(number: int) -> interp.PromptSet:
     """The facts about the cities of these pairs, each asked in several wordings."""
     asked = {pair.factors["entity_b"] for pair in pairs(number)}
@@ -32,6 +38,7 @@ def cities(number: int) -> interp.PromptSet:
 
 STEPS = {
     "answers": lambda: (interp.Evaluate(content_free=True, without_premises=True), pairs(80)),
+    "confirmation": lambda: (interp.Evaluate(without_premises=True), new_pairs(240)),
     "familiarity": lambda: (interp.measurement("probe-familiarity"), cities(80)),
     "attention": lambda: (interp.Attribute(methods=("attention",)), pairs(40)),
     "patching": lambda: (interp.Patch(layers=(4, 12, 20), granularity="segment"), pairs(12)),
