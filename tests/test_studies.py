@@ -27,7 +27,6 @@ from interp.runs.folder import slug
 from interp.runs.options import ExecutionOptions
 from interp.runs.plan import RunPlan
 from interp.runs.run import in_use
-from interp.studies import study as study_module
 from interp.studies.folder import StudyFolder
 from interp.studies.plan import StudyPlan
 from interp.studies.study import Study, find_study
@@ -310,8 +309,7 @@ def test_a_study_without_a_page_is_refused_before_it_is_measured(monkeypatch):
     class Pageless(TwoStages):
         report = Study.report
 
-    monkeypatch.setattr(study_module, "load_plugin", lambda *given, **named: Pageless)
-    with pytest.raises(UserError, match=r"pageless makes no page.*Pageless\.page"):
-        find_study("pageless")
+    with pytest.raises(UserError, match=r"Pageless makes no page.*module:function"):
+        Pageless()
     monkeypatch.setattr(Pageless, "page", "somewhere:page", raising=False)
-    assert find_study("pageless") is Pageless
+    assert Pageless().page == "somewhere:page"

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from shlex import quote
 from typing import Annotated, Literal
 
 from interp.attribution.registry import DEFAULT_METHODS, Method, find_method, method_names
@@ -125,7 +126,7 @@ class ModelsCommand(OptionsCommand):
         table = {column: [row[column] for row in brought] for column in brought[0]}
         print_table(table, title=_PUBLISHED)
         for name, own in PUBLISHED.items():
-            here = f": --model {own.name}={own.path}" if own.is_here else ""
+            here = f": --model {quote(f'{own.name}={own.path}')}" if own.is_here else ""
             sys.stdout.write(f"{name} is {own.name}{here}\n")
 
 

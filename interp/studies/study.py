@@ -40,6 +40,14 @@ class Study(Options, ABC):
     organisms: ClassVar[tuple[str, ...]] = ()
     """Systems whose packaged organisms are the default models; all systems if empty."""
 
+    def model_post_init(self, context: object) -> None:
+        """Refuse a study without a page, before hours of measuring."""
+        if type(self).report is Study.report and not hasattr(self, "page"):
+            raise UserError(
+                f"{type(self).__name__} makes no page; expected a location in its page, "
+                '"module:function", or a method report'
+            )
+
     def organisms_for(self, source: PromptSource) -> tuple[str, ...]:
         """The systems whose packaged organisms are the default models."""
         return self.organisms
@@ -61,10 +69,4 @@ class Study(Options, ABC):
 def find_study(name: str) -> type[Study]:
     """The study with the given name."""
     study: type[Study] = load_plugin(STUDIES, "study", name, base=Study)
-    # Before hours of measuring.
-    if study.report is Study.report and not hasattr(study, "page"):
-        raise UserError(
-            f"the study {name} makes no page; expected a location in its {study.__qualname__}.page,"
-            ' "module:function", or a method report'
-        )
     return study
