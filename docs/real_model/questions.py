@@ -1,7 +1,7 @@
-"""The six questions of plan.md, answered from the folders of ask.py: python questions.py [FOLDER].
+"""The questions of plan.md, answered from the folders of ask.py: python questions.py [FOLDER].
 
-Writes questions.csv beside this file, one row per question with p corrected over all of them, and
-the picture of README.md.
+Writes questions.csv beside this file, with p corrected over the first six questions and alone for
+the confirmation, and the picture of README.md.
 """
 
 import sys
@@ -99,28 +99,65 @@ def questions(folder: Path) -> pd.DataFrame:
     ]
     table = statistics.holm(pd.DataFrame(rows), family="questions")
     table.insert(0, "number", range(1, len(table) + 1))
-    return table
+    again, confirmed = told_apart(folder / "confirmation")
+    others = statistics.holm(
+        pd.DataFrame([again | {"p": np.nan}, confirmed]), family="confirmation"
+    )
+    not_planned = pd.DataFrame(exploratory(folder)).drop(columns="p").assign(family="exploratory")
+    rows = pd.concat([table, others.assign(number=[2, 3]), not_planned], ignore_index=True)
+    return rows.astype({name: "Int64" for name in ("number", "pairs", "clusters", "family_size")})
+
+
+def premises_part(folder: Path) -> pd.DataFrame:
+    """By pair, whether its sides are told apart (a tie: 0.5), and minus that without premises."""
+    prompts = pd.read_parquet(folder / "prompts.parquet")
+    changed = pd.read_parquet(folder / "changed_options.parquet")
+    whole, bare = (
+        by_side(prompts, positive(options, "relative_probability"))
+        for options in (
+            pd.read_parquet(folder / "option_probabilities.parquet"),
+            changed[changed["change"] == "without"],
+        )
+    )
+    apart, apart_without = (np.heaviside(pairs["difference"], 0.5) for pairs in (whole, bare))
+    return whole.assign(apart=apart, difference=apart - apart_without)
+
+
+def exploratory(folder: Path) -> list[dict]:
+    """The premises' part in both samples together, and the concordance by group in the second."""
+    first, others = (premises_part(folder / step) for step in ("answers", "confirmation"))
+    both = "both samples: concordance minus that without premises"
+    return [mean(both, pd.concat([first, others]))] + [
+        mean(f"other pairs: concordance, {group}", pairs.assign(difference=pairs["apart"]))
+        for group, pairs in others.groupby("entity_group")
+    ]
 
 
 def draw(folder: Path, file: Path) -> None:
     """How much more each pair's counterpart is accepted, with the premises and without them."""
-    prompts = pd.read_parquet(folder / "prompts.parquet")
-    changed = pd.read_parquet(folder / "changed_options.parquet")
-    shown = {
-        "with both premises": pd.read_parquet(folder / "option_probabilities.parquet"),
-        "without premises": changed[changed["change"] == "without"],
-    }
+    samples = {"asked first": "answers", "other pairs": "confirmation"}
     with figures.house_style():
-        canvas, panels = plt.subplots(1, 2, figsize=(7.2, 2.9), sharey=True, layout="constrained")
-        for ax, (title, options) in zip(panels, shown.items(), strict=True):
-            pairs = by_side(prompts, positive(options, "relative_probability"))
-            gap = pairs["difference"].sort_values(ignore_index=True)
-            ax.bar(gap.index, gap, width=1.0, color=np.where(gap > 0, "#3465a4", "#c4572e"))
-            ax.axhline(0, color="black", linewidth=0.6)
-            told = f"{title}: {(gap > 0).sum()} right, {(gap < 0).sum()} wrong"
-            ax.set_title(told, fontsize="medium")
-            ax.set_xlabel("pairs, sorted")
-        panels[0].set_ylabel("P(accept the valid conclusion)\n- P(accept the false one)")
+        canvas, panels = plt.subplots(
+            2, 2, figsize=(7.2, 4.6), sharex="row", sharey=True, layout="constrained"
+        )
+        for axes, (sample, step) in zip(panels, samples.items(), strict=True):
+            prompts = pd.read_parquet(folder / step / "prompts.parquet")
+            changed = pd.read_parquet(folder / step / "changed_options.parquet")
+            shown = {
+                "with both premises": pd.read_parquet(
+                    folder / step / "option_probabilities.parquet"
+                ),
+                "without premises": changed[changed["change"] == "without"],
+            }
+            for ax, (title, options) in zip(axes, shown.items(), strict=True):
+                pairs = by_side(prompts, positive(options, "relative_probability"))
+                gap = pairs["difference"].sort_values(ignore_index=True)
+                ax.bar(gap.index, gap, width=1.0, color=np.where(gap > 0, "#3465a4", "#c4572e"))
+                ax.axhline(0, color="black", linewidth=0.6)
+                told = f"{title}: {(gap > 0).sum()} right, {(gap < 0).sum()} wrong"
+                ax.set_title(told, fontsize="medium")
+                ax.set_xlabel(f"{len(gap)} pairs, sorted ({sample})")
+        canvas.supylabel("P(accept the valid conclusion) - P(accept the false one)", fontsize=9)
         canvas.savefig(file, dpi=150)
 
 
@@ -129,4 +166,4 @@ if __name__ == "__main__":
     found = questions(runs)
     found.to_csv(docs / "questions.csv", index=False, lineterminator="\n")
     sys.stdout.write(found.to_string() + "\n")
-    draw(runs / "answers", docs.parent / "images" / "decides.png")
+    draw(runs, docs.parent / "images" / "decides.png")
