@@ -105,7 +105,7 @@ def questions(folder: Path) -> pd.DataFrame:
     )
     not_planned = pd.DataFrame(exploratory(folder)).drop(columns="p").assign(family="exploratory")
     rows = pd.concat([table, others.assign(number=[2, 3]), not_planned], ignore_index=True)
-    return rows.astype({name: "Int64" for name in ("number", "pairs", "clusters", "family_size")})
+    return rows.astype(dict.fromkeys(("number", "pairs", "clusters", "family_size"), "Int64"))
 
 
 def premises_part(folder: Path) -> pd.DataFrame:
