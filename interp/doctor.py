@@ -19,7 +19,7 @@ from interp.circuits.running import CircuitRuns
 from interp.circuits.streams import PairStreams
 from interp.console import clock, echo
 from interp.errors import UserError
-from interp.measurements.circuits.measure import DIRECTIONS, circuit_budget
+from interp.measurements.circuits.measure import CPU_CIRCUIT_TOKENS, DIRECTIONS
 from interp.measurements.edges.measure import pairs_on_graph
 from interp.measurements.specs import Attribute, Circuits, Edges, Evaluate
 from interp.measuring.core import PromptRows, bind, collect
@@ -35,6 +35,7 @@ from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import dependence_factor
+from interp.reading.budget import token_budget
 from interp.reading.pieces import token_texts
 from interp.reading.readers import check_finite, reader_of
 from interp.reading.thoughts import marks_of
@@ -367,7 +368,7 @@ def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]
     sample = chosen[::EVERY]
     # Equal circuits are run once.
     every, timed = (len({own.numpy().tobytes() for own in some}) for some in (chosen, sample))
-    budget = circuit_budget(model)
+    budget = token_budget(model, None, on_cpu=CPU_CIRCUIT_TOKENS)
     runs = CircuitRuns(model, graph, budget=budget)
     left = 0.0
 

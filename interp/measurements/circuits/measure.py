@@ -16,7 +16,7 @@ from interp.measurements.specs import Circuits
 from interp.measuring.core import PromptRows
 from interp.models.model import Model
 from interp.plugins import named
-from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.budget import token_budget
 from interp.tables import Row
 
 CPU_CIRCUIT_TOKENS = 8192
@@ -48,7 +48,7 @@ def circuits_by(
     there is one; without effects, every pair gets an error.
     """
     graph = graph_of(model)
-    budget = circuit_budget(model, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CIRCUIT_TOKENS)
     chosen: list[Chosen] = []
     if effects is not None:
         own = ranking(effects, methods=spec.methods, split=spec.split)
@@ -80,13 +80,6 @@ def circuits_by(
         return {"circuits": found, "pairs": [measured]}
 
     return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
-
-
-def circuit_budget(model: Model, batch_tokens: int | None = None) -> TokenBudget:
-    """The token budget for passes over several circuits."""
-    if batch_tokens is None and model.device.type == "cpu":
-        batch_tokens = CPU_CIRCUIT_TOKENS
-    return token_budget(model, batch_tokens)
 
 
 def ranking(

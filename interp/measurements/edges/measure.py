@@ -43,16 +43,9 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
         UserError: the model is not a causal language model, or its modules are unknown.
     """
     graph = graph_of(model)
-    budget = cell_budget(model, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CELL_TOKENS)
     own = _Edges(model, graph, spec, budget)
     return pairs_on_graph(model, graph, spec, budget, own, directions=spec.directions)
-
-
-def cell_budget(model: Model, batch_tokens: int | None) -> TokenBudget:
-    """The token budget for passes over many patched rows."""
-    if batch_tokens is None and model.device.type == "cpu":
-        batch_tokens = CPU_CELL_TOKENS
-    return token_budget(model, batch_tokens)
 
 
 def pairs_on_graph(

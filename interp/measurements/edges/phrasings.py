@@ -37,9 +37,6 @@ PARTS = ("phrasing", "side", "phrasing_by_side", "instance")
 
 _EDGE = ["writer", "reader"]
 
-_LEAST_LEFT = 1e-6
-"""Smallest remaining share that is told from none."""
-
 _AT_ONCE = 64
 """Number of edges that are computed at a time."""
 
@@ -170,9 +167,9 @@ def _components(
 
 
 def _remaining(parts: Float[np.ndarray, "set part edge"]) -> Float[np.ndarray, "set part edge"]:
-    """The logarithm of what is left of the total without each part."""
+    """The logarithm of what is left of the total without each part; of less than 1e-6, of this."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(np.maximum(1 - parts / parts.sum(1, keepdims=True), _LEAST_LEFT)))
+        return np.asarray(np.log(np.maximum(1 - parts / parts.sum(1, keepdims=True), 1e-6)))
 
 
 def _parts(

@@ -79,9 +79,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
         UserError: the model lacks a site, layer or head.
     """
     check_sites(model, spec.sites, layers=spec.layers, heads=spec.heads)
-    if batch_tokens is None and model.device.type == "cpu":
-        batch_tokens = CPU_CELL_TOKENS
-    budget = token_budget(model, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CELL_TOKENS)
     measure_batch = _Patching(model, spec, budget)
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:

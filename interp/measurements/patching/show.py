@@ -220,7 +220,7 @@ class Patches(PairResult):
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """Mean effects by cell and group of pairs."""
-        trials = effect_trials(self.requested(), self.clustered(self.pairs), cluster="cluster")
+        trials = effect_trials(self.requested(), self.clustered(self.pairs))
         return (Estimated(EFFECTS, trials),)
 
     @property
@@ -260,10 +260,10 @@ class Patches(PairResult):
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self.clustered(self.pairs)
-        table = node_set_table(sets, pairs, cluster="cluster")
+        table = node_set_table(sets, pairs)
         title = NODE_SETS.title
         yield _table(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
-        curves = node_set_curves(sets, pairs, cluster="cluster")
+        curves = node_set_curves(sets, pairs)
         for cell, rows in grouped(curves, ["model"]):
             model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
             draw = partial(_draw, "node_sets", shared if len(shared) else rows)

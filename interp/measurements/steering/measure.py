@@ -12,18 +12,19 @@ import torch
 
 from interp.choices import LAST, POOLED
 from interp.errors import UserError
+from interp.lenses.corpus import sentences
 from interp.lenses.final import check_lens
 from interp.lenses.interventions import Change, Directions, Intervention, Outcomes, intervene
-from interp.measurements.edges.measure import cell_budget
-from interp.measurements.patching.measure import PairMeasurement
+from interp.lenses.store import LensOfWords
+from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
 from interp.measurements.specs import Steer
 from interp.measurements.steering.directions import (
     OPTIONS,
-    WordRows,
     Words,
     joined_tokens,
     mentioned_words,
     option_words,
+    rows_of_words,
     side_differences,
     word_directions,
 )
@@ -37,8 +38,8 @@ from interp.patching.pairs import contrast_of
 from interp.patching.passes import answers_behind
 from interp.patching.tables import flips
 from interp.prompts.prompt import Prompt
-from interp.reading.budget import TokenBudget
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
@@ -69,7 +70,7 @@ def steering(model: Model, spec: Steer, *, batch_tokens: int | None = None) -> P
         key: Row = {"model": model.name, "prompt_id": prompt.id, "pair_id": prompt.pair_id}
         return {"steered": [{**key, "error": error}]}
 
-    budget = cell_budget(model, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CELL_TOKENS)
     change = _Steering(model, spec, budget)
     return PairMeasurement(model, spec, budget, change, error_rows, begin=change.fit)
 
@@ -93,8 +94,8 @@ class _Steering:
         every = range(layer_count(model))
         chosen = band_of(len(every)) if spec.band else every
         self._layers = tuple(chosen if spec.layers is None else spec.layers)
-        self._lenses: dict[str, WordRows] = {
-            kind: WordRows(model, kind, self._layers)
+        self._lenses = {
+            kind: LensOfWords(model, kind, self._layers, texts=sentences())
             for kind in spec.directions
             if kind != DIFFERENCE
         }
@@ -102,14 +103,15 @@ class _Steering:
 
     def fit(self, prompts: Sequence[TokenizedPrompt]) -> None:
         """Fit or read the rows of the words of all whole pairs that have words."""
-        words: list[Words] = []
+        tokens: list[int] = []
         for pair in pairwise(prompts if self._lenses else ()):
             own, other = (one.prompt for one in pair)
             if own.pair_id == other.pair_id:
                 with suppress(UserError):  # the pair's row says so
-                    words += [self._words(*one) for one in self._changed(*pair)]
+                    words = [self._words(*one) for one in self._changed(*pair)]
+                    tokens += [token for own in words for t in own.tokens.values() for token in t]
         for lens in self._lenses.values():
-            lens.fit(words)
+            lens.fit(tokens)
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
         """The rows of each prompt of the pair; none for a side that is not changed."""
@@ -198,7 +200,8 @@ class _Steering:
             found = [Directions.of(difference[None]) for difference in differences]
             yield "direction", dict.fromkeys(spec.changes, found)
             return
-        rows = self._lenses[kind](pair[0], tokens(pair[0])[-1], words)
+        batch, position = pad(self._model, pair[:1]), tokens(pair[0])[-1]
+        rows = rows_of_words(self._lenses[kind], batch, position, words)
         seconds = {"direction": words.other} | ({"third": words.third} if words.third else {})
         for source, second in seconds.items():
             yield (

@@ -50,9 +50,6 @@ are compared, so a single group may stand out by chance."""
 _GROUP = "value of the factor"
 """A column that no table has."""
 
-_MOST_VALUES = 10
-"""Largest number of values of a factor whose groups are compared."""
-
 _HEADLINES = {
     "whole": "accuracy after its thought",
     "direct": "accuracy without a thought",
@@ -171,14 +168,14 @@ class ThoughtEffects(Result):
 
     @cached_property
     def _groups(self) -> pd.DataFrame:
-        """Mediated shares by factor and value."""
+        """Mediated shares by factor and value, of factors with up to ten values."""
         prompts = self.prompts
         factors = ["side", *factors_of(prompts)]
         products = self._products
         whole = products[(products["segment"] == ALL) & (products["donor_kind"] == "instance")]
         tables = []
         for factor in factors:
-            if 1 < prompts[factor].nunique() <= _MOST_VALUES:
+            if 1 < prompts[factor].nunique() <= 10:
                 # Under its own name, a factor could replace a column of the table.
                 own = prompts.assign(**{_GROUP: prompts[factor]})
                 table = mediation_table(whole, own, cluster=self._cluster, by=[_GROUP])

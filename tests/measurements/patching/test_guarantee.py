@@ -80,7 +80,7 @@ def pairs_of(checked):
 
 
 def tables(estimates, exact, checked, level):
-    return guarantee_tables(patches_of(estimates, exact, checked), pairs_of(checked), level=level)
+    return guarantee_tables([patches_of(estimates, exact, checked)], pairs_of(checked), level=level)
 
 
 def test_bounds_worked_out_by_hand():
@@ -130,10 +130,10 @@ def test_an_exact_effect_without_a_number_is_beyond_any_bound():
 
 def test_every_site_has_its_own_guarantee():
     checked = [True, True, False]
-    patches = pd.concat(
+    patches = [
         patches_of(np.zeros((3, 2)), np.full((3, 2), size), checked, site=site)
         for site, size in (("z", 1.0), ("v", 2.0))
-    )
+    ]
     sites, strata = guarantee_tables(patches, pairs_of(checked), level=0.5)
     assert sites.set_index("site")["margin"].to_dict() == {"z": 1, "v": 2}
     assert len(strata) == 4
@@ -141,7 +141,7 @@ def test_every_site_has_its_own_guarantee():
 
 def test_nothing_estimated_is_nothing_bounded():
     nothing = patches_of([[0.0]], [[0.0]], [False])[:0]
-    sites, strata = guarantee_tables(nothing, pairs_of([False]), level=0.9)
+    sites, strata = guarantee_tables([nothing], pairs_of([False]), level=0.9)
     assert sites.empty
     assert strata.empty
 

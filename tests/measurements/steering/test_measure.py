@@ -11,7 +11,6 @@ from interp.errors import UserError
 from interp.lenses.rows import logit_rows
 from interp.lenses.store import fitted
 from interp.measurements.specs import Steer
-from interp.measurements.steering import directions
 from interp.measurements.steering.directions import joined_tokens
 from interp.measurements.steering.measure import band_of
 from interp.measuring.core import bind, collect
@@ -278,11 +277,11 @@ def test_words_that_begin_alike_are_refused_prompt_by_prompt(model, prompts):
 def test_words_of_all_pairs_are_fitted_at_once(model, side, monkeypatch):
     prompts, fits = some_prompts(3), []
 
-    def counted(model, token_ids, layers, texts):
+    def counted(model, token_ids, *rest, **options):
         fits.append(list(token_ids))
-        return fitted(model, token_ids, layers, texts)
+        return fitted(model, token_ids, *rest, **options)
 
-    monkeypatch.setattr(directions, "fitted", counted)
+    monkeypatch.setattr("interp.lenses.store.fitted", counted)
     spec = Steer(words="entity_a", draws=1, layers=(0,), roles=(ROLE,), side=side)
     arranged = spec.arranged(prompts)
     together = collect(bind(spec, model), arranged)["steering_effects"]
