@@ -28,7 +28,6 @@ from interp.attribution.method import (
     OwnPasses,
     SharedPass,
     TokenScores,
-    rules_of,
 )
 from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.attribution.targets import attributed_tokens, objective
@@ -232,7 +231,8 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     for name, method in methods.items():
         # Attention that computes its weights explicitly rounds differently from the model's own, so
         # it is used only for methods that need the weights.
-        alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
+        rules: BackwardRules = getattr(method, "rules", PLAIN)
+        alike.setdefault((rules, bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
 

@@ -97,7 +97,8 @@ class PairStreams:
     def of(cls, model: Model, graph: Graph, pair: PatchingPair) -> "PairStreams":
         """Run a pair; call within `answers_alone`."""
         entrances = [entrance(model, layer) for layer in range(graph.layers + 1)]
-        passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
+        read = [stream_read(graph, reader) for reader in graph.readers]
+        passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *read])
         streams = cls(passes, _differences(Writers(model, graph), passes, graph))
         streams._check(model, graph)
         # From here on, only the streams of the base prompt are needed.
@@ -122,14 +123,6 @@ class PairStreams:
                 "than the outputs of its heads and MLPs, so effects of edges would be wrong; patch "
                 "resid_pre, which is valid in every architecture"
             )
-
-
-def _between(graph: Graph) -> list[SiteKey]:
-    return [
-        ("resid_mid", layer)
-        for layer, own in enumerate(graph.shapes)
-        if own.mixer and own.mlp and not own.parallel
-    ]
 
 
 def _differences(writers: Writers, passes: PairPasses, graph: Graph) -> Written:

@@ -67,7 +67,8 @@ def layers_by_tokens(patches: pd.DataFrame, *, head: int | None = None) -> Axes:
         _heat_map(ax, grid, label="normalized effect")
         ax.set_yticks(range(len(grid)), [str(layer) for layer in grid.index])
         ax.set_ylabel("layer")
-        labels = [_shown(text) for text in tokens.loc[grid.columns].astype(str)]
+        texts = tokens.loc[grid.columns].astype(str)
+        labels = [text.replace(" ", "·").replace("\n", "↵") or "·" for text in texts]
         ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
         pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
         ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)
@@ -162,8 +163,3 @@ def _title(rows: pd.DataFrame, n: str = "") -> str:
         str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1
     ]
     return "\n".join(filter(None, [", ".join(shared), n]))
-
-
-def _shown(text: str) -> str:
-    """A token's text with visible spaces and line breaks."""
-    return text.replace(" ", "·").replace("\n", "↵") or "·"

@@ -85,8 +85,11 @@ def node_set_table(sets: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """
     parts, left_out = [], []
     for cell, curves, clusters, left in _curves(sets, pairs):
-        areas = np.array([_areas(curve) for curve in curves]).reshape(-1, 2)
-        trials = pd.DataFrame(areas, columns=["cpr", "cmd"]).assign(cluster=clusters)
+        areas = [
+            [np.trapezoid(height, shares) for height in (faithful, np.abs(1 - faithful))]
+            for shares, faithful in curves
+        ]
+        trials = pd.DataFrame(areas, columns=["cpr", "cmd"], dtype=float).assign(cluster=clusters)
         parts.append(pd.DataFrame({**cell, "why": "" if len(trials) else _NONE}, index=[0]))
         parts.append(trials.join(pd.DataFrame({**cell, "why": ""}, index=trials.index)))
         left_out.append(left)
@@ -132,10 +135,3 @@ def _curves(
         left_out = chosen["pair_id"].nunique() - len(whole)
         curves = [(np.r_[0.0, rows["share"]], np.r_[0.0, rows["normalized"]]) for rows in whole]
         yield {**cell, "recognized": group}, curves, clusters, left_out
-
-
-def _areas(curve: Curve) -> tuple[float, float]:
-    """CPR and CMD of one pair."""
-    shares, faithful = curve
-    under, beside = (np.trapezoid(values, shares) for values in (faithful, np.abs(1 - faithful)))
-    return float(under), float(beside)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -269,12 +269,9 @@ class Patches(PairResult):
             draw = partial(_draw, "node_sets", shared if len(shared) else rows)
             yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
 
-    def _repr_html_(self) -> str | None:
-        if not self.measured.size("patches"):
-            return None
-        from interp.report.html import notebook_html
-
-        return notebook_html(list(_by_layer(self._effects)), cautions=self.cautions)
+    @property
+    def _titled(self) -> Sequence[Titled]:
+        return list(_by_layer(self._effects))
 
 
 def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
