@@ -150,11 +150,7 @@ def shared_pass(
     differentiated = not needs.isdisjoint(DIFFERENTIATED)
     donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
     answers = [answer_tokens(prompt) for prompt in batch.prompts]
-    with (
-        model.measuring(),
-        torch.set_grad_enabled(differentiated),
-        backward_rules(model, rules),
-    ):
+    with model.measuring(), torch.set_grad_enabled(differentiated), backward_rules(model, rules):
         embeddings = reader_of(model).embed(batch.token_ids)
         start, prompts = 0, len(batch.prompts)
         if donors is not None and needs == {"donor_products"}:

@@ -129,10 +129,7 @@ class _Run:
         return [of_layer(self._run_layer(layer, row), layer) for layer in range(self._graph.layers)]
 
     def _with_rows(
-        self,
-        source: tuple[Tensor, Tensor],
-        rows: Int[Tensor, " row"],
-        own: tuple[Tensor, Tensor],
+        self, source: tuple[Tensor, Tensor], rows: Int[Tensor, " row"], own: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
         """A layer's keys and values in all circuits: their own in these rows, or the source's."""
         keys, values = (one.repeat(len(self._circuits), 1, 1, 1) for one in source)
@@ -208,10 +205,7 @@ class _Run:
             first = last
 
     def _keep(
-        self,
-        rows: Int[Tensor, " row"],
-        own: slice,
-        change: Float[Tensor, "writer row token size"],
+        self, rows: Int[Tensor, " row"], own: slice, change: Float[Tensor, "writer row token size"]
     ) -> None:
         """Record the writers' outputs in this run, given their change from the base prompt."""
         kept = change.to(self._kept) - self._streams.differences[own][:, None]

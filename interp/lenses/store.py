@@ -23,15 +23,7 @@ from torch import Tensor
 
 from interp.console import Progress
 from interp.errors import UserError
-from interp.files import (
-    inside,
-    locked,
-    make_folder,
-    read_bytes,
-    user_cache,
-    write_whole,
-    writing,
-)
+from interp.files import inside, locked, make_folder, read_bytes, user_cache, write_whole, writing
 from interp.lenses.corpus import corpus_hash
 from interp.lenses.final import unembedding_rows
 from interp.lenses.rows import (

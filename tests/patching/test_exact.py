@@ -20,15 +20,7 @@ from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer, ContrastTokens
 from tests.support.broken import broken_by
-from tests.support.pairs import (
-    EQUAL,
-    UNEQUAL,
-    by_hook,
-    cells,
-    plain_metric,
-    sites_of,
-    some_pair,
-)
+from tests.support.pairs import EQUAL, UNEQUAL, by_hook, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level

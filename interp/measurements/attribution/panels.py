@@ -9,16 +9,7 @@ from interp.choices import TEMPLATE
 from interp.measurements.attribution.ratios import column_name
 from interp.measurements.attribution.segments import token_shares
 from interp.report.formatting import segment_label
-from interp.report.pairs import (
-    Bars,
-    Number,
-    Panel,
-    Shaded,
-    Text,
-    by_pair,
-    mean_by_pair,
-    with_sides,
-)
+from interp.report.pairs import Bars, Number, Panel, Shaded, Text, by_pair, mean_by_pair, with_sides
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
 

@@ -57,8 +57,7 @@ def circuit_picture(
     shown = drawn["share"].drop_duplicates().sort_values()
     size = {share: number for number, share in enumerate(shown)}
     drawn = drawn.assign(
-        to=[_component(reader, group) for reader in drawn["reader"]],
-        size=drawn["share"].map(size),
+        to=[_component(reader, group) for reader in drawn["reader"]], size=drawn["share"].map(size)
     )
     places, rows, (width, height) = _places([*drawn["writer"], *drawn["to"]])
     first = pd.concat([drawn.groupby(end)["size"].min() for end in ("writer", "to")])

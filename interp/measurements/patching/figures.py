@@ -25,11 +25,7 @@ _LABELS = {"effect": "effect in logits", "recovered": "recovered share of the di
 
 
 def layers_by_roles(
-    table: pd.DataFrame,
-    *,
-    value: str = "effect",
-    recognized: str = "all",
-    head: int | None = None,
+    table: pd.DataFrame, *, value: str = "effect", recognized: str = "all", head: int | None = None
 ) -> Axes:
     """The mean effect (or `value`) over a group of pairs of patching each role at each layer.
 

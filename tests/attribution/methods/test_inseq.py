@@ -106,11 +106,7 @@ def test_raw_scores_are_inseqs_own_where_the_target_is_the_same(kind, prompts):
     """The contrast is a difference of logits on both sides; log-odds and probability are not."""
     model, few = tiny_model(kind), list(prompts)[:4]
     result = interp.attribute(
-        model,
-        few,
-        methods=[*INSEQ, *INSEQ.values()],
-        target="contrast",
-        keep_tokens=True,
+        model, few, methods=[*INSEQ, *INSEQ.values()], target="contrast", keep_tokens=True
     )
     scores = result.token_scores.pivot(
         index=["prompt_id", "position"], columns="method", values="score"

@@ -177,8 +177,7 @@ def test_a_site_that_an_architecture_computes_otherwise_is_refused(prompts, monk
     model.hf.config.model_type = "brand_new"
     try:
         with pytest.raises(
-            UserError,
-            match=r"layer 0\b.*\(brand_new\).*attn_out.*--backend transformer-lens",
+            UserError, match=r"layer 0\b.*\(brand_new\).*attn_out.*--backend transformer-lens"
         ):
             bind(Activations(sites=("attn_out",)), new)(prompts[:2])
         assert bind(Activations(sites=("resid_post", "z")), new)(prompts[:2])["activation_vectors"]

@@ -168,11 +168,7 @@ def test_prompts_without_a_counterpart_count_by_themselves():
 @settings(deadline=None, max_examples=8)
 def test_every_prompt_and_pair_is_counted_once(rows):
     outcomes = [
-        (
-            f"{pair}{side}",
-            name if name in "xy" else "",
-            {TIE: TIE, "": NOISE}.get(name, LARGEST),
-        )
+        (f"{pair}{side}", name if name in "xy" else "", {TIE: TIE, "": NOISE}.get(name, LARGEST))
         for pair, side, name in rows
     ]
     table, _ = counted(outcomes)

@@ -7,13 +7,7 @@ import pytest
 import interp
 from benchmarks.controls.ledger import planted_entries, simulated_ledger
 from interp.errors import UserError
-from interp.measurements.lens.ledger import (
-    ENTRIES,
-    known_by_wording,
-    ledger,
-    ledger_table,
-    used,
-)
+from interp.measurements.lens.ledger import ENTRIES, known_by_wording, ledger, ledger_table, used
 from interp_probes.api import probe_knowledge
 from tests.support.prompts import some_prompts
 
@@ -204,12 +198,7 @@ def test_shares_without_the_errors_of_verdicts_equal_the_counts_of_a_thousand_pr
     # Of 400 not retrieved, 300 not used and 100 used prompts: one in ten is found retrieved, and
     # one in five used, although it is not.
     retrieved, used_ = 0.1, 0.2
-    counts = [
-        200,
-        400 * 0.9,
-        400 * 0.1 * 0.8 + 300 * 0.8,
-        400 * 0.1 * 0.2 + 300 * 0.2 + 100,
-    ]
+    counts = [200, 400 * 0.9, 400 * 0.1 * 0.8 + 300 * 0.8, 400 * 0.1 * 0.2 + 300 * 0.2 + 100]
     rows = pd.DataFrame(
         {
             "model": "m",

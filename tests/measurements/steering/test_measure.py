@@ -148,8 +148,7 @@ def test_the_difference_between_sides_is_that_of_donors(model):
         across = across / across.norm()
         (tokenized,) = tokenize(model, [one])
         hook = put(
-            lambda s, across=across: s + s.norm(dim=1)[:, None] * across,
-            tokens_of(tokenized, ROLE),
+            lambda s, across=across: s + s.norm(dim=1)[:, None] * across, tokens_of(tokenized, ROLE)
         )
         plain = metric_of(model, one) - metric_of(model, one, hook)
         assert rows.loc[one.id, "effect"] == pytest.approx(plain, abs=TOLERANCE)
