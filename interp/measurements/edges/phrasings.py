@@ -50,14 +50,11 @@ def component_table(
     """One row per model, method and edge; the edges that vary most with the phrasing come first.
 
     effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
-    the total, with _low and _high, the ends of its 95% interval: Student's t with the jackknife
-    over clusters, on the scale log(1 - share) (NaN for fewer than `FEWEST` clusters); phrasings,
-    pairs, clusters.
-
-    p: the share of random orders of the phrasings, among pairs with the same options, in which the
-    edge that varies most with the phrasing varies at least as much as this edge (Westfall and Young
-    1993). If no edge varies with the phrasing, at least one edge has p < 0.05 in at most 5% of
-    studies. p is NaN for fewer than `FEWEST` clusters.
+    the total, with the ends of its 95% interval: Student's t with the jackknife over clusters, on
+    the scale log(1 - share); phrasings, pairs, clusters. p: the share of random orders of the
+    phrasings, among pairs with the same options, in which the edge that varies most with the
+    phrasing varies at least as much as this edge (Westfall and Young 1993), so that it holds for
+    all edges at once. Intervals and p are NaN for fewer than `FEWEST` clusters.
     """
     ends = [f"{part}{end}" for part in PARTS for end in ("", "_low", "_high")]
     columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]

@@ -26,16 +26,12 @@ PLACE = ["model", "group", "method"]
 
 
 def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
-    """The verdicts on prompts that have a right word.
+    """The verdicts on prompts that have a right word; missing with a single cluster.
 
-    One row per model, group of tokens, method and prompt: the columns `PLACE`, prompt_id, cluster,
-    fact and
-
-        strength: of the right word, in logits.
-        threshold: `LEVEL` quantile of the strengths of wrong words in prompts of other clusters.
-        retrieved: whether the strength exceeds the threshold; missing with a single cluster.
-        error: share of the prompt's wrong words whose strength exceeds it.
-        embedding: `retrieved` for what the lens reads from the token's embedding alone.
+    One row per prompt and `PLACE`: prompt_id, cluster, fact; strength of the right word, in logits;
+    threshold, the `LEVEL` quantile of the strengths of wrong words in prompts of other clusters;
+    retrieved, whether the strength exceeds it; error, the share of the prompt's wrong words whose
+    strength does; embedding: `retrieved` for what is read from the token's embedding alone.
     """
     known = with_words(in_middle(readings), clusters)
     parts = [_verdicts(rows) for _, rows in grouped(known, [*PLACE, "among"])]

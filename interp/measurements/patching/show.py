@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -54,13 +54,6 @@ prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
 """The columns of `patches` that have a single value in each heat map."""
-
-_LARGEST = 5
-"""Number of largest effects shown for each model on the terminal."""
-
-_TERMINAL = 79
-_NUMBER = 8
-"""Width in characters of a line, and of a column of numbers such as "-10.123"."""
 
 
 class Patches(PairResult):
@@ -148,13 +141,13 @@ class Patches(PairResult):
         yield from self._sets()
 
     def _largest(self) -> Iterator[Titled]:
-        """The largest effects of the counterpart over all pairs, with intervals and p."""
+        """The five largest effects of the counterpart over all pairs, with intervals and p."""
         table = self._effects
         every = table[(table["recognized"] == "all") & (table["source"] == COUNTERPART)]
         shared = ["model", "direction", "method", "source", "recognized"]
         for of, rows in grouped(every.dropna(subset="effect"), shared):
             order = rows["effect"].abs().sort_values(ascending=False, kind="stable").index
-            shown = self.estimated[0].narrow(rows.loc[order[:_LARGEST]], shared)
+            shown = self.estimated[0].narrow(rows.loc[order[:5]], shared)
             shown = shown.drop(columns=["recovered", "flipped"], errors="ignore")
             yield f"Largest effects in logits: {of['model']}, {of['direction']}", shown
 
@@ -366,22 +359,14 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
 def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
     """One column of the effect table, as tables of roles by layers that fit the terminal."""
     index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
-    shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
+    # + 0.0 turns -0.0 into 0.0.
+    texts = ["-" if math.isnan(own) else f"{round(own, 3) + 0.0:.3f}" for own in rows[value]]
+    shown = rows.assign(head=rows["head"].astype("Int64"), text=texts)
     table = shown.pivot(index=index, columns="layer", values="text").fillna("")
     table = table.loc[list(shown[index].drop_duplicates().itertuples(index=False, name=None))]
     names = table.index.to_frame(index=False)
-    beside = max(1, (_TERMINAL - sum(map(_width, names.items()))) // _NUMBER)
+    widths = [max(map(len, [str(n), *own.astype(str)])) + 1 for n, own in names.items()]
+    beside = max(1, (79 - sum(widths)) // 8)  # a number such as "-10.123" takes 8 of 79 characters
     for first in range(0, table.shape[1], beside):
         layers = table.iloc[:, first : first + beside].reset_index(drop=True)
         yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")
-
-
-def _number_text(number: float) -> str:
-    # + 0.0 turns -0.0 into 0.0.
-    return "-" if math.isnan(number) else f"{round(number, 3) + 0.0:.3f}"
-
-
-def _width(column: tuple[Hashable, pd.Series]) -> int:
-    """Width in characters of a column on the terminal, including the space after it."""
-    name, values = column
-    return max(map(len, [str(name), *values.astype(str)])) + 1

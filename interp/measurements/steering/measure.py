@@ -16,6 +16,7 @@ from interp.lenses.corpus import sentences
 from interp.lenses.final import check_lens
 from interp.lenses.interventions import Change, Directions, Intervention, Outcomes, intervene
 from interp.lenses.store import LensOfWords
+from interp.measurements.lens.tables import BAND
 from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
 from interp.measurements.specs import Steer
 from interp.measurements.steering.directions import (
@@ -44,14 +45,11 @@ from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
 
-BAND = (0.38, 0.92)
-"""Ends of the default band of layers, as shares of the depth (Gurnee et al. 2026)."""
-
 DIFFERENCE = "difference"
 
 
 def band_of(layers: int) -> range:
-    """The layers of the default band in a model with so many layers."""
+    """The layers of the default band (`BAND`) in a model with so many layers."""
     first, last = (round(share * layers) for share in BAND)
     return range(min(first, layers - 1), max(last, first + 1))
 

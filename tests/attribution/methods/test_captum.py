@@ -132,20 +132,6 @@ def test_deep_lift_refuses_what_it_has_no_rule_for():
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["captum:deep_lift"])
 
 
-def test_they_stand_beside_the_native_methods():
-    model, prompts = tiny_model("gpt2"), some_prompts(2)
-    methods = ["input_gradient", "captum:occlusion", "attention"]
-    both = interp.attribute(model, prompts, methods=methods).segment_scores
-    alone = interp.attribute(model, prompts).segment_scores
-    assert list(dict.fromkeys(both["method"])) == methods
-    for method in ("input_gradient", "attention"):
-        one, other = (frame[frame["method"] == method] for frame in (both, alone))
-        np.testing.assert_allclose(one["score"], other["score"], rtol=1e-6)
-        assert one["completeness_gap"].isna().all()
-    occluded = both[both["method"] == "captum:occlusion"]
-    assert occluded["completeness_gap"].notna().all()
-
-
 def test_the_gap_is_what_the_stored_scores_lack(organism):
     """Integrated gradients add up from the tables alone: raw, signed, by segment."""
     prompt = some_prompts(1)[0]
@@ -198,13 +184,6 @@ def test_models_are_left_as_they_were():
     interp.attribute(model, some_prompts(1), methods=methods)
     assert all(parameter.requires_grad for parameter in model.hf.parameters())
     assert all(not module._forward_hooks for module in model.hf.modules())
-
-
-def test_methods_follow_in_the_attribution_table():
-    result = interp.attribute(tiny_model("gpt2"), some_prompts(2), methods=["captum:occlusion"])
-    table = result.summary()
-    assert table["captum:occlusion_mean_ratio"].notna().all()
-    assert table["gradient_mean_ratio"].isna().all()
 
 
 def test_a_single_segment_has_all_that_it_makes():
