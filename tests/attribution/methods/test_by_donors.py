@@ -27,11 +27,6 @@ def prompt():
     return with_donors(some_prompts(6), count=8)[2]
 
 
-@pytest.fixture(scope="module")
-def model():
-    return tiny_model("llama")
-
-
 def attributed(model, prompt, *methods, **options):
     """Segment scores by method, and the whole result."""
     options = {"target": "contrast", "keep_tokens": True, **options}

@@ -9,32 +9,15 @@ from interp.errors import UserError
 from interp.estimates.declared import Plain
 from interp.measurements.attribution.ratios import RATIOS, attribution_table, ratio_table
 
-COLUMNS = [
-    "model",
-    "gradient_mean_ratio",
-    "gradient_sd",
-    "attention_mean_ratio",
-    "attention_sd",
-    "gradient_mean_ratio_unnormalized",
-    "gradient_unnormalized_sd",
-    "attention_mean_ratio_unnormalized",
-    "attention_unnormalized_sd",
-    "paired_accuracy",
-    "rulebreaker_accuracy",
-    "non_rulebreaker_accuracy",
-    "prompts",
-    "gradient_geometric",
-    "gradient_geometric_low",
-    "gradient_geometric_high",
-    "gradient_median",
-    "gradient_largest_share",
-    "attention_geometric",
-    "attention_geometric_low",
-    "attention_geometric_high",
-    "attention_median",
-    "attention_largest_share",
-]
 SIDES = ("rulebreaker", "non_rulebreaker")
+NUMBERS = ("geometric", "geometric_low", "geometric_high", "median", "largest_share")
+COLUMNS = [
+    *("model", "gradient_mean_ratio", "gradient_sd", "attention_mean_ratio", "attention_sd"),
+    *("gradient_mean_ratio_unnormalized", "gradient_unnormalized_sd"),
+    *("attention_mean_ratio_unnormalized", "attention_unnormalized_sd"),
+    *("paired_accuracy", *(f"{side}_accuracy" for side in SIDES), "prompts"),
+    *(f"{method}_{number}" for method in ("gradient", "attention") for number in NUMBERS),
+]
 
 
 @pytest.fixture

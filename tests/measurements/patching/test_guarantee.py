@@ -13,6 +13,7 @@ from interp.measurements.patching.guarantee import (
     fewest,
     guarantee_tables,
 )
+from tests.measurements.patching import test_tables
 
 
 @pytest.mark.parametrize(
@@ -51,26 +52,11 @@ ROLES = ("template", "entity", "last")
 
 def patches_of(estimates, exact, checked, *, site="resid_pre"):
     """Rows of arrays (pair, role): estimates of all, exact effects of the checked pairs."""
-    rows = []
-    for pair, use in enumerate(checked):
-        for place, role in enumerate(ROLES[: len(estimates[0])]):
-            row = {
-                "model": "m",
-                "pair_id": f"p{pair}",
-                "direction": "denoising",
-                "method": "gradient",
-                "source": "counterpart",
-                "site": site,
-                "layer": 0,
-                "head": None,
-                "position": None,
-                "role": role,
-                "effect": estimates[pair][place],
-            }
-            rows.append(row)
-            if use:
-                rows.append({**row, "method": "exact", "effect": exact[pair][place]})
-    return pd.DataFrame(rows)
+    parts = []
+    for role, own, run in zip(ROLES, np.transpose(estimates), np.transpose(exact), strict=False):
+        parts.append(test_tables.patches_of(own, role=role, method="gradient", site=site))
+        parts.append(test_tables.patches_of(run, role=role, site=site)[np.array(checked)])
+    return pd.concat(parts)
 
 
 def pairs_of(checked):

@@ -19,16 +19,10 @@ from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize, tokens_of
 from tests.support.pairs import plain_metric
 from tests.support.prompts import some_prompts
-from tests.support.tiny import tiny_model
 
 TOLERANCE = 1e-5
 ROLE = "premise1_entity_b"
 KEYS = ["prompt_id", "direction", "change", "dose", "role", "layer"]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return tiny_model("llama")
 
 
 @pytest.fixture(scope="module")
