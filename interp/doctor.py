@@ -15,7 +15,7 @@ from torch import Tensor
 from interp.analysis.cautions.collected import cautions_on
 from interp.circuits.choice import CHOICES, DRAWS, SHARES, chosen_circuits, mean_scores
 from interp.circuits.graph import graph_of
-from interp.circuits.running import CircuitRuns
+from interp.circuits.running import circuit_metrics
 from interp.circuits.streams import PairStreams
 from interp.console import clock, echo
 from interp.errors import UserError
@@ -362,6 +362,7 @@ def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]
     edges = collect(bind(Edges(methods=("gradient",)), model), pair)["edges"]
     seconds = time.perf_counter() - start
     yield Finding("edges --methods gradient, 1 pair", f"about {clock(seconds)}")
+    graph.check_heads("circuits")
     echo("timing circuits ...")
     start = time.perf_counter()
     chosen = [own.circuit for own in chosen_circuits(graph, mean_scores(graph, edges))]
@@ -369,17 +370,16 @@ def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]
     # Equal circuits are run once.
     every, timed = (len({own.numpy().tobytes() for own in some}) for some in (chosen, sample))
     budget = token_budget(model, None, on_cpu=CPU_CIRCUIT_TOKENS)
-    runs = CircuitRuns(model, graph, budget=budget)
     left = 0.0
 
     def rows(streams: PairStreams, _direction: str) -> PromptRows:
         nonlocal left, timed
         begin = time.perf_counter()
-        runs.metrics(streams, sample)
+        circuit_metrics(model, graph, streams, sample, budget=budget)
         spent = time.perf_counter() - begin
         left = spent * (every / timed - 1)
         if left < BRIEF:
-            runs.metrics(streams, chosen)
+            circuit_metrics(model, graph, streams, chosen, budget=budget)
             left, timed = -spent, every
         return {}
 

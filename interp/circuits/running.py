@@ -31,46 +31,39 @@ from interp.patching.passes import SiteKey
 from interp.reading.budget import TokenBudget, in_chunks
 
 
-class CircuitRuns:
-    """Runs circuits of one model."""
+@torch.no_grad()
+def circuit_metrics(
+    model: Model,
+    graph: Graph,
+    streams: PairStreams,
+    circuits: Sequence[Circuit],
+    *,
+    budget: TokenBudget,
+) -> list[float]:
+    """The metric of a pair under each circuit, in logits; call within `answers_alone`.
 
-    def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
-        graph.check_heads("circuits")
-        self._model = model
-        self._graph = graph
-        self._budget = budget
+    Equal circuits are run once. Every layer must have heads (`Graph.check_heads`).
+    """
+    sources = _source_streams(graph, streams)
+    past: KeyValues | None = None
+    if streams.passes.pair.answers.ways:
+        empty = torch.zeros_like(graph.edges)[None]
+        past = _Run(model, graph, streams, sources, empty).source_key_values()
 
-    @torch.no_grad()
-    def metrics(self, streams: PairStreams, circuits: Sequence[Circuit]) -> list[float]:
-        """The metric of a pair under each circuit, in logits; call within `answers_alone`.
+    def run(chunk: Sequence[Circuit]) -> list[float]:
+        own = _Run(model, graph, streams, sources, torch.stack(list(chunk)), past=past)
+        found: list[float] = own.metrics().tolist()
+        return found
 
-        Equal circuits are run once.
-        """
-        readers, tokens = len(self._graph.readers), streams.differences.shape[1]
-        sources = _source_streams(self._graph, streams)
-        past: KeyValues | None = None
-        if streams.passes.pair.answers.ways:
-            empty = torch.zeros_like(self._graph.edges)[None]
-            past = _Run(self._model, self._graph, streams, sources, empty).source_key_values()
-
-        def run(chunk: Sequence[Circuit]) -> list[float]:
-            rows = torch.stack(list(chunk))
-            own = _Run(self._model, self._graph, streams, sources, rows, past=past)
-            found: list[float] = own.metrics().tolist()
-            return found
-
-        per_layer = readers // self._graph.layers * tokens
-        keys = [circuit.numpy().tobytes() for circuit in circuits]
-        distinct = dict(zip(keys, circuits, strict=True))
-        chunks = in_chunks(
-            list(distinct.values()), run, tokens=lambda unused: per_layer, budget=self._budget
-        )
-        metrics: list[float] = []
-        for _, own in chunks:
-            metrics += own
-            passed(len(metrics) / len(distinct))
-        found = dict(zip(distinct, metrics, strict=True))
-        return [found[key] for key in keys]
+    per_layer = len(graph.readers) // graph.layers * streams.differences.shape[1]
+    keys = [circuit.numpy().tobytes() for circuit in circuits]
+    distinct = dict(zip(keys, circuits, strict=True))
+    every, metrics = list(distinct.values()), list[float]()
+    for _, own in in_chunks(every, run, tokens=lambda unused: per_layer, budget=budget):
+        metrics += own
+        passed(len(metrics) / len(distinct))
+    found = dict(zip(distinct, metrics, strict=True))
+    return [found[key] for key in keys]
 
 
 def _source_streams(graph: Graph, streams: PairStreams) -> dict[SiteKey, Tensor]:

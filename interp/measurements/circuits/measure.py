@@ -7,7 +7,7 @@ import torch
 
 from interp.circuits.choice import Chosen, chosen_circuits, half_of, mean_scores
 from interp.circuits.graph import graph_of
-from interp.circuits.running import CircuitRuns
+from interp.circuits.running import circuit_metrics
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError, unknown
 from interp.measurements.edges.measure import pairs_on_graph
@@ -48,12 +48,12 @@ def circuits_by(
     there is one; without effects, every pair gets an error.
     """
     graph = graph_of(model)
+    graph.check_heads("circuits")
     budget = token_budget(model, batch_tokens, on_cpu=CPU_CIRCUIT_TOKENS)
     chosen: list[Chosen] = []
     if effects is not None:
         own = ranking(effects, methods=spec.methods, split=spec.split)
         chosen += chosen_circuits(graph, mean_scores(graph, own))
-    runs = CircuitRuns(model, graph, budget=budget)
 
     def rows(streams: PairStreams, _direction: str) -> PromptRows:
         if not chosen:
@@ -61,7 +61,7 @@ def circuits_by(
         every = [own.circuit for own in chosen]
         whole = bool(streams.passes.pair.answers.ways)
         empty = [torch.zeros_like(graph.edges)] * whole
-        metrics = runs.metrics(streams, [*every, *empty])
+        metrics = circuit_metrics(model, graph, streams, [*every, *empty], budget=budget)
         pair_id = streams.passes.pair.base.prompt.pair_id
         found = [
             {
