@@ -174,8 +174,8 @@ def _by_cell(
         means = pd.concat([means, _beyond_control(means)], ignore_index=True)
         means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[PAIR]))
         named = means[CELL].astype(object).drop_duplicates()
-        named = named.where(named.notna(), None).itertuples(index=False, name=None)
-        numbers = [cells.setdefault(cell, len(cells)) for cell in named]
+        each = named.where(named.notna(), None).itertuples(index=False, name=None)
+        numbers = [cells.setdefault(cell, len(cells)) for cell in each]
         in_part = means.groupby(CELL, sort=False, dropna=False).ngroup()
         means["cell"] = np.array(numbers, dtype=int)[in_part]
         found.append(means[list(_NO_EFFECTS)].astype(_NO_EFFECTS.dtypes))
