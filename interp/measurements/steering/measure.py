@@ -4,7 +4,6 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -73,12 +72,8 @@ def steering(model: Model, spec: Steer, *, batch_tokens: int | None = None) -> P
     return PairMeasurement(model, spec, budget, change, error_rows, begin=change.fit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """An intervention with the columns of its row."""
-
-    row: Row
-    intervention: Intervention
+_Cell = tuple[Row, Intervention]
+"""The columns of a row, and its intervention."""
 
 
 class _Steering:
@@ -139,7 +134,7 @@ class _Steering:
                 self._unchecked = False
         words = self._words(own, other, contrast) if self._lenses else None
         cells = list(self._cells(own, other, words))
-        outcomes = intervene(self._engine, model, pair, [cell.intervention for cell in cells])
+        outcomes = intervene(self._engine, model, pair, [change for _, change in cells])
         key: Row = {"model": model.name, "prompt_id": own.prompt.id}
         finite = math.isfinite(outcomes.base)
         summary: Row = {
@@ -227,7 +222,7 @@ class _Steering:
             for dose in self._spec.doses:
                 for layer, own in places.items():
                     columns = {**row, "change": change, "dose": dose, "layer": layer}
-                    yield _Cell(columns, Intervention(change, own, positions, dose, seeds))
+                    yield columns, Intervention(change, own, positions, dose, seeds)
 
 
 def _seed(prompt: Prompt, draw: int) -> int:
@@ -237,10 +232,10 @@ def _seed(prompt: Prompt, draw: int) -> int:
 
 def _rows(cells: Sequence[_Cell], outcomes: Outcomes) -> Iterator[Row]:
     """The effects of all interventions and of their placebos."""
-    for cell, metric, placebos in zip(cells, outcomes.changed, outcomes.placebos, strict=True):
-        yield _row(cell.row, metric, outcomes.base)
+    for (row, _), metric, placebos in zip(cells, outcomes.changed, outcomes.placebos, strict=True):
+        yield _row(row, metric, outcomes.base)
         for draw, placebo in enumerate(placebos):
-            yield _row({**cell.row, "source": "placebo", "draw": draw}, placebo, outcomes.base)
+            yield _row({**row, "source": "placebo", "draw": draw}, placebo, outcomes.base)
 
 
 def _row(columns: Row, metric: float, base: float) -> Row:
