@@ -20,6 +20,7 @@ from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer, ContrastTokens
 from tests.support.broken import broken_by
+from tests.support.hooks import hooked
 from tests.support.pairs import EQUAL, UNEQUAL, by_hook, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
@@ -332,17 +333,10 @@ def test_layers_that_hand_on_more_than_the_residual_stream_are_refused():
     model = make_tiny("llama", byte_level())
     first, last = model.hf.model.layers
     kept = {}
-
-    def keep(module, inputs, output):
-        kept["first"] = output
-
-    def add(module, inputs, output):
-        return output + kept.pop("first", 0)
-
-    handles = [first.mlp.register_forward_hook(keep), last.mlp.register_forward_hook(add)]
-    with pytest.raises(interp.UserError, match=r"llama.*native backend"):
+    keep = hooked(first.mlp, "out", lambda output: kept.update(first=output))
+    add = hooked(last.mlp, "out", lambda output: output + kept.pop("first", 0))
+    with keep, add, pytest.raises(interp.UserError, match=r"llama.*native backend"):
         interp.patch(model, some_prompts(1))
-    assert len(handles) == 2
 
 
 def test_a_metric_without_numbers_is_reported():

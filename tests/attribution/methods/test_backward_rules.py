@@ -82,15 +82,6 @@ def test_methods_of_the_same_rules_share_a_pass_and_change_no_other(monkeypatch)
     assert rules[2:] == [True, False, False]
 
 
-def test_batches_do_not_matter():
-    model, prompts = tiny_model("phi3"), some_prompts(3)
-    one, other = (
-        scores(model, prompts, "frozen_norms", target="contrast", batch_tokens=tokens)
-        for tokens in (1, 100_000)
-    )
-    np.testing.assert_allclose(one[0], other[0], rtol=1e-3, atol=2e-5)
-
-
 @pytest.mark.parametrize("method", ["frozen_norms", "gim", "attention_rollout"])
 def test_a_model_that_cannot_be_looked_into_is_refused_at_once(method):
     with pytest.raises(interp.UserError, match="'t5'"):

@@ -17,6 +17,7 @@ from interp.measuring.core import bind, collect
 from interp.patching.pairs import in_pairs
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize, tokens_of
+from tests.support.hooks import hooked
 from tests.support.pairs import plain_metric
 from tests.support.prompts import some_prompts
 
@@ -35,8 +36,8 @@ def steered(model, prompts, **options):
     return interp.steer(model, prompts, **options)
 
 
-def metric_of(model, prompt, hook=None, layer=0):
-    """The metric of a prompt, gold minus other, with a hook on a layer's output."""
+def metric_of(model, prompt, change=lambda output: None, layer=0):
+    """The metric of a prompt, gold minus other, with a change of a layer's output."""
     (tokenized,) = tokenize(model, [prompt])
     options = [option.name for option in prompt.answer.options]
     other = next(name for name in options if name != prompt.answer.gold)
@@ -44,23 +45,19 @@ def metric_of(model, prompt, hook=None, layer=0):
 
     answers = AnswerTokenizer(model)(tokenized).contrast(prompt.answer.gold, other)
     layers = model.hf.get_submodule(model.architecture.layers)
-    handle = hook and layers[layer].register_forward_hook(hook)
-    try:
+    with hooked(layers[layer], "out", change):
         return plain_metric(model, tokenized.token_ids, answers)
-    finally:
-        if handle:
-            handle.remove()
 
 
 def put(change, at):
-    """A hook that passes the streams of some tokens through a function."""
+    """A change that passes the streams of some tokens through a function."""
 
-    def hook(module, inputs, output):
-        streams = (output[0] if isinstance(output, tuple) else output).clone()
+    def changed(streams):
+        streams = streams.clone()
         streams[0, at] = change(streams[0, at])
-        return (streams, *output[1:]) if isinstance(output, tuple) else streams
+        return streams
 
-    return hook
+    return changed
 
 
 @pytest.mark.parametrize("change", ["swap", "project", "add"])
