@@ -73,6 +73,18 @@ def test_batch_size_and_order_do_not_matter(kind, prompts):
                 )
 
 
+def likeliest(model, prompt, logits):
+    """The first token of the likeliest form of each option, by the tokenizer alone."""
+    values = logits[0, -1].tolist()
+    return [
+        max(
+            (model.tokenizer(form, add_special_tokens=False)["input_ids"][0] for form in own.forms),
+            key=values.__getitem__,
+        )
+        for own in prompt.answer.options
+    ]
+
+
 def reference_scores(model, prompt, target):
     """Gradient and attention of one prompt, written out plainly with transformers and autograd."""
     (tokenized,) = tokenize(model, [prompt])
@@ -80,15 +92,7 @@ def reference_scores(model, prompt, target):
     embeddings.requires_grad_()
     output = model.hf(inputs_embeds=embeddings, output_attentions=True)
     logits = output.logits[0, -1]
-    values = logits.tolist()
-
-    def first(form):
-        return model.tokenizer(form, add_special_tokens=False)["input_ids"][0]
-
-    positive, negative = (
-        max((first(form) for form in option.forms), key=values.__getitem__)
-        for option in prompt.answer.options
-    )
+    positive, negative = likeliest(model, prompt, output.logits)
     gold = prompt.answer.gold == prompt.answer.options[0].name
     objective = {
         "predicted": logits.log_softmax(-1).max(),

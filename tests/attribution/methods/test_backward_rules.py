@@ -11,18 +11,12 @@ from interp.measurements.specs import Attribute
 from interp.measuring.core import bind
 from interp.models.backward_rules import FROZEN_NORMS, backward_rules
 from tests.attribution.methods.test_captum import contrast, embeddings_of
-from tests.support import peers
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 TARGETS = ("predicted", "gold", "contrast")
-
-
-@pytest.fixture(autouse=True)
-def _peers(monkeypatch):
-    peers.install(monkeypatch)
 
 
 def scores(model, prompts, *methods, **options):

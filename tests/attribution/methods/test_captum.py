@@ -11,17 +11,12 @@ from interp.attribution.registry import method_names
 from interp.prompts.mixing import with_donors
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.reading.tokens import tokenize
-from tests.support import peers
+from tests.attribution.test_attribution import likeliest
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 CAPTUM = [name for name in method_names() if name.startswith("captum:")]
-
-
-@pytest.fixture(autouse=True)
-def _peers(monkeypatch):
-    peers.install(monkeypatch)
 
 
 def by_method(model, prompts, methods, **options):
@@ -39,15 +34,7 @@ def contrast(model, prompt, embeddings):
     """The target by nothing but the model: positive minus negative, in their likeliest forms."""
     (tokenized,) = tokenize(model, [prompt])
     with torch.no_grad():
-        own = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
-
-    def first(form):
-        return model.tokenizer(form, add_special_tokens=False)["input_ids"][0]
-
-    tokens = [
-        max(map(first, option.forms), key=lambda token: float(own[token]))
-        for option in prompt.answer.options
-    ]
+        tokens = likeliest(model, prompt, model.hf(torch.tensor([tokenized.token_ids])).logits)
     logits = model.hf(inputs_embeds=embeddings).logits[:, -1]
     return logits[:, tokens[0]] - logits[:, tokens[1]]
 

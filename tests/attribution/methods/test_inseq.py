@@ -11,7 +11,6 @@ import interp
 from interp.attribution.methods.attention import Attention
 from interp.attribution.methods.gradient import InputGradient
 from interp.models.organisms import DEFAULT
-from tests.support import peers
 from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -22,11 +21,6 @@ TOKEN_TOLERANCE = 1e-5
 RATIO_TOLERANCE = 1e-4
 
 SIX = ("llama", "mistral", "phi3", "gemma2", "qwen2", "gpt2")
-
-
-@pytest.fixture(autouse=True)
-def _peers(monkeypatch):
-    peers.install(monkeypatch)
 
 
 INSEQ = {"input_gradient": "inseq:saliency", "attention": "inseq:attention"}
