@@ -73,9 +73,11 @@ def test_batch_size_and_order_do_not_matter(kind, prompts):
                 )
 
 
-def likeliest(model, prompt, logits):
-    """The first token of the likeliest form of each option, by the tokenizer alone."""
-    values = logits[0, -1].tolist()
+def compared_tokens(model, prompt):
+    """The first token of the likeliest form of each option, by model and tokenizer alone."""
+    (tokenized,) = tokenize(model, [prompt])
+    with torch.no_grad():
+        values = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1].tolist()
     return [
         max(
             (model.tokenizer(form, add_special_tokens=False)["input_ids"][0] for form in own.forms),
@@ -92,7 +94,7 @@ def reference_scores(model, prompt, target):
     embeddings.requires_grad_()
     output = model.hf(inputs_embeds=embeddings, output_attentions=True)
     logits = output.logits[0, -1]
-    positive, negative = likeliest(model, prompt, output.logits)
+    positive, negative = compared_tokens(model, prompt)
     gold = prompt.answer.gold == prompt.answer.options[0].name
     objective = {
         "predicted": logits.log_softmax(-1).max(),

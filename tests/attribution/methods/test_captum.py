@@ -11,7 +11,7 @@ from interp.attribution.registry import method_names
 from interp.prompts.mixing import with_donors
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.reading.tokens import tokenize
-from tests.attribution.test_attribution import likeliest
+from tests.attribution.test_attribution import compared_tokens
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -32,11 +32,9 @@ def by_method(model, prompts, methods, **options):
 
 def contrast(model, prompt, embeddings):
     """The target by nothing but the model: positive minus negative, in their likeliest forms."""
-    (tokenized,) = tokenize(model, [prompt])
-    with torch.no_grad():
-        tokens = likeliest(model, prompt, model.hf(torch.tensor([tokenized.token_ids])).logits)
+    positive, negative = compared_tokens(model, prompt)
     logits = model.hf(inputs_embeds=embeddings).logits[:, -1]
-    return logits[:, tokens[0]] - logits[:, tokens[1]]
+    return logits[:, positive] - logits[:, negative]
 
 
 def embeddings_of(model, prompt):
