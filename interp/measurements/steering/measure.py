@@ -87,7 +87,7 @@ class _Steering:
         every = range(layer_count(model))
         chosen = band_of(len(every)) if spec.band else every
         self._layers = tuple(chosen if spec.layers is None else spec.layers)
-        self._lenses = {
+        self._lenses: dict[str, LensOfWords] = {
             kind: LensOfWords(model, kind, self._layers, texts=sentences())
             for kind in spec.directions
             if kind != DIFFERENCE
