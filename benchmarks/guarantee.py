@@ -140,7 +140,7 @@ def _draws(
         drawn = {name: is_checked(f"{split} {name}", SHARE) for name in pairs["pair_id"]}
         known = pd.concat([estimated, exact[exact["pair_id"].map(drawn)]])
         uses = pairs.assign(checked=pairs["pair_id"].map(drawn))
-        sites, strata = guarantee_tables(known, uses, level=level)
+        sites, strata = guarantee_tables([known], uses, level=level)
         (site,) = sites.to_dict("records")
         unchecked = largest[~largest["pair_id"].map(drawn)]
         of_stratum = unchecked.merge(strata.dropna(subset=["bound"]), on=_CELL[1:])

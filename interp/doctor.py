@@ -15,11 +15,11 @@ from torch import Tensor
 from interp.analysis.cautions.collected import cautions_on
 from interp.circuits.choice import CHOICES, DRAWS, SHARES, chosen_circuits, mean_scores
 from interp.circuits.graph import graph_of
-from interp.circuits.running import CircuitRuns
+from interp.circuits.running import circuit_metrics
 from interp.circuits.streams import PairStreams
 from interp.console import clock, echo
 from interp.errors import UserError
-from interp.measurements.circuits.measure import DIRECTIONS, circuit_budget
+from interp.measurements.circuits.measure import CPU_CIRCUIT_TOKENS, DIRECTIONS
 from interp.measurements.edges.measure import pairs_on_graph
 from interp.measurements.specs import Attribute, Circuits, Edges, Evaluate
 from interp.measuring.core import PromptRows, bind, collect
@@ -35,6 +35,7 @@ from interp.prompts.answers import AnswerOption, Label
 from interp.prompts.prompt import Prompt
 from interp.prompts.prompt_set import PromptSet
 from interp.prompts.systems import dependence_factor
+from interp.reading.budget import token_budget
 from interp.reading.pieces import token_texts
 from interp.reading.readers import check_finite, reader_of
 from interp.reading.thoughts import marks_of
@@ -361,24 +362,24 @@ def _cost_of_circuits(model: Model, pair: Sequence[Prompt]) -> Iterator[Finding]
     edges = collect(bind(Edges(methods=("gradient",)), model), pair)["edges"]
     seconds = time.perf_counter() - start
     yield Finding("edges --methods gradient, 1 pair", f"about {clock(seconds)}")
+    graph.check_heads("circuits")
     echo("timing circuits ...")
     start = time.perf_counter()
     chosen = [own.circuit for own in chosen_circuits(graph, mean_scores(graph, edges))]
     sample = chosen[::EVERY]
     # Equal circuits are run once.
     every, timed = (len({own.numpy().tobytes() for own in some}) for some in (chosen, sample))
-    budget = circuit_budget(model)
-    runs = CircuitRuns(model, graph, budget=budget)
+    budget = token_budget(model, None, on_cpu=CPU_CIRCUIT_TOKENS)
     left = 0.0
 
     def rows(streams: PairStreams, _direction: str) -> PromptRows:
         nonlocal left, timed
         begin = time.perf_counter()
-        runs.metrics(streams, sample)
+        circuit_metrics(model, graph, streams, sample, budget=budget)
         spent = time.perf_counter() - begin
         left = spent * (every / timed - 1)
         if left < BRIEF:
-            runs.metrics(streams, chosen)
+            circuit_metrics(model, graph, streams, chosen, budget=budget)
             left, timed = -spent, every
         return {}
 

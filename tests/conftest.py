@@ -15,6 +15,7 @@ from interp.lenses import store
 from interp.models.organisms import DEFAULT
 from tests.support.organisms import HOLDS, organisms_hold, organisms_state
 from tests.support.prompts import some_prompts
+from tests.support.tiny import tiny_model
 
 torch.set_num_threads(1)
 
@@ -72,6 +73,11 @@ def _lenses(tmp_path_factory):
 @pytest.fixture(scope="session")
 def organism() -> interp.Model:
     return interp.load_model(DEFAULT, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def model() -> interp.Model:
+    return tiny_model("llama")
 
 
 @pytest.fixture(scope="session")

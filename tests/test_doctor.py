@@ -11,9 +11,8 @@ from tokenizers import processors
 import interp
 from interp import doctor
 from interp.analysis.cautions.caution import OUTSIDE_OPTIONS, SYSTEM_PROMPT, UNTESTED
-from interp.circuits.running import CircuitRuns
 from interp.doctor import cost, inputs, loaded, machine, numbers, objections, refusals, size
-from interp.measurements.circuits.measure import circuits_by
+from interp.measurements.circuits import measure
 from interp.measurements.specs import Circuits, Edges, Evaluate
 from interp.measuring.core import bind, collect
 from interp.models.model import Model
@@ -167,13 +166,14 @@ def test_what_helps_is_tried_with_demonstrations_from_all_prompts(template):
 def test_the_time_of_circuits_is_estimated_from_some_of_each_size(monkeypatch, capsys):
     model, now = tiny_model("llama"), 0.0
 
-    def metrics(self, streams, circuits):
+    def metrics(model, graph, streams, circuits, *, budget):
         nonlocal now
         different = {circuit.numpy().tobytes(): int(circuit.sum()) for circuit in circuits}
         now += sum(10 + edges / 5 for edges in different.values())
         return [0.0] * len(circuits)
 
-    monkeypatch.setattr(CircuitRuns, "metrics", metrics)
+    for module in (doctor, measure):
+        monkeypatch.setattr(module, "circuit_metrics", metrics)
     ticks = itertools.count()
     monkeypatch.setattr(doctor.time, "perf_counter", lambda: now + next(ticks) / 1000)
     found = by_name(cost(model, PROMPTS, whole=6))["circuits, 1 pair"]
@@ -182,7 +182,7 @@ def test_the_time_of_circuits_is_estimated_from_some_of_each_size(monkeypatch, c
     assert timed < every / 3
     effects = collect(bind(Edges(methods=("gradient",)), model), PROMPTS[:2])["edges"]
     before = now
-    collect(circuits_by(effects, model, Circuits()), PROMPTS[:2])
+    collect(measure.circuits_by(effects, model, Circuits()), PROMPTS[:2])
     assert 2 / 3 < (60 * minutes + seconds) / (now - before) < 3 / 2
     told = capsys.readouterr().err.splitlines()
     parts = ("evaluate", "attribute", "edges", "circuits")

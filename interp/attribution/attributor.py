@@ -28,7 +28,6 @@ from interp.attribution.method import (
     OwnPasses,
     SharedPass,
     TokenScores,
-    rules_of,
 )
 from interp.attribution.registry import ATTRIBUTION, find_method
 from interp.attribution.targets import attributed_tokens, objective
@@ -151,11 +150,7 @@ def shared_pass(
     differentiated = not needs.isdisjoint(DIFFERENTIATED)
     donors = counterfactual_ids(model, batch) if "donor_products" in needs else None
     answers = [answer_tokens(prompt) for prompt in batch.prompts]
-    with (
-        model.measuring(),
-        torch.set_grad_enabled(differentiated),
-        backward_rules(model, rules),
-    ):
+    with model.measuring(), torch.set_grad_enabled(differentiated), backward_rules(model, rules):
         embeddings = reader_of(model).embed(batch.token_ids)
         start, prompts = 0, len(batch.prompts)
         if donors is not None and needs == {"donor_products"}:
@@ -232,7 +227,8 @@ def _passes(methods: Mapping[str, SharedPass]) -> list[_Pass]:
     for name, method in methods.items():
         # Attention that computes its weights explicitly rounds differently from the model's own, so
         # it is used only for methods that need the weights.
-        alike.setdefault((rules_of(method), bool(method.needs & OPEN)), {})[name] = method
+        rules: BackwardRules = getattr(method, "rules", PLAIN)
+        alike.setdefault((rules, bool(method.needs & OPEN)), {})[name] = method
     order = sorted(alike, key=lambda key: key != (PLAIN, False))
     return [_Pass(key[0], alike[key]) for key in order] or [_Pass(PLAIN, {})]
 

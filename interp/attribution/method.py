@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from interp.attribution.explained import ExplainedPrompt
-from interp.models.backward_rules import PLAIN, BackwardRules
 from interp.models.model import Model
 from interp.models.precision import wide
 from interp.reading.tokens import Batch
@@ -141,7 +140,7 @@ class SharedPass(Protocol):
     """A method that requires one forward pass and at most one backward pass from the target.
 
     All such methods share the passes of a batch. Methods with the same `rules` (an optional
-    attribute that changes the backward pass) share a backward pass.
+    attribute that changes the backward pass, `PLAIN` by default) share a backward pass.
     """
 
     needs: frozenset[Need]
@@ -149,12 +148,6 @@ class SharedPass(Protocol):
 
     def scores(self, captured: Captured) -> Float[Tensor, "batch token"]:
         """The score of each token; scores of padding are ignored."""
-
-
-def rules_of(method: SharedPass) -> BackwardRules:
-    """The rules of a method's backward pass; `PLAIN` unless it defines its own."""
-    rules: BackwardRules = getattr(method, "rules", PLAIN)
-    return rules
 
 
 @runtime_checkable

@@ -114,16 +114,20 @@ class Chosen:
 
 def chosen_circuits(graph: Graph, scores: Mapping[str, EdgeValues]) -> Iterator[Chosen]:
     """Circuits of each size in `SHARES`: for each method and choice, then for random scores."""
-    every = int(graph.edges.sum())
     rankings = [
         (method, choice, 0, values) for method, values in scores.items() for choice in CHOICES
     ]
     rankings += [(RANDOM, "greedy", draw, _random_scores(graph, draw)) for draw in range(DRAWS)]
     for method, choice, draw, values in rankings:
-        order = CHOICES[choice](graph, values)
-        for share in SHARES:
-            circuit = pruned(graph, first_edges(graph, order, int(share * every)))
+        for share, circuit in _by_share(graph, CHOICES[choice](graph, values)):
             yield Chosen(method, choice, draw, share, circuit)
+
+
+def _by_share(graph: Graph, order: Order) -> Iterator[tuple[float, Circuit]]:
+    """The circuit of each size in `SHARES`, pruned."""
+    every = int(graph.edges.sum())
+    for share in SHARES:
+        yield share, pruned(graph, first_edges(graph, order, int(share * every)))
 
 
 def _random_scores(graph: Graph, draw: int) -> EdgeValues:
@@ -164,10 +168,8 @@ def greedy_members(effects: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     ends = effects[["writer", "reader"]].drop_duplicates()
     graph = Graph.of_edges(set(ends.itertuples(index=False, name=None)))
     ((_, scores),) = mean_scores(graph, effects).items()
-    every, order = int(graph.edges.sum()), greedy_order(graph, scores)
     found: dict[tuple[int, int], float] = {}
-    for share in SHARES:
-        circuit = pruned(graph, first_edges(graph, order, int(share * every)))
+    for share, circuit in _by_share(graph, greedy_order(graph, scores)):
         for row, writer in circuit.nonzero().tolist():
             found.setdefault((row, writer), share)
     rows = [

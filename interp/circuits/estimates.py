@@ -28,15 +28,7 @@ from interp.circuits.streams import PairStreams, input_by_output, stream_read
 from interp.models.backward_rules import GIM, PLAIN, backward_rules
 from interp.models.model import Model
 from interp.models.precision import wide
-from interp.models.sites import (
-    Edit,
-    LocatedEdit,
-    Location,
-    attention_by,
-    edited,
-    locate,
-    recorded,
-)
+from interp.models.sites import Edit, LocatedEdit, Location, attention_by, edited, locate, recorded
 from interp.patching.estimates import embeddings_of, middles
 from interp.patching.passes import SiteKey, forward, logit_difference, with_answers
 
@@ -61,12 +53,7 @@ class EdgeEstimator:
     """
 
     def __init__(
-        self,
-        model: Model,
-        graph: Graph,
-        estimate: EdgeEstimate,
-        *,
-        steps: int = INTEGRATION_STEPS,
+        self, model: Model, graph: Graph, estimate: EdgeEstimate, *, steps: int = INTEGRATION_STEPS
     ) -> None:
         model.check_differentiable(f"the estimate {estimate!r}")
         self._model = model

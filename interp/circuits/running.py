@@ -31,46 +31,39 @@ from interp.patching.passes import SiteKey
 from interp.reading.budget import TokenBudget, in_chunks
 
 
-class CircuitRuns:
-    """Runs circuits of one model."""
+@torch.no_grad()
+def circuit_metrics(
+    model: Model,
+    graph: Graph,
+    streams: PairStreams,
+    circuits: Sequence[Circuit],
+    *,
+    budget: TokenBudget,
+) -> list[float]:
+    """The metric of a pair under each circuit, in logits; call within `answers_alone`.
 
-    def __init__(self, model: Model, graph: Graph, *, budget: TokenBudget) -> None:
-        graph.check_heads("circuits")
-        self._model = model
-        self._graph = graph
-        self._budget = budget
+    Equal circuits are run once. Every layer must have heads (`Graph.check_heads`).
+    """
+    sources = _source_streams(graph, streams)
+    past: KeyValues | None = None
+    if streams.passes.pair.answers.ways:
+        empty = torch.zeros_like(graph.edges)[None]
+        past = _Run(model, graph, streams, sources, empty).source_key_values()
 
-    @torch.no_grad()
-    def metrics(self, streams: PairStreams, circuits: Sequence[Circuit]) -> list[float]:
-        """The metric of a pair under each circuit, in logits; call within `answers_alone`.
+    def run(chunk: Sequence[Circuit]) -> list[float]:
+        own = _Run(model, graph, streams, sources, torch.stack(list(chunk)), past=past)
+        found: list[float] = own.metrics().tolist()
+        return found
 
-        Equal circuits are run once.
-        """
-        readers, tokens = len(self._graph.readers), streams.differences.shape[1]
-        sources = _source_streams(self._graph, streams)
-        past: KeyValues | None = None
-        if streams.passes.pair.answers.ways:
-            empty = torch.zeros_like(self._graph.edges)[None]
-            past = _Run(self._model, self._graph, streams, sources, empty).source_key_values()
-
-        def run(chunk: Sequence[Circuit]) -> list[float]:
-            rows = torch.stack(list(chunk))
-            own = _Run(self._model, self._graph, streams, sources, rows, past=past)
-            found: list[float] = own.metrics().tolist()
-            return found
-
-        per_layer = readers // self._graph.layers * tokens
-        keys = [circuit.numpy().tobytes() for circuit in circuits]
-        distinct = dict(zip(keys, circuits, strict=True))
-        chunks = in_chunks(
-            list(distinct.values()), run, tokens=lambda unused: per_layer, budget=self._budget
-        )
-        metrics: list[float] = []
-        for _, own in chunks:
-            metrics += own
-            passed(len(metrics) / len(distinct))
-        found = dict(zip(distinct, metrics, strict=True))
-        return [found[key] for key in keys]
+    per_layer = len(graph.readers) // graph.layers * streams.differences.shape[1]
+    keys = [circuit.numpy().tobytes() for circuit in circuits]
+    distinct = dict(zip(keys, circuits, strict=True))
+    every, metrics = list(distinct.values()), list[float]()
+    for _, own in in_chunks(every, run, tokens=lambda unused: per_layer, budget=budget):
+        metrics += own
+        passed(len(metrics) / len(distinct))
+    found = dict(zip(distinct, metrics, strict=True))
+    return [found[key] for key in keys]
 
 
 def _source_streams(graph: Graph, streams: PairStreams) -> dict[SiteKey, Tensor]:
@@ -129,10 +122,7 @@ class _Run:
         return [of_layer(self._run_layer(layer, row), layer) for layer in range(self._graph.layers)]
 
     def _with_rows(
-        self,
-        source: tuple[Tensor, Tensor],
-        rows: Int[Tensor, " row"],
-        own: tuple[Tensor, Tensor],
+        self, source: tuple[Tensor, Tensor], rows: Int[Tensor, " row"], own: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
         """A layer's keys and values in all circuits: their own in these rows, or the source's."""
         keys, values = (one.repeat(len(self._circuits), 1, 1, 1) for one in source)
@@ -208,10 +198,7 @@ class _Run:
             first = last
 
     def _keep(
-        self,
-        rows: Int[Tensor, " row"],
-        own: slice,
-        change: Float[Tensor, "writer row token size"],
+        self, rows: Int[Tensor, " row"], own: slice, change: Float[Tensor, "writer row token size"]
     ) -> None:
         """Record the writers' outputs in this run, given their change from the base prompt."""
         kept = change.to(self._kept) - self._streams.differences[own][:, None]

@@ -26,9 +26,6 @@ from interp.patching.passes import PairPasses, SiteKey, entrance, run_pair
 Written = Float[Tensor, "writer token size"]
 """Contribution of each writer to the residual stream at each token."""
 
-_SHARE = 1e-3
-"""Largest relative error in the sum of all differences that is attributed to rounding."""
-
 
 def writer_sites(graph: Graph) -> list[SiteKey]:
     """The sites from which the writers' contributions are computed."""
@@ -100,7 +97,8 @@ class PairStreams:
     def of(cls, model: Model, graph: Graph, pair: PatchingPair) -> "PairStreams":
         """Run a pair; call within `answers_alone`."""
         entrances = [entrance(model, layer) for layer in range(graph.layers + 1)]
-        passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *_between(graph)])
+        read = [stream_read(graph, reader) for reader in graph.readers]
+        passes = run_pair(model, pair, [*writer_sites(graph), *entrances, *read])
         streams = cls(passes, _differences(Writers(model, graph), passes, graph))
         streams._check(model, graph)
         # From here on, only the streams of the base prompt are needed.
@@ -116,30 +114,15 @@ class PairStreams:
         whole = _difference(base, source, self.passes.pair)[0]
         error = (self.differences.sum(0).to(whole) - whole).norm(dim=-1)
         size = self.differences.norm(dim=-1).sum(0).to(whole)
-        # Tokens at which nothing but rounding differs have the rounding of their streams.
-        rounding = _ROUNDINGS * torch.finfo(whole.dtype).eps * base[0].norm(dim=-1).to(whole)
-        if bool((error > _tolerance(whole.dtype) * size + rounding).any()):
+        # Where nothing but rounding differs, sums may be off by 16 roundings of the stream.
+        eps = torch.finfo(whole.dtype).eps
+        rounding = 16 * eps * base[0].norm(dim=-1).to(whole)
+        if bool((error > max(1e-3, 4 * eps) * size + rounding).any()):
             raise UserError(
                 f"{model.name} ({model.hf.config.model_type}) adds more to the residual stream "
                 "than the outputs of its heads and MLPs, so effects of edges would be wrong; patch "
                 "resid_pre, which is valid in every architecture"
             )
-
-
-_ROUNDINGS = 16
-"""Number of roundings of a stream's size that its sums may be off by."""
-
-
-def _tolerance(dtype: torch.dtype) -> float:
-    return max(_SHARE, 4 * torch.finfo(dtype).eps)
-
-
-def _between(graph: Graph) -> list[SiteKey]:
-    return [
-        ("resid_mid", layer)
-        for layer, own in enumerate(graph.shapes)
-        if own.mixer and own.mlp and not own.parallel
-    ]
 
 
 def _differences(writers: Writers, passes: PairPasses, graph: Graph) -> Written:

@@ -140,10 +140,7 @@ class Outcomes:
 
 
 def intervene(
-    engine: ExactRows,
-    model: Model,
-    pair: PatchingPair,
-    interventions: Sequence[Intervention],
+    engine: ExactRows, model: Model, pair: PatchingPair, interventions: Sequence[Intervention]
 ) -> Outcomes:
     """Run a prompt under interventions and their placebos, each in one row of a pass.
 

@@ -8,7 +8,7 @@ goes on where it ended. While one process fits, others that need the same lens w
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,22 +23,23 @@ from torch import Tensor
 
 from interp.console import Progress
 from interp.errors import UserError
-from interp.files import (
-    inside,
-    locked,
-    make_folder,
-    read_bytes,
-    user_cache,
-    write_whole,
-    writing,
-)
+from interp.files import inside, locked, make_folder, read_bytes, user_cache, write_whole, writing
 from interp.lenses.corpus import corpus_hash
 from interp.lenses.final import unembedding_rows
-from interp.lenses.rows import EMBEDDING, FIRST, LensRows, check_layers, read_texts, summed_rows
+from interp.lenses.rows import (
+    EMBEDDING,
+    FIRST,
+    LensRows,
+    check_layers,
+    logit_rows,
+    own_rows,
+    read_texts,
+    summed_rows,
+)
 from interp.models.model import Model
 from interp.models.sites import layer_count
 from interp.reading.budget import GPU_GRADIENT_TOKENS, TokenBudget, token_budget
-from interp.reading.tokens import TokenizedPrompt
+from interp.reading.tokens import Batch, TokenizedPrompt
 from interp.runs.identity import code_version
 from interp.runs.records import Count, Hash, Record, Text, read_record, write_record
 
@@ -167,6 +168,48 @@ def fitted(
         parts = [lens.part(word) for word in token_ids]
     found = torch.stack([part.rows for part in parts], 1) / len(read)
     return found[[layer - EMBEDDING for layer in layers]]
+
+
+class LensOfWords:
+    """The rows of words in one kind of lens: those of the Jacobian lens are fitted or read once."""
+
+    def __init__(
+        self,
+        model: Model,
+        kind: str,
+        layers: Sequence[int],
+        *,
+        texts: Sequence[str],
+        batch_tokens: int | None = None,
+    ) -> None:
+        """Create it for some layers; `kind` is jacobian (fitted on texts), own or logit."""
+        self._model, self._kind, self._layers = model, kind, layers
+        self._texts, self._batch_tokens = texts, batch_tokens
+        self._fitted: dict[int, Float[Tensor, "layer width"]] = {}
+
+    def fit(self, tokens: Iterable[int]) -> None:
+        """Fit or read the rows of all words at once, given by their tokens."""
+        new = [token for token in dict.fromkeys(tokens) if token not in self._fitted]
+        if new and self._kind == "jacobian":
+            found = fitted(
+                self._model, new, self._layers, self._texts, batch_tokens=self._batch_tokens
+            )
+            self._fitted |= dict(zip(new, found.unbind(1), strict=True))
+
+    def rows(
+        self, tokens: Sequence[int], batch: Batch, places: Sequence[tuple[int, int]]
+    ) -> Tensor:
+        """The words' rows: (layer, word, width) or, for `own`, (layer, word, place, width).
+
+        `places` are the row and token in the batch at which prompts' own Jacobians are taken.
+        """
+        if self._kind == "logit":
+            return logit_rows(self._model, tokens, self._layers)
+        if self._kind == "own":
+            at = [(row, (batch.unpadded(row).start or 0) + token) for row, token in places]
+            return own_rows(self._model, batch, tokens, self._layers, at)
+        self.fit(tokens)
+        return torch.stack([self._fitted[token] for token in tokens], 1)
 
 
 def _opened(folder: Path, record: LensRecord) -> _Lens:

@@ -16,11 +16,8 @@ class Points(Options):
     """number of points: the midpoints of equal intervals"""
 
 
-_OPTIONS: dict[str, type[Options]] = {"integrated": Points, "activations": Points}
-
-
 def _options_of(name: str) -> type[Options]:
-    return _OPTIONS.get(name, NoOptions)
+    return Points if name in ("integrated", "activations") else NoOptions
 
 
 PATCHING = Variants("estimate", lambda: get_args(PatchEstimate), _options_of)

@@ -242,13 +242,7 @@ class Attribute(ReadsAnswers, Spec):
         "written to {folder}: {tables}; on which segments answers depend, {program} effects shows"
     )
     measures = "interp.measurements.attribution.measure:attribution"
-    fills = (
-        "answers",
-        "option_probabilities",
-        "segment_scores",
-        "tokens",
-        "token_scores",
-    )
+    fills = ("answers", "option_probabilities", "segment_scores", "tokens", "token_scores")
     optional: ClassVar[Mapping[str, str]] = {"tokens": "keep_tokens", "token_scores": "keep_tokens"}
     derives = (
         "interp.measurements.attribution.segments:SEGMENTS",

@@ -349,12 +349,7 @@ def run_from(
 
 
 def answered_from(
-    model: Model,
-    passes: PairPasses,
-    run: Pass,
-    layer: int,
-    *,
-    before: KeyValues | None = None,
+    model: Model, passes: PairPasses, run: Pass, layer: int, *, before: KeyValues | None = None
 ) -> Float[Tensor, "row answer"]:
     """The logits of the answers in a pass from a layer on.
 

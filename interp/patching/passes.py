@@ -25,14 +25,7 @@ from interp.models.cache import KeyValues, behind, is_long, key_values, runs_in_
 from interp.models.families.settings import drops_tokens
 from interp.models.kinds import CAUSAL, CLASSIFIER
 from interp.models.model import Model
-from interp.models.sites import (
-    View,
-    attention_by,
-    embedded_as,
-    layer_count,
-    locate,
-    recorded,
-)
+from interp.models.sites import View, attention_by, embedded_as, layer_count, locate, recorded
 from interp.models.unembedding import ExactLogits
 from interp.patching.alignment import bring, bring_pattern
 from interp.patching.cells import PatchingPair

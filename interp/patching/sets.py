@@ -8,7 +8,6 @@ at once.
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair, patched_positions
 from interp.patching.exact import ExactRows
@@ -22,23 +21,14 @@ RANDOM = "random"
 """Name of the random ranking."""
 
 
-@dataclass(frozen=True, slots=True)
-class NestedSets:
-    """The metrics, in logits, of a pair with the first cells of a ranking patched."""
-
-    ranking: str
-    """Method whose effects determine the ranking ("exact" or an estimate), or `RANDOM`."""
-    of: int
-    """Number of cells in the ranking."""
-    base: float
-    source: float
-    sizes: tuple[int, ...]
-    metrics: tuple[float, ...]
+NestedSet = tuple[str, int, int, float]
+"""A method whose effects rank cells, or `RANDOM`; how many of the first cells of how many are
+patched; and the metric then, in logits."""
 
 
 def patch_nested(
     grid: ExactRows, pair: PatchingPair, found: tuple[str, Sequence[Cell], PatchedMetrics]
-) -> Iterator[NestedSets]:
+) -> Iterator[NestedSet]:
     """Patch nested sets of cells, ranked at random and by effect.
 
     `found` is the method that ranks the cells, the cells themselves, and their metrics under it.
@@ -59,8 +49,8 @@ def patch_nested(
     sizes = set_sizes(len(acting))
     for ranking, order in rankings.items():
         sets = [[cell for _, cell in order[:size]] for size in sizes]
-        patched = tuple(grid.patch_sets(pair, sets))
-        yield NestedSets(ranking, len(acting), metrics.base, metrics.source, sizes, patched)
+        for size, metric in zip(sizes, grid.patch_sets(pair, sets), strict=True):
+            yield ranking, size, len(acting), metric
 
 
 def set_sizes(cells: int) -> tuple[int, ...]:

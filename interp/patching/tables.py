@@ -7,7 +7,7 @@ from interp.choices import COUNTERPART
 from interp.models.model import Model
 from interp.patching.cells import Cell, PatchedMetrics, PatchingPair
 from interp.patching.pairs import contrast_of
-from interp.patching.sets import NestedSets
+from interp.patching.sets import NestedSet
 from interp.reading.pieces import token_texts
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import NO_GAP, Row
@@ -97,23 +97,17 @@ def patch_rows(
         yield row
 
 
-def set_rows(
-    model: Model, pair: PatchingPair, sets: NestedSets, *, sites: Sequence[str], direction: str
-) -> Iterator[Row]:
-    """One row in the node_sets table per set."""
-    for cells, metric in zip(sets.sizes, sets.metrics, strict=True):
-        share = normalized(metric - sets.base, base=sets.base, source=sets.source)
-        yield {
-            "model": model.name,
-            "pair_id": pair.base.prompt.pair_id,
-            "direction": direction,
-            "sites": ",".join(sites),
-            "ranking": sets.ranking,
-            "cells": cells,
-            "of_cells": sets.of,
-            "metric": metric if math.isfinite(metric) else None,
-            "normalized": share if math.isfinite(share) else None,
-        }
+def set_row(nested: NestedSet, metrics: PatchedMetrics) -> Row:
+    """What the node_sets table says of a set, given the pair's metrics."""
+    ranking, cells, every, metric = nested
+    share = normalized(metric - metrics.base, base=metrics.base, source=metrics.source)
+    return {
+        "ranking": ranking,
+        "cells": cells,
+        "of_cells": every,
+        "metric": metric if math.isfinite(metric) else None,
+        "normalized": share if math.isfinite(share) else None,
+    }
 
 
 def normalized(effect: float, *, base: float, source: float) -> float:

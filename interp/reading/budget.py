@@ -44,11 +44,15 @@ class TokenBudget:
 
 
 def token_budget(
-    model: Model, batch_tokens: int | None, *, on_gpu: int = GPU_BATCH_TOKENS
+    model: Model,
+    batch_tokens: int | None,
+    *,
+    on_cpu: int = CPU_BATCH_TOKENS,
+    on_gpu: int = GPU_BATCH_TOKENS,
 ) -> TokenBudget:
     """The requested budget, in tokens per batch, or the device's default."""
     if batch_tokens is None:
-        batch_tokens = CPU_BATCH_TOKENS if model.device.type == "cpu" else on_gpu
+        batch_tokens = on_cpu if model.device.type == "cpu" else on_gpu
     if batch_tokens < 1:
         raise UserError(f"the budget is {batch_tokens} tokens per batch; expected at least 1")
     return TokenBudget(batch_tokens)

@@ -14,6 +14,8 @@ from tests.support.tokenizers import byte_level
 
 KEY = ["prompt_id", "method", "target"]
 
+NATIVE = ("input_gradient", "attention", "attention_rollout", "value_weighted_norm")
+
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_segment_scores_are_sums_of_token_scores(kind, prompts):
@@ -27,11 +29,6 @@ def test_segment_scores_are_sums_of_token_scores(kind, prompts):
     assert len(segments) == len(result.segment_scores)
     shares = result.token_shares().groupby([*KEY, "segment"])["share"].sum()
     np.testing.assert_allclose(segments["share"], shares, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_nothing_of_a_prompt_is_left_out(kind, prompts):
-    result = interp.attribute(tiny_model(kind), prompts, keep_tokens=True)
     sums = result.segment_scores.groupby(KEY).agg(
         share=("share", "sum"), score=("score", "sum"), total=("total", "first")
     )
@@ -59,14 +56,35 @@ def test_tokens_have_the_roles_by_which_they_are_patched(prompts):
 @pytest.mark.quick(3)
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_batch_size_and_order_do_not_matter(kind, prompts):
-    model = tiny_model(kind)
+    model, prompts = tiny_model(kind), list(prompts)[:6]
     keys = [*KEY, "segment"]
-    reference = interp.attribute(model, prompts, batch_tokens=1).to_frame().set_index(keys)
+    options = {"methods": (*NATIVE, "frozen_norms")}
+    reference = interp.attribute(model, prompts, batch_tokens=1, **options).to_frame()
+    reference = reference.set_index(keys)
     for batch_tokens in (400, 100_000):
-        other = interp.attribute(model, list(prompts)[::-1], batch_tokens=batch_tokens)
+        other = interp.attribute(model, prompts[::-1], batch_tokens=batch_tokens, **options)
         other = other.to_frame().set_index(keys).loc[reference.index]
         for column in ("score", "share", "total"):
-            np.testing.assert_allclose(other[column], reference[column], rtol=2e-4)
+            # Scores of frozen norms have signs, so their sums round more.
+            signed = other.index.get_level_values("method") == "frozen_norms"
+            for rows, tolerance in ((~signed, 0.0), (signed, 2e-5)):
+                np.testing.assert_allclose(
+                    other[column][rows], reference[column][rows], rtol=2e-4, atol=tolerance
+                )
+
+
+def compared_tokens(model, prompt):
+    """The first token of the likeliest form of each option, by model and tokenizer alone."""
+    (tokenized,) = tokenize(model, [prompt])
+    with torch.no_grad():
+        values = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1].tolist()
+    return [
+        max(
+            (model.tokenizer(form, add_special_tokens=False)["input_ids"][0] for form in own.forms),
+            key=values.__getitem__,
+        )
+        for own in prompt.answer.options
+    ]
 
 
 def reference_scores(model, prompt, target):
@@ -76,15 +94,7 @@ def reference_scores(model, prompt, target):
     embeddings.requires_grad_()
     output = model.hf(inputs_embeds=embeddings, output_attentions=True)
     logits = output.logits[0, -1]
-    values = logits.tolist()
-
-    def first(form):
-        return model.tokenizer(form, add_special_tokens=False)["input_ids"][0]
-
-    positive, negative = (
-        max((first(form) for form in option.forms), key=values.__getitem__)
-        for option in prompt.answer.options
-    )
+    positive, negative = compared_tokens(model, prompt)
     gold = prompt.answer.gold == prompt.answer.options[0].name
     objective = {
         "predicted": logits.log_softmax(-1).max(),
@@ -112,16 +122,6 @@ def test_token_scores_equal_plain_autograd(kind, target, prompts):
             np.testing.assert_allclose(rows["score"], values.numpy(), rtol=2e-4, atol=2e-6)
 
 
-@pytest.mark.slow
-def test_float64_agrees_with_float32(prompts):
-    for kind in CONFIGS:
-        single, double = tiny_model(kind), tiny_model(kind, dtype=torch.float64)
-        one = interp.attribute(single, prompts).ratios()
-        other = interp.attribute(double, prompts).ratios()
-        assert (other["error"] == "").all()
-        np.testing.assert_allclose(one["ratio"], other["ratio"], rtol=2e-4)
-
-
 def test_scores_of_a_float64_model_are_not_rounded(prompts):
     model = tiny_model("llama", dtype=torch.float64)
     # captum's occlusion itself computes in float32; these scores are never all equal to 0.
@@ -138,11 +138,17 @@ def test_scores_of_a_float64_model_are_not_rounded(prompts):
 
 
 @pytest.mark.parametrize(
-    "methods", [["input_gradient"], ["attention"], ["attention", "input_gradient"]]
+    "methods",
+    [
+        ["input_gradient"],
+        ["attention"],
+        ["attention", "input_gradient"],
+        ["value_weighted_norm", "attention_rollout"],
+    ],
 )
 def test_a_method_gives_the_same_alone_or_together(methods, prompts):
     model = tiny_model("llama")
-    both = interp.attribute(model, prompts).to_frame()
+    both = interp.attribute(model, prompts, methods=NATIVE).to_frame()
     some = interp.attribute(model, prompts, methods=methods).to_frame()
     assert list(dict.fromkeys(some["method"])) == methods
     for method in methods:

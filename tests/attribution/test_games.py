@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from interp.attribution.games import interactions, leave_one_out, members, shapley_values
+from interp.attribution.games import interactions, leave_one_out, shapley_values
 
 
 def random_games(players, games=5):
@@ -62,11 +62,3 @@ def test_interactions_share_out_the_dividends(players):
             dividends[:, c] / (c.bit_count() - 1) for c in range(2**players) if c & both == both
         )
         np.testing.assert_allclose(values, expected, atol=1e-12)
-
-
-def test_one_player_has_nobody_to_interact_with():
-    assert interactions(np.array([1.0, 2.0])) == {}
-
-
-def test_members_are_bits():
-    assert members(0b101, 3) == [0, 2]

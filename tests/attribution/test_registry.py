@@ -9,12 +9,7 @@ import pytest
 import interp
 import interp.attribution.methods
 from interp.attribution import registry
-from interp.attribution.registry import (
-    ATTRIBUTION,
-    DEFAULT_METHODS,
-    find_method,
-    method_names,
-)
+from interp.attribution.registry import ATTRIBUTION, DEFAULT_METHODS, find_method, method_names
 from interp.cli.listings import listing
 from interp.errors import UserError
 from interp.measurements.specs import Attribute
@@ -131,8 +126,7 @@ def test_an_entry_point_that_is_no_method_is_refused(own):
     own(nothing="NOTHING", other="NORM", neither="NEITHER", nowhere="NOWHERE")
     for name in ("nothing", "other"):
         with pytest.raises(
-            UserError,
-            match=rf"'{name}'.*interp\.methods.*interp\.attribution\.registry\.Method",
+            UserError, match=rf"'{name}'.*interp\.methods.*interp\.attribution\.registry\.Method"
         ):
             find_method(name)
     with pytest.raises(UserError, match=r"'neither'.*object.*SharedPass"):

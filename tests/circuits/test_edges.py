@@ -9,7 +9,7 @@ from interp.circuits import estimates
 from interp.circuits.estimates import EdgeEstimator, first_order
 from interp.circuits.exact import ExactEdges
 from interp.circuits.graph import Graph, Shape, graph_of
-from interp.circuits.running import CircuitRuns
+from interp.circuits.running import circuit_metrics
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError
 from interp.models.unembedding import ExactLogits
@@ -63,8 +63,8 @@ class Pair:
 
     def metrics(self, circuits, tokens=700):
         with self.reading():
-            own = CircuitRuns(self.model, self.graph, budget=TokenBudget(tokens))
-            return own.metrics(self.streams, circuits)
+            budget = TokenBudget(tokens)
+            return circuit_metrics(self.model, self.graph, self.streams, circuits, budget=budget)
 
 
 @pytest.mark.quick(5)

@@ -17,6 +17,7 @@ from tests.circuits.test_edges import Pair, model_of, models
 from tests.patching.test_whole_answers import whole_metric, whole_pair
 from tests.scoring.test_whole_answers import CITIES, plain_tokens, prompts_with
 from tests.support.gpt2_by_hand import ByHand
+from tests.support.hooks import hooked
 from tests.support.pairs import EQUAL, UNEQUAL
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
@@ -42,7 +43,7 @@ def test_first_order_scores_are_the_slopes_of_exact_edges(kind):
     assert float(scores[own.graph.edges].abs().max()) > 3e-3
 
 
-def written(read, head, module, args, output):
+def written(read, head, output):
     """A projection's output over a prompt and what follows, with one head's over the prompt set."""
     patched = output.clone()
     patched[:, : read.shape[1], head] = read
@@ -69,9 +70,8 @@ def test_exact_edges_equal_plain_hooks():
         module = getattr(layer.self_attn, f"{reader.site}_proj")
         read = module(layer.input_layernorm(streams[reader.layer] + source - base))
         head = slice(8 * reader.head, 8 * reader.head + 8)
-        handle = module.register_forward_hook(partial(written, read[..., head], head))
-        expected = float(whole_metric(model, own.pair)) - own.base
-        handle.remove()
+        with hooked(module, "out", partial(written, read[..., head], head)):
+            expected = float(whole_metric(model, own.pair)) - own.base
         assert float(exact[number, 0]) == pytest.approx(expected, abs=1e-5)
 
 

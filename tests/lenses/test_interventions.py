@@ -1,6 +1,8 @@
 """Interventions along directions: their algebra, and passes against plain hooks."""
 
 import dataclasses
+from contextlib import ExitStack
+from functools import partial
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from interp.lenses.interventions import Directions, Intervention, Placebo, inter
 from interp.models.sites import layer_count
 from interp.patching.exact import native_grid
 from interp.reading.budget import TokenBudget
+from tests.support.hooks import hooked
 from tests.support.other_kinds import classifier
 from tests.support.pairs import plain_metric, some_pair
 from tests.support.tiny import CONFIGS, tiny_model
@@ -116,41 +119,31 @@ def directions_of(model, layers, count=2):
 def by_hooks(model, pair, own):
     """The metric with an intervention, by hooks of PyTorch on the layers' outputs."""
     layers = model.hf.get_submodule(model.architecture.layers)
-    base, handles = {}, []
+    base = {}
 
-    def keep(layer):
-        return lambda module, inputs, output: base.__setitem__(layer, first(output).clone())
+    def keep(layer, output):
+        base[layer] = output.clone()
 
-    def put(layer):
-        def hook(module, inputs, output):
-            streams, at = first(output).clone(), list(own.positions)
-            unchanged = base[layer][0, at]
-            units = own.directions[layer].unit
-            if own.kind == "add":
-                new = (
-                    streams[0, at]
-                    + own.dose * streams[0, at].norm(dim=1)[:, None] * units.T.float()
-                )
-            else:
-                solved = torch.linalg.lstsq(units, unchanged.double().T).solution.T
-                wanted = solved.flip(1) if own.kind == "swap" else 0 * solved
-                now = torch.linalg.lstsq(units, streams[0, at].double().T).solution.T
-                new = streams[0, at] + ((wanted - now) @ units.T).float()
-            streams[0, at] = new
-            return (streams, *output[1:]) if isinstance(output, tuple) else streams
+    def put(layer, output):
+        streams, at = output.clone(), list(own.positions)
+        unchanged = base[layer][0, at]
+        units = own.directions[layer].unit
+        if own.kind == "add":
+            new = streams[0, at] + own.dose * streams[0, at].norm(dim=1)[:, None] * units.T.float()
+        else:
+            solved = torch.linalg.lstsq(units, unchanged.double().T).solution.T
+            wanted = solved.flip(1) if own.kind == "swap" else 0 * solved
+            now = torch.linalg.lstsq(units, streams[0, at].double().T).solution.T
+            new = streams[0, at] + ((wanted - now) @ units.T).float()
+        streams[0, at] = new
+        return streams
 
-        return hook
-
-    for make in (keep, put):
-        handles = [layers[layer].register_forward_hook(make(layer)) for layer in own.directions]
-        metric = plain_metric(model, pair.base.token_ids, pair.answers)
-        for handle in handles:
-            handle.remove()
+    for change in (keep, put):
+        with ExitStack() as stack:
+            for layer in own.directions:
+                stack.enter_context(hooked(layers[layer], "out", partial(change, layer)))
+            metric = plain_metric(model, pair.base.token_ids, pair.answers)
     return metric
-
-
-def first(output):
-    return output[0] if isinstance(output, tuple) else output
 
 
 @pytest.mark.parametrize("kind", CONFIGS)

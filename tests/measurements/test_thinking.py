@@ -141,10 +141,7 @@ def test_the_template_may_open_the_thought_or_answers_have_a_channel(prompts):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"draws": 2}, r"\b2 draws.*\b0\b.*\b0\.7\b"),
-        ({"stop": ("x",)}, r"--stop.*'x'.*--stop"),
-    ],
+    [({"draws": 2}, r"\b2 draws.*\b0\b.*\b0\.7\b"), ({"stop": ("x",)}, r"--stop.*'x'.*--stop")],
 )
 def test_options_that_contradict_thinking_are_refused(model, prompts, options, message):
     with pytest.raises(UserError, match=message):

@@ -110,7 +110,8 @@ def test_growing_sets_of_tokens(model):
     assert ranked["of_cells"].unique().tolist() == [3]
     assert ranked["metric"].tolist() == pytest.approx([9, 11, 11])
     assert ranked["normalized"].tolist() == pytest.approx([6 / 8, 1, 1])
-    table = node_set_table(sets, result.pairs).set_index(["ranking", "recognized"])
+    pairs = result.pairs.assign(cluster=result.pairs["pair_id"])
+    table = node_set_table(sets, pairs).set_index(["ranking", "recognized"])
     for group in ("yes", "all"):
         assert table.loc[("exact", group), "cpr"] == pytest.approx(0.75)
         assert table.loc[("exact", group), "cmd"] == pytest.approx(0.25)

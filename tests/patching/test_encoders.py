@@ -17,6 +17,7 @@ from interp.reading.budget import TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.support.answers import accepts
+from tests.support.hooks import hooked
 from tests.support.other_kinds import CLASSES, classifier
 from tests.support.prompts import some_prompts
 
@@ -53,35 +54,18 @@ def module_of(hf, kind, site, layer):
     return places[site] if site in places else (projections[site], "out")
 
 
-def hooked(hf, place, edit, ids):
-    """Logits of one prompt while what is at a place passes through `edit`."""
-    module, end = place
-    if end == "in":
-        handle = module.register_forward_pre_hook(lambda m, args: (edit(args[0]), *args[1:]))
-    else:
-        handle = module.register_forward_hook(lambda m, args, output: edit(output))
-    try:
-        with torch.no_grad():
-            return hf(torch.tensor([ids])).logits[0]
-    finally:
-        handle.remove()
-
-
-def difference(logits):
+@torch.no_grad()
+def difference(model, prompt):
+    logits = model.hf(torch.tensor([prompt.token_ids])).logits[0]
     return float(logits[CLASSES.index("YES")] - logits[CLASSES.index("No")])
 
 
 def by_hook(model, kind, pair, cell):
     """The metric under one cell, by a forward pass of each prompt with one hook."""
-    place = module_of(model.hf, kind, cell.site, cell.layer)
     width = 8 if cell.site in HEADS else 32
     first = (cell.head or 0) * width + (STACKED.get(cell.site, 0) if kind == "modernbert" else 0)
     columns = slice(first, first + width)
     kept = []
-
-    def keep(tensor):
-        kept.append(tensor.clone())
-        return tensor
 
     def put(tensor):
         patched = tensor.clone()
@@ -91,8 +75,11 @@ def by_hook(model, kind, pair, cell):
                 patched[0, position, columns] = kept[0][0, sources, columns].mean(0)
         return patched
 
-    hooked(model.hf, place, keep, pair.source.token_ids)
-    return difference(hooked(model.hf, place, put, pair.base.token_ids))
+    place = module_of(model.hf, kind, cell.site, cell.layer)
+    with hooked(*place, lambda tensor: kept.append(tensor.clone())):
+        difference(model, pair.source)
+    with hooked(*place, put):
+        return difference(model, pair.base)
 
 
 @pytest.fixture(scope="module")
@@ -128,11 +115,7 @@ def test_every_site_is_patched_as_by_plain_hooks(kind, equal, questions):
     pair = some_pair(model, questions, equal=equal, policy="mean")
     chosen = cells(model, pair, granularity="segment")
     result = native_grid(model, budget=TokenBudget(2048)).patch(pair, chosen)
-    with torch.no_grad():
-        plain = [
-            difference(model.hf(torch.tensor([prompt.token_ids])).logits[0])
-            for prompt in (pair.base, pair.source)
-        ]
+    plain = [difference(model, prompt) for prompt in (pair.base, pair.source)]
     assert [result.base, result.source] == pytest.approx(plain, abs=1e-5)
     expected = [by_hook(model, kind, pair, cell) for cell in chosen]
     assert list(result.cells) == pytest.approx(expected, abs=1e-5)

@@ -20,15 +20,8 @@ from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer, ContrastTokens
 from tests.support.broken import broken_by
-from tests.support.pairs import (
-    EQUAL,
-    UNEQUAL,
-    by_hook,
-    cells,
-    plain_metric,
-    sites_of,
-    some_pair,
-)
+from tests.support.hooks import hooked
+from tests.support.pairs import EQUAL, UNEQUAL, by_hook, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import PLAIN_TEMPLATE, byte_level
@@ -235,17 +228,6 @@ def test_cells_that_nothing_reads_have_no_effect_when_they_are_run(kind, monkeyp
     assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
 
 
-def test_float64_agrees_with_float32():
-    for kind in CONFIGS:
-        results = []
-        for dtype in (torch.float32, torch.float64):
-            model = tiny_model(kind, dtype=dtype)
-            pair = some_pair(model)
-            results.append(patched(model, pair, cells(model, pair, ["resid_pre", "v"])))
-        for one, other in zip(results[0].cells, results[1].cells, strict=True):
-            assert one == pytest.approx(other, abs=2e-5)
-
-
 def test_the_metric_of_a_bfloat16_model_is_not_quantised():
     model = make_tiny("llama", byte_level(), dtype=torch.bfloat16)
     pair = some_pair(model)
@@ -351,17 +333,10 @@ def test_layers_that_hand_on_more_than_the_residual_stream_are_refused():
     model = make_tiny("llama", byte_level())
     first, last = model.hf.model.layers
     kept = {}
-
-    def keep(module, inputs, output):
-        kept["first"] = output
-
-    def add(module, inputs, output):
-        return output + kept.pop("first", 0)
-
-    handles = [first.mlp.register_forward_hook(keep), last.mlp.register_forward_hook(add)]
-    with pytest.raises(interp.UserError, match=r"llama.*native backend"):
+    keep = hooked(first.mlp, "out", lambda output: kept.update(first=output))
+    add = hooked(last.mlp, "out", lambda output: output + kept.pop("first", 0))
+    with keep, add, pytest.raises(interp.UserError, match=r"llama.*native backend"):
         interp.patch(model, some_prompts(1))
-    assert len(handles) == 2
 
 
 def test_a_metric_without_numbers_is_reported():

@@ -81,20 +81,15 @@ def test_only_the_site_that_would_be_wrong_is_refused(monkeypatch):
     model = other_model("glm4")
     # Listed as Llama, whose attention has no norm after it.
     monkeypatch.setitem(ARCHITECTURES, "brand_new", LLAMA_LIKE)
-    model.hf.config.model_type = "brand_new"
-    try:
-        new = interp.Model("new", model.hf, model.tokenizer)
-        for site in ("resid_mid", "attn_out", "mlp_out"):
-            for options in ({}, {"estimate": "gradient"}):
-                with pytest.raises(
-                    interp.UserError,
-                    match=rf"\(brand_new\).*\b{site}\b.*--backend transformer-lens",
-                ):
-                    interp.patch(new, some_prompts(1), sites=[site], **options)
-        result = interp.patch(new, some_prompts(1), sites=["resid_pre", "z"], layers=[1])
-        assert result.patches["effect"].abs().max() > 1e-3
-    finally:
-        model.hf.config.model_type = "glm4"
+    monkeypatch.setattr(model.hf.config, "model_type", "brand_new")
+    new = interp.Model("new", model.hf, model.tokenizer)
+    for site in ("resid_mid", "attn_out", "mlp_out"):
+        refused = rf"\(brand_new\).*\b{site}\b.*--backend transformer-lens"
+        for options in ({}, {"estimate": "gradient"}):
+            with pytest.raises(interp.UserError, match=refused):
+                interp.patch(new, some_prompts(1), sites=[site], **options)
+    result = interp.patch(new, some_prompts(1), sites=["resid_pre", "z"], layers=[1])
+    assert result.patches["effect"].abs().max() > 1e-3
 
 
 @pytest.mark.parametrize(

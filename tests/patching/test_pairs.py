@@ -45,10 +45,7 @@ def changed(**change):
     ("prompts", "message"),
     [
         (lambda: [], r"prompts; .*pair"),
-        (
-            lambda: list(some_prompts(2))[:3],
-            r"pair 'RULEBREAKER\S+'.*clean prompt \(rulebreaker\)",
-        ),
+        (lambda: list(some_prompts(2))[:3], r"pair 'RULEBREAKER\S+'.*clean prompt \(rulebreaker\)"),
         (
             lambda: changed(side="rulebreaker"),
             r"pair 'RULEBREAKER\S+'.*clean prompt \(rulebreaker\)",
@@ -57,10 +54,7 @@ def changed(**change):
             lambda: changed(text=some_prompts(2)[0].text, segments={}, roles={}),
             r"'RULEBREAKER_0012630/infer-tf'.*identical",
         ),
-        (
-            lambda: changed(answer=yes_no()),
-            r"'RULEBREAKER_0012630/infer-tf'.*True/False.*Yes/No",
-        ),
+        (lambda: changed(answer=yes_no()), r"'RULEBREAKER_0012630/infer-tf'.*True/False.*Yes/No"),
     ],
 )
 def test_what_is_no_pair_is_refused(prompts, message):

@@ -3,6 +3,8 @@
 import itertools
 import random
 from collections import defaultdict
+from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -12,6 +14,7 @@ from interp.patching.cells import has_counterpart
 from interp.patching.exact import Grid
 from interp.patching.sets import PER_MILLE, set_sizes
 from interp.reading.budget import CPU_BATCH_TOKENS, TokenBudget
+from tests.support.hooks import hooked
 from tests.support.pairs import EQUAL, UNEQUAL, cells, plain_metric, sites_of, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import CONFIGS, tiny_model
@@ -41,25 +44,11 @@ def patchable(model, pair, sites, granularity="role"):
 
 def hooked_metric(model, prompt, answers, change):
     """The metric of a prompt whose activations pass through `change(site, layer, tensor)`."""
-    handles = []
-    for (site, (path, end)), layer in itertools.product(MODULES.items(), range(2)):
-        module = model.hf.get_submodule(f"model.layers.{layer}{path}")
-
-        def before(module, args, site=site, layer=layer):
-            return (change(site, layer, args[0]), *args[1:])
-
-        def after(module, args, output, site=site, layer=layer):
-            return change(site, layer, output)
-
-        if end == "in":
-            handles.append(module.register_forward_pre_hook(before))
-        else:
-            handles.append(module.register_forward_hook(after))
-    try:
+    with ExitStack() as stack:
+        for (site, (path, end)), layer in itertools.product(MODULES.items(), range(2)):
+            module = model.hf.get_submodule(f"model.layers.{layer}{path}")
+            stack.enter_context(hooked(module, end, partial(change, site, layer)))
         return plain_metric(model, prompt.token_ids, answers)
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def plainly(model, pair, chosen):
@@ -70,7 +59,6 @@ def plainly(model, pair, chosen):
 
     def keep(site, layer, tensor):
         kept[site, layer] = tensor.clone()
-        return tensor
 
     def put(site, layer, tensor):
         tensor, config = tensor.clone(), model.hf.config

@@ -16,6 +16,7 @@ from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.budget import TokenBudget
 from interp.scoring.answer_tokens import AnswerTokenizer
 from tests.scoring.test_whole_answers import CITIES, plain_tokens
+from tests.support.hooks import hooked
 from tests.support.pairs import EQUAL, cells, some_pair
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
@@ -57,33 +58,17 @@ def brute_force(model, pair, cell):
     width = 8 if cell.head is not None else 0
     own = slice(cell.head * width, (cell.head + 1) * width) if width else slice(None)
     positions = list(cell.group.positions)
-    kept = []
-
-    def see(tensor):
-        kept.append(tensor.clone())
+    kept, end = [], "in" if cell.site == "resid_pre" else "out"
 
     def write(tensor):
         patched = tensor.clone()
         patched[:, positions, own] = kept[0][:, positions, own]
         return patched
 
-    def hook(act):
-        if cell.site == "resid_pre":
-
-            def before(module, args):
-                changed = act(args[0])
-                return None if changed is None else (changed, *args[1:])
-
-            return module.register_forward_pre_hook(before)
-        return module.register_forward_hook(lambda module, args, output: act(output))
-
-    handle = hook(see)
-    model.hf(torch.tensor([pair.source.token_ids]), use_cache=False)
-    handle.remove()
-    handle = hook(write)
-    metric = whole_metric(model, pair)
-    handle.remove()
-    return float(metric)
+    with hooked(module, end, lambda tensor: kept.append(tensor.clone())):
+        model.hf(torch.tensor([pair.source.token_ids]), use_cache=False)
+    with hooked(module, end, write):
+        return float(whole_metric(model, pair))
 
 
 @pytest.mark.quick(2)
@@ -115,22 +100,18 @@ def moved_metric(model, pair, cell, share):
     """The metric after a share of the way from base to source at a cell of the residual stream."""
     module = model.hf.model.layers[cell.layer]
     kept = []
-    see = module.register_forward_pre_hook(lambda module, args: kept.append(args[0].clone()))
-    with torch.no_grad():
+    with torch.no_grad(), hooked(module, "in", lambda tensor: kept.append(tensor.clone())):
         for prompt in (pair.base, pair.source):
             model.hf(torch.tensor([prompt.token_ids]), use_cache=False)
-    see.remove()
     change = (kept[1] - kept[0])[:, list(cell.group.positions)]
 
-    def write(module, args):
-        moved = args[0].clone()
+    def write(tensor):
+        moved = tensor.clone()
         moved[:, list(cell.group.positions)] += share * change
-        return (moved, *args[1:])
+        return moved
 
-    handle = module.register_forward_pre_hook(write)
-    metric = whole_metric(model, pair)
-    handle.remove()
-    return metric
+    with hooked(module, "in", write):
+        return whole_metric(model, pair)
 
 
 @pytest.mark.parametrize("kind", ["gemma2", "gpt2", "gpt_neox", "mistral"])

@@ -7,6 +7,7 @@ from interp.patching.cells import PatchingPair, cells_of
 from interp.patching.pairs import contrast_of, in_pairs
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
+from tests.support.hooks import hooked
 from tests.support.prompts import some_prompts
 
 EQUAL, UNEQUAL = "equal", "unequal"
@@ -59,20 +60,6 @@ def by_hook(model, pair, site, layer, position):
         tensor[0, position] = kept["value"]
         return tensor
 
-    def enter(module, inputs):
-        return (change(inputs[0]), *inputs[1:])
-
-    def leave(module, inputs, output):
-        if isinstance(output, tuple):
-            return (change(output[0]), *output[1:])
-        return change(output)
-
-    if site == "resid_pre":
-        handle = module.register_forward_pre_hook(enter)
-    else:
-        handle = module.register_forward_hook(leave)
-    try:
+    with hooked(module, "in" if site == "resid_pre" else "out", change):
         plain_metric(model, pair.source.token_ids, pair.answers)
         return plain_metric(model, pair.base.token_ids, pair.answers)
-    finally:
-        handle.remove()

@@ -33,9 +33,6 @@ from interp.models.model import Model
 from interp.models.precision import wide
 from interp.reading.readers import reader_of
 
-VOCABULARY_ROWS = 8192
-"""Number of embeddings that are averaged at once."""
-
 
 class IntegratedGradients:
     """(Embedding - donor's embedding) . mean gradient along the straight line between the two."""
@@ -215,7 +212,7 @@ def token_scores(
 def mean_embedding(model: Model) -> Float[Tensor, " size"]:
     """The mean of the vocabulary's embeddings, after the model's own scaling."""
     vocabulary = torch.arange(model.text_config.vocab_size, device=model.device)
-    chunks = torch.split(vocabulary, VOCABULARY_ROWS)
+    chunks = torch.split(vocabulary, 8192)
     embed = reader_of(model).embed
     total = torch.stack([embed(ids).double().sum(0) for ids in chunks]).sum(0)
     return (total / len(vocabulary)).to(model.hf.dtype)

@@ -129,7 +129,9 @@ def vectors_at(
     def keep(key: SiteKey, tensor: Tensor) -> None:
         view = locations[key].view(tensor)
         kept = view[rows.to(view.device), columns.to(view.device)].detach().float().cpu()
-        found[key] = _means(kept, lengths)
+        if len(kept) != len(lengths):  # some places have several tokens
+            kept = torch.stack([own.mean(0) for own in torch.split(kept, lengths)])
+        found[key] = kept
 
     with ExitStack() as stack:
         for key, location in locations.items():
@@ -141,13 +143,6 @@ def vectors_at(
         raise UserError(
             f"the forward pass does not reach the site {site} of layer {layer}; omit this site"
         )
-
-
-def _means(vectors: Float[Tensor, "token head size"], lengths: Sequence[int]) -> Vectors:
-    """The mean over the tokens of each place; `lengths` holds the number of tokens per place."""
-    if len(vectors) == len(lengths):  # one token per place
-        return vectors
-    return torch.stack([own.mean(0) for own in torch.split(vectors, list(lengths))])
 
 
 def place_rows(

@@ -47,9 +47,6 @@ _PLACE = [name for name in SCHEMAS[_TABLE].names if name != "vector"]
 Part = tuple[str, Float32[ndarray, "row width"]]
 """A tensor's name and its next rows."""
 
-_ALIGNED = 8
-"""The header's length in bytes is a multiple of this number, to align tensors."""
-
 
 class ActivationVectors(Result):
     """The vectors that were read; a run folder also holds them as safetensors files."""
@@ -202,7 +199,7 @@ def fill_tensors(
         for name, shape in shapes.items()
     }
     header = json.dumps({"__metadata__": dict(about), **entries}).encode()
-    header += b" " * (-len(header) % _ALIGNED)
+    header += b" " * (-len(header) % 8)  # so that tensors are aligned
     written = {name: start for name, (start, _) in places.items()}
     with file.open("wb") as stream:
         stream.write(len(header).to_bytes(8, "little") + header)

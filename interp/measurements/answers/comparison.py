@@ -11,7 +11,7 @@ Its variance components are differences of mean squares of entities, of seeds an
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -95,40 +95,34 @@ def _row(both: pd.DataFrame, measure: str, cluster: str) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class SeedComponents:
-    """Components of an accuracy's spread; undefined values are NaN, and `note` gives the reason."""
-
-    mean: float = np.nan
-    """Mean over seeds and clusters."""
-    sd_of_mean: float = np.nan
-    """Standard deviation of the overall accuracy between seeds."""
-    sd_low: float = np.nan
-    """Lower end of sd_total's 95% interval, from a chi-square distribution with seeds - 1 df."""
-    sd_high: float = np.nan
-    sd_seed: float = np.nan
-    """Standard deviation of seed effects common to all clusters."""
-    sd_cluster: float = np.nan
-    """Standard deviation between clusters, regardless of the seed."""
-    sd_residual: float = np.nan
-    """Remaining standard deviation within clusters, due to names and wrong answers."""
-    p: float = np.nan
-    """P-value of the hypothesis that seeds have no common effect (F test of seeds against
-    residuals)."""
-    seeds: int = 0
-    clusters: int = 0
-    """Number of clusters that occur under every seed."""
-    note: str = ""
+COMPONENTS = (
+    "mean",
+    "sd_of_mean",
+    "sd_low",
+    "sd_high",
+    "sd_seed",
+    "sd_cluster",
+    "sd_residual",
+    "p",
+)
+"""Numbers of an accuracy's spread: its mean over seeds and clusters; the standard deviation between
+seeds, with its 95% interval (chi-square, seeds - 1 df); those of seed effects that clusters have in
+common, between clusters, and within them, due to names and wrong answers; p, that seeds have no
+common effect (F test of seeds against residuals)."""
 
 
-def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponents:
-    """The components of a complete table of shares."""
+def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> dict[str, object]:
+    """The `COMPONENTS` of a complete table of shares, seeds and clusters, and note.
+
+    Undefined values are NaN, and the note gives the reason.
+    """
     from scipy import stats  # a second of imports, which every evaluation would wait for
 
     clusters, seeds = shares.shape
+    counts = {"seeds": seeds, "clusters": clusters}
     if seeds < 2 or clusters < FEWEST:
         note = too_few(clusters) if seeds > 1 else "undefined: only one seed"
-        return SeedComponents(seeds=seeds, clusters=clusters, note=note)
+        return {**dict.fromkeys(COMPONENTS, np.nan), **counts, "note": note}
     by_cluster, by_seed = shares.mean(axis=1), shares.mean(axis=0)
     rest = (shares - by_cluster[:, None] - by_seed[None, :] + shares.mean()).round(12)
     freedom = (clusters - 1) * (seeds - 1)
@@ -138,23 +132,15 @@ def seed_components(shares: Float[np.ndarray, "clusters seeds"]) -> SeedComponen
     sd = float(by_seed.std(ddof=1))
     low, high = sd * np.sqrt((seeds - 1) / stats.chi2.ppf([UPPER, 1 - UPPER], seeds - 1))
     p = float(stats.f.sf(of_seeds / of_rest, seeds - 1, freedom)) if of_rest > 0 else np.nan
-    return SeedComponents(
-        mean=float(shares.mean()),
-        sd_of_mean=sd,
-        sd_low=float(low),
-        sd_high=float(high),
-        sd_seed=float(np.sqrt(max(of_seeds - of_rest, 0.0) / clusters)),
-        sd_cluster=float(np.sqrt(max(of_clusters - of_rest, 0.0) / seeds)),
-        sd_residual=float(np.sqrt(of_rest)),
-        p=p,
-        seeds=seeds,
-        clusters=clusters,
-        note="" if of_rest > 0 else "no test: no cluster differs between seeds",
-    )
+    within = [np.sqrt(max(of_seeds - of_rest, 0.0) / clusters)]
+    within += [np.sqrt(max(of_clusters - of_rest, 0.0) / seeds), np.sqrt(of_rest)]
+    numbers = map(float, (shares.mean(), sd, low, high, *within, p))
+    note = "" if of_rest > 0 else "no test: no cluster differs between seeds"
+    return {**dict(zip(COMPONENTS, numbers, strict=True)), **counts, "note": note}
 
 
 def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.DataFrame:
-    """One row per model and measure: model, measure and the fields of `SeedComponents`.
+    """One row per model and measure: model, measure and what `seed_components` gives.
 
     Rows are those of a model, seed and pair; the values of the cluster, such as the entity, do not
     depend on the seed.
@@ -165,5 +151,5 @@ def seed_table(pairs: pd.DataFrame, *, measures: list[str], cluster: str) -> pd.
             judged = own.dropna(subset=[measure]).astype({measure: float})
             table = judged.pivot_table(index=cluster, columns="seed", values=measure).dropna()
             found = seed_components(table.to_numpy(dtype=float))
-            rows.append({**cell, "measure": measure, **asdict(found)})
+            rows.append({**cell, "measure": measure, **found})
     return pd.DataFrame(rows)

@@ -87,10 +87,6 @@ def _check_thinking(model: Model, spec: Generate) -> None:
         )
 
 
-FORCED_TOKENS = 64
-"""Maximum number of tokens in an answer after a thought whose end was forced."""
-
-
 def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -> list[PromptRows]:
     """The thoughts on each prompt of a batch, and the answer after the first thought."""
     rows: list[PromptRows] = [{"completions": [], "thoughts": []} for _ in batch.prompts]
@@ -145,8 +141,8 @@ def _thinking(model: Model, batch: Batch, spec: Generate, budget: TokenBudget) -
 def _answers(
     model: Model, prompts: Sequence[Prompt], spec: Generate, budget: TokenBudget, draw: str
 ) -> list[Generated]:
-    """The answers after thoughts whose end was forced."""
-    short = spec.model_copy(update={"max_new_tokens": min(FORCED_TOKENS, spec.max_new_tokens)})
+    """The answers, of 64 tokens at most, after thoughts whose end was forced."""
+    short = spec.model_copy(update={"max_new_tokens": min(64, spec.max_new_tokens)})
     found: dict[int, Generated] = {}
     room = {"batch_tokens": budget.tokens, "new_tokens": short.max_new_tokens}
     for places, batch in batches(model, tokenize(model, prompts), **room):

@@ -1,7 +1,6 @@
 """What the browser of pairs shows about answers: probabilities of options, and texts."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
@@ -43,13 +42,7 @@ def text_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tuple
     for pair, labels, own in by_pair(with_sides(thoughts, prompts), ["model", "draw"]):
         texts = [
             Text(str(row["side"]), pieces, [float("nan")] * len(pieces))
-            for row in own.to_dict("records")
-            if (pieces := _pieces(row["before"], row["sentences"], row["after"]))
+            for row in own.dropna(subset="sentences").to_dict("records")
+            if (pieces := [own for own in (row["before"], *row["sentences"], row["after"]) if own])
         ]
         yield pair, Shaded("Thought", labels, texts)
-
-
-def _pieces(before: Any, sentences: Any, after: Any) -> list[str]:
-    """The parts of a thought as texts; empty if it failed."""
-    own = list(sentences) if hasattr(sentences, "__len__") else []
-    return [str(part) for part in (before, *own, after) if isinstance(part, str) and part]

@@ -29,9 +29,6 @@ from interp.statistics.decisions import corrected_over
 OPTION_COLUMNS = ["model", "prompt_id", "option", "relative_probability"]
 """The columns of option_probabilities that the tables are made of."""
 
-_BALANCED = 0.01
-"""If a constant answer exceeds chance by more, correct answers count as unequally frequent."""
-
 
 def reading_items(
     answers: pd.DataFrame,
@@ -155,9 +152,6 @@ def _shown(
     return TableItem(name, title, table, note, narrow=narrow, display=named.join(table[rest]))
 
 
-_FEW_MODELS = 3
-"""Up to so many models, terminals show a table for each."""
-
 _CHANGED = (
     "difference: mean accuracy of forced choices after changed prompts, minus that after the "
     "prompts as they are; changed choices: share of prompts with another choice. swapped "
@@ -212,9 +206,9 @@ def _with_intervals(table: pd.DataFrame, sample: Sample) -> pd.DataFrame:
 
 
 def _narrow(shown: pd.DataFrame, sample: Sample, title: str) -> Iterator[Titled]:
-    """Tables for terminals: one for each of few models, or one with all models' accuracies."""
+    """Tables for terminals: one for each of three models, or one with more models' accuracies."""
     models = [model for model in shown["model"].unique() if model != NO_MODEL]
-    if len(models) > _FEW_MODELS:
+    if len(models) > 3:
         wide = shown.pivot(index="model", columns="reading", values="all_prompts")
         wide = wide.reindex(index=models, columns=shown["reading"].unique())
         for baseline in sample.baselines:
@@ -279,7 +273,7 @@ def _note(table: pd.DataFrame, sample: Sample) -> str:
     by_name = table[table["model"] == NO_MODEL].set_index("reading")["accuracy"]
     if _hold_baselines(table, by_name):
         parts.append(_WIDER)
-    if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + _BALANCED:
+    if by_name.get(CONSTANT, 0.0) > by_name[CHANCE] + 0.01:
         parts.append(
             "A calibration by medians assumes equally frequent correct answers; these are not."
         )

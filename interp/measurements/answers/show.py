@@ -47,6 +47,11 @@ class Answered(Result):
         """The answers table (`interp.tables`): one row per prompt."""
         return self.table(self.answered)
 
+    @property
+    def option_probabilities(self) -> pd.DataFrame:
+        """The option_probabilities table: one row per prompt and option."""
+        return self.table("option_probabilities")
+
     def compare(self, a: str, b: str) -> pd.DataFrame:
         """Compare two models on shared prompts: one row for each side, and one for whole pairs.
 
@@ -123,7 +128,8 @@ class Answered(Result):
     def _every_model(self, rows: pd.DataFrame, judged: Collection[str]) -> pd.DataFrame:
         """The rows, plus a row with a note for each model without one."""
         models = pd.Index(self._own_answers["model"].unique(), name="model")
-        reasons = np.where(models.isin(judged), NO_PAIR, "no answer was judged")
+        no_pair = "no pair has several judged prompts"
+        reasons = np.where(models.isin(judged), no_pair, "no answer was judged")
         table = rows.reindex(models)
         return table.assign(note=np.where(table["accuracy"].isna(), reasons, "")).reset_index()
 
@@ -164,20 +170,15 @@ class Answered(Result):
         return note_alone(self._own_prompts["pair_id"])
 
 
-NO_PAIR = "no pair has several judged prompts"
-
-_NEARLY_EQUAL = 0.8
-"""If the effective number of clusters is at least this share of their number, it is not said."""
-
-
 def unequal(prompts: pd.DataFrame, cluster: str) -> str:
     """A sentence on clusters (a column of the prompts table) with unequal weights.
 
-    It is empty if these hardly differ, or so much that a caution says it (`sample_cautions`).
+    It is empty if they count like 80% of their number or more, or so few that a caution says it
+    (`sample_cautions`).
     """
     weights = prompts.groupby(cluster)["weight"].sum().to_numpy(dtype=float)
     effective = effective_number(weights)
-    if not HALF * len(weights) <= effective < _NEARLY_EQUAL * len(weights):
+    if not HALF * len(weights) <= effective < 0.8 * len(weights):
         return ""
     return (
         f"Weights differ: {len(weights):,} clusters ({cluster}) count like {effective:.1f} equal "
@@ -196,11 +197,6 @@ _READINGS = {FREE: "replies right", FORCED: "forced choices right"}
 
 class Scores(Answered):
     """Models' answers to prompts, from the probabilities of the next token."""
-
-    @property
-    def option_probabilities(self) -> pd.DataFrame:
-        """The option_probabilities table: one row per prompt and option."""
-        return self.table("option_probabilities")
 
     def items(self) -> Iterator[TableItem | FigureItem | OnPage]:
         """Accuracy, one row per model; if prompts offer a choice, each reading of the answers."""

@@ -1,6 +1,6 @@
 """A typical pair, shaded: the picture that attribution is known for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -18,8 +18,9 @@ other side of its pair. {unit}"""
 
 _TOKENS = "Each token is shaded by its share of the prompt's score."
 
-_SEGMENTS = """Each segment is shaded by its share of the prompt's score; with --keep-tokens, each
-token."""
+_SEGMENTS = (
+    "Each segment is shaded by its share of the prompt's score; with --keep-tokens, each token."
+)
 
 
 def typical_pair(result: Answered, ratios: pd.DataFrame | None) -> PictureItem | None:
@@ -77,28 +78,24 @@ def _shares(
     result: Answered, pair: pd.DataFrame, model: str, method: str
 ) -> tuple[pd.DataFrame, str]:
     """The shares of the pair's tokens, or of its segments, and a sentence about them."""
-    ids, rows = list(pair["prompt_id"]), {}
-    names = ("segment_scores", "token_scores", "tokens")
-    for name in (name for name in names if name in result.measured.names()):
-        found = result.measured.table(name, prompts=ids)
-        found = found[found["model"] == model]
-        rows[name] = found[found["method"] == method] if "method" in found else found
-    if "token_scores" in rows and len(rows["token_scores"]):
-        return token_shares(rows["token_scores"], rows["tokens"]), " ".join(_TOKENS.split())
-    scores = rows["segment_scores"]
+
+    def own(name: str) -> pd.DataFrame:
+        rows = result.measured.table(name, prompts=list(pair["prompt_id"]))
+        rows = rows[rows["model"] == model]
+        return rows[rows["method"] == method] if "method" in rows else rows
+
+    if "token_scores" in result.measured.names() and len(scores := own("token_scores")):
+        return token_shares(scores, own("tokens")), _TOKENS
+    scores = own("segment_scores")
     parts = [
         piece
         for prompt in pair.to_dict("records")
-        for piece in _pieces(
-            {str(name): value for name, value in prompt.items()},
-            scores[scores["prompt_id"] == prompt["prompt_id"]],
-        )
+        for piece in _pieces(prompt, scores[scores["prompt_id"] == prompt["prompt_id"]])
     ]
-    shares = pd.DataFrame(parts).assign(model=model, method=method)
-    return shares, " ".join(_SEGMENTS.split())
+    return pd.DataFrame(parts).assign(model=model, method=method), _SEGMENTS
 
 
-def _pieces(prompt: Mapping[str, Any], scores: pd.DataFrame) -> Iterator[dict[str, object]]:
+def _pieces(prompt: Mapping[Hashable, Any], scores: pd.DataFrame) -> Iterator[dict[str, object]]:
     """A prompt's text in pieces: its segments with their shares, and the text between them.
 
     Segments outside the text, such as a system prompt, come first, as "…". The share of everything

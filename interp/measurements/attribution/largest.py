@@ -163,7 +163,8 @@ def _by_pair(rows: pd.DataFrame, sides: pd.Series, by: Sequence[str], cluster: s
     pairs = rows.groupby([*by, "pair_id"], sort=False).agg(
         segment=("segment", "first"),
         different=("segment", "nunique"),
-        outcome=("outcome", _worst),
+        # `LARGEST` only if all sides have it.
+        outcome=("outcome", lambda own: min(own, key=(TIE, NOISE, LARGEST).index)),
         **{cluster: (cluster, "first")} if cluster != "pair_id" else {},
     )
     pairs = pairs.reset_index()
@@ -173,17 +174,12 @@ def _by_pair(rows: pd.DataFrame, sides: pd.Series, by: Sequence[str], cluster: s
     return pairs
 
 
-def _worst(outcomes: pd.Series) -> str:
-    """The outcome of a pair, from those of its sides: `LARGEST` only if all sides have it."""
-    given = set(outcomes)
-    return next(outcome for outcome in (TIE, NOISE, LARGEST) if outcome in given)
-
-
-def shown(table: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """The table for terminals and pages: counts and shares as text."""
     names = table["segment"].map(segment_label).where(table["outcome"] == LARGEST, table["outcome"])
     ends = table[["share", "low", "high"]].itertuples(index=False)
-    text = table[list(by)].assign(largest=names, pairs="", share="", prompts="")
+    text = table.loc[:, :"segment"].drop(columns="segment")
+    text = text.assign(largest=names, pairs="", share="", prompts="")
     for unit in ("pairs", "prompts"):
         both = table[[unit, f"of_{unit}"]].itertuples(index=False)
         text[unit] = [f"{count:,} of {of:,}" for count, of in both]
@@ -212,24 +208,19 @@ def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> 
     return f"{who}: {name} has the largest {what} in {count}, {share}{apart}."
 
 
-def item(
-    table: pd.DataFrame, said: Sequence[str], *, by: Sequence[str], title: str, note: str
-) -> TableItem:
+def item(table: pd.DataFrame, said: Sequence[str], title: str, note: str) -> TableItem:
     """The table of `largest_table`, with counts and shares as text.
 
     Of the sentences that are `said` about it, the terminal prints the first ones above the table.
     """
-    text, alone = shown(table, by=by), int(table["alone"].sum())
+    text, alone = _shown(table), int(table["alone"].sum())
     note = f"{note} {_NOTE}"
     if alone:
-        units = "prompt and method" if "method" in by else "prompt and kind of donor"
+        units = "prompt and method" if "method" in table else "prompt and kind of donor"
         note += f" In {alone:,} cases ({units}), no other segment has any effect or score."
-    titled = " ".join([title, *said[:MOST_SAID]])
+    titled = " ".join([title, *said[:3]])
     return TableItem("largest_table", title, table, note, [(titled, text)], text)
 
-
-MOST_SAID = 3
-"""Largest number of sentences above the table on the terminal."""
 
 _NOTE = (
     "A pair counts for a segment if the segment is the largest on every side; pairs with a failed "

@@ -92,12 +92,7 @@ def token_score_rows(
 
 
 def _key(model: Model, prompt: TokenizedPrompt, method: str, target: str) -> Row:
-    return {
-        "model": model.name,
-        "prompt_id": prompt.prompt.id,
-        "method": method,
-        "target": target,
-    }
+    return {"model": model.name, "prompt_id": prompt.prompt.id, "method": method, "target": target}
 
 
 def _sums(

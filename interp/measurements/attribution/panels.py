@@ -9,24 +9,13 @@ from interp.choices import TEMPLATE
 from interp.measurements.attribution.ratios import column_name
 from interp.measurements.attribution.segments import token_shares
 from interp.report.formatting import segment_label
-from interp.report.pairs import (
-    Bars,
-    Number,
-    Panel,
-    Shaded,
-    Text,
-    by_pair,
-    mean_by_pair,
-    with_sides,
-)
+from interp.report.pairs import Bars, Number, Panel, Shaded, Text, by_pair, mean_by_pair, with_sides
 from interp.results.measured import ResultTables
 from interp.statistics.summaries import grouped
 
 _TOKENS = "Each token's share of the sizes of all scores in its prompt."
 
 _SEGMENTS = "Each segment's share of the sizes of all scores in its prompt."
-
-_SCORES = ["model", "method", "prompt_id", "segment", "share"]
 
 
 def attribution_panels(
@@ -36,26 +25,24 @@ def attribution_panels(
     ids = prompts["prompt_id"]
     if "token_scores" in measured.names():
         scores, tokens = (measured.table(name, prompts=ids) for name in ("token_scores", "tokens"))
-        shares = with_sides(token_shares(scores, tokens), prompts)
-        for pair, labels, own in by_pair(shares, ["model", "method"]):
+        shares = token_shares(scores, tokens).sort_values("position", kind="stable")
+        labels = shares["segment"].map(segment_label).mask(shares["segment"] == TEMPLATE, "")
+        shares = with_sides(shares.assign(label=labels), prompts)
+        for pair, of, own in by_pair(shares, ["model", "method"]):
             texts = [
-                _text(str(side), rows.sort_values("position"))
+                Text(str(side), *(rows[name].tolist() for name in ("token", "share", "label")))
                 for side, rows in own.groupby("side", sort=False)
             ]
-            yield pair, Shaded("Shading by tokens", labels, texts, note=_TOKENS)
-    rows = with_sides(measured.table("segment_scores", _SCORES, prompts=ids), prompts)
+            yield pair, Shaded("Shading by tokens", of, texts, note=_TOKENS)
+    columns = ["model", "method", "prompt_id", "segment", "share"]
+    rows = with_sides(measured.table("segment_scores", columns, prompts=ids), prompts)
     named = {name: segment_label(name) for name in rows["segment"].unique()}
-    for pair, labels, own in by_pair(rows, ["model", "method"]):
-        groups: dict[str, list[tuple[str, float]]] = {}
-        columns = (own[name].tolist() for name in ("side", "segment", "share"))
-        for side, segment, share in zip(*columns, strict=True):
-            groups.setdefault(str(side), []).append((named[segment], share))
-        yield pair, Bars("Shares of segments", labels, groups, note=_SEGMENTS)
-
-
-def _text(side: str, rows: pd.DataFrame) -> Text:
-    labels = ["" if name == TEMPLATE else segment_label(str(name)) for name in rows["segment"]]
-    return Text(side, rows["token"].tolist(), rows["share"].tolist(), labels)
+    for pair, of, own in by_pair(rows, ["model", "method"]):
+        groups = {
+            str(side): list(zip(each["segment"].map(named), each["share"], strict=True))
+            for side, each in own.groupby("side", sort=False)
+        }
+        yield pair, Bars("Shares of segments", of, groups, note=_SEGMENTS)
 
 
 def ratio_numbers(ratios: pd.DataFrame, prompts: pd.DataFrame, title: str) -> Iterator[Number]:

@@ -55,10 +55,7 @@ RATIOS = Table(
 
 _PUBLISHED: Mapping[str, Mapping[str, str]] = {
     "ratio": {"mean": "{}_mean_ratio", "sd": "{}_sd"},
-    "ratio_unnormalized": {
-        "mean": "{}_mean_ratio_unnormalized",
-        "sd": "{}_unnormalized_sd",
-    },
+    "ratio_unnormalized": {"mean": "{}_mean_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
 """Names of numbers in the published tables, by the kind of ratio."""
 

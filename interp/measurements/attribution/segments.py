@@ -122,16 +122,13 @@ LENGTH, POSITION = "control: length", "control: position"
 
 
 def finds(segment_scores: pd.DataFrame, prompts: pd.DataFrame, decisive: Decisive) -> pd.DataFrame:
-    """How each method and control ranks the deciding segments of each prompt.
+    """The trials of `DECISIVE`: how methods and controls rank each prompt's deciding segments.
 
-    There is one row per model, prompt, method, target and reading, which is `SUM` or `MEAN` (empty
-    for controls). Columns are those of `KEY`, reading; hit, 1 if a deciding segment has the largest
-    absolute score, 0 if another segment does, and in a tie the share of deciding segments among the
-    tied segments; auc, the area under the ROC curve over the prompt's segments: the share of pairs
-    of a deciding and a non-deciding segment in which the deciding one has the larger absolute score
-    (ties count half); share, the deciding segments' share of all absolute scores; chance, the
-    fraction of segments that decide, which is the expectation of hit for a random order. Prompts in
-    which no segment or every segment decides are omitted, as are scores that are not finite.
+    One row per model, prompt, method, target and reading, which is `SUM` or `MEAN` (empty for
+    controls). hit: in a tie, the share of deciding segments among the tied ones; auc: the share of
+    pairs of a deciding and another segment in which the first has the larger absolute score (ties
+    count half); chance: the share of segments that decide. Prompts in which no segment or every
+    segment decides are omitted, as are scores that are not finite.
     """
     names = segment_scores["segment"]
     rows = segment_scores[names.str.startswith(decisive.among) & (segment_scores["error"] == "")]

@@ -51,8 +51,10 @@ _GAP_NOTE = (
     "when the scores of a method add up."
 )
 
-HEAT_MAP_PAIRS = 4
-"""Number of pairs that a page shows token by token."""
+_LARGEST_NOTE = (
+    "Scores are summed over a segment's tokens and compared within a prompt by size, so that "
+    "longer segments are favored; text outside all segments is left out."
+)
 
 
 class Attributions(Answered):
@@ -63,11 +65,6 @@ class Attributions(Answered):
         "measures."
     )
     framed = "segment_scores"
-
-    @property
-    def option_probabilities(self) -> pd.DataFrame:
-        """The option_probabilities table: one row per prompt and option."""
-        return self.table("option_probabilities")
 
     @property
     def segment_scores(self) -> pd.DataFrame:
@@ -203,7 +200,7 @@ class Attributions(Answered):
             )
 
     def heat_maps(
-        self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int
+        self, prompts: pd.DataFrame, answers: pd.DataFrame, *, pairs: int = 4
     ) -> list[HeatMapItem]:
         """Token heat maps of the first pairs, by model and method, for models with answers.
 
@@ -242,14 +239,8 @@ class Attributions(Answered):
             yield replace(item, name="thought_scores", narrow=list(_mean_shares(item.frame)))
         yield from self._completeness()
         if len(self._largest):
-            yield largest.item(
-                self._largest,
-                list(self._findings()),
-                by=["model", "method"],
-                title="Which segment has the largest score?",
-                note="Scores are summed over a segment's tokens and compared within a prompt by "
-                "size, so that longer segments are favored; text outside all segments is left out.",
-            )
+            title = "Which segment has the largest score?"
+            yield largest.item(self._largest, list(self._findings()), title, _LARGEST_NOTE)
         found = self.finds()
         if len(found):
             from interp.measurements.attribution.figures import decisive_segments, decisive_title
@@ -264,7 +255,7 @@ class Attributions(Answered):
             yield TableItem("decisive_table", title, table, note)
         yield from self._reading_items()
         if self._keeps_tokens:
-            yield OnPage(lambda: self.heat_maps(self.prompts, self.answers, pairs=HEAT_MAP_PAIRS))
+            yield OnPage(lambda: self.heat_maps(self.prompts, self.answers))
         yield self._prompts_item()
 
     def _findings(self) -> Iterator[str]:

@@ -7,7 +7,7 @@ import torch
 
 from interp.circuits.choice import Chosen, chosen_circuits, half_of, mean_scores
 from interp.circuits.graph import graph_of
-from interp.circuits.running import CircuitRuns
+from interp.circuits.running import circuit_metrics
 from interp.circuits.streams import PairStreams
 from interp.errors import UserError, unknown
 from interp.measurements.edges.measure import pairs_on_graph
@@ -16,7 +16,7 @@ from interp.measurements.specs import Circuits
 from interp.measuring.core import PromptRows
 from interp.models.model import Model
 from interp.plugins import named
-from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.budget import token_budget
 from interp.tables import Row
 
 CPU_CIRCUIT_TOKENS = 8192
@@ -48,12 +48,12 @@ def circuits_by(
     there is one; without effects, every pair gets an error.
     """
     graph = graph_of(model)
-    budget = circuit_budget(model, batch_tokens)
+    graph.check_heads("circuits")
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CIRCUIT_TOKENS)
     chosen: list[Chosen] = []
     if effects is not None:
         own = ranking(effects, methods=spec.methods, split=spec.split)
         chosen += chosen_circuits(graph, mean_scores(graph, own))
-    runs = CircuitRuns(model, graph, budget=budget)
 
     def rows(streams: PairStreams, _direction: str) -> PromptRows:
         if not chosen:
@@ -61,7 +61,7 @@ def circuits_by(
         every = [own.circuit for own in chosen]
         whole = bool(streams.passes.pair.answers.ways)
         empty = [torch.zeros_like(graph.edges)] * whole
-        metrics = runs.metrics(streams, [*every, *empty])
+        metrics = circuit_metrics(model, graph, streams, [*every, *empty], budget=budget)
         pair_id = streams.passes.pair.base.prompt.pair_id
         found = [
             {
@@ -80,13 +80,6 @@ def circuits_by(
         return {"circuits": found, "pairs": [measured]}
 
     return pairs_on_graph(model, graph, spec, budget, rows, directions=DIRECTIONS)
-
-
-def circuit_budget(model: Model, batch_tokens: int | None = None) -> TokenBudget:
-    """The token budget for passes over several circuits."""
-    if batch_tokens is None and model.device.type == "cpu":
-        batch_tokens = CPU_CIRCUIT_TOKENS
-    return token_budget(model, batch_tokens)
 
 
 def ranking(

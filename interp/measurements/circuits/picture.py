@@ -7,7 +7,6 @@ contains its edge, so that a reader can choose a size without a script (circuit.
 import json
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -29,42 +28,8 @@ _ROWS = ("kv", "h", "m")
 _NODE = re.compile(r"a(?P<layer>\d+)\.(?P<kind>h|kv)(?P<head>\d+)(?:\.(?P<site>[qkv]))?")
 
 
-@dataclass(frozen=True)
-class _Node:
-    name: str
-    label: str
-    x: float
-    y: float
-    size: int
-    """Index of the smallest circuit with an edge at this component."""
-
-
-@dataclass(frozen=True)
-class _Line:
-    path: str
-    kind: str
-    """The input of the reader at which the line ends: q, k, v or stream."""
-    width: float
-    negative: bool
-    size: int
-    title: str
-    ends: str
-    """The components at both ends."""
-    writer: str
-    reader: str
-
-
-@dataclass(frozen=True)
-class _Word:
-    text: str
-    differs: bool
-
-
-@dataclass(frozen=True)
-class _Segment:
-    name: str
-    clean: Sequence[_Word]
-    corrupt: Sequence[_Word]
+_Words = list[tuple[str, bool]]
+"""The words of a text, each with whether the other text lacks it."""
 
 
 def circuit_picture(
@@ -92,14 +57,13 @@ def circuit_picture(
     shown = drawn["share"].drop_duplicates().sort_values()
     size = {share: number for number, share in enumerate(shown)}
     drawn = drawn.assign(
-        to=[_component(reader, group) for reader in drawn["reader"]],
-        size=drawn["share"].map(size),
+        to=[_component(reader, group) for reader in drawn["reader"]], size=drawn["share"].map(size)
     )
     places, rows, (width, height) = _places([*drawn["writer"], *drawn["to"]])
     first = pd.concat([drawn.groupby(end)["size"].min() for end in ("writer", "to")])
     first = first.groupby(level=0).min()
     nodes = [
-        _Node(node, node.partition(".")[2] or node, x, y, int(first[node]))
+        {"name": node, "label": node.partition(".")[2] or node, "x": x, "y": y, "size": first[node]}
         for node, (x, y) in places.items()
     ]
     largest = float(drawn["effect"].abs().max()) or 1.0
@@ -192,7 +156,8 @@ def _shared(places: Mapping[str, tuple[float, float]], group: int) -> Iterator[t
 
 def _line(
     row: Mapping[Hashable, Any], places: Mapping[str, tuple[float, float]], largest: float
-) -> _Line:
+) -> dict[str, object]:
+    """An edge as a line: its path, and what the page says about it and finds it by."""
     writer, reader, effect = row["writer"], row["reader"], float(row["effect"])
     (x1, y1), (x2, y2) = places[writer], places[row["to"]]
     found = _NODE.fullmatch(reader)
@@ -202,13 +167,20 @@ def _line(
     y1, y2 = y1 - 12, y2 + 12
     bend = max(24.0, 0.4 * abs(y1 - y2))
     path = f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 - bend:.1f} {x2:.1f} {y2 + bend:.1f} {x2:.1f} {y2:.1f}"
-    width = 0.8 + 5.2 * abs(effect) / largest
-    ends = f"{writer} {row['to']}"
-    title = f"{writer} → {reader}: {effect:+.3g} logits".replace("-", "−")
-    return _Line(path, kind, round(width, 2), effect < 0, row["size"], title, ends, writer, reader)
+    return {
+        "path": path,
+        "kind": kind,
+        "width": round(0.8 + 5.2 * abs(effect) / largest, 2),
+        "negative": effect < 0,
+        "title": f"{writer} → {reader}: {effect:+.3g} logits".replace("-", "−"),
+        "ends": f"{writer} {row['to']}",
+        "writer": writer,
+        "reader": reader,
+        "size": row["size"],
+    }
 
 
-def _segments(pair: pd.DataFrame) -> list[_Segment]:
+def _segments(pair: pd.DataFrame) -> list[tuple[str, _Words, _Words]]:
     """The segments of both prompts, word by word."""
     rows = pair.to_dict("records")
     columns = map(str, pair.columns)
@@ -222,17 +194,14 @@ def _segments(pair: pd.DataFrame) -> list[_Segment]:
             for row in rows
         ]
         if any(texts):
-            found.append(_Segment(name.replace("_", " "), *_compared(*texts)))
+            found.append((name.replace("_", " "), *_compared(*texts)))
     return found
 
 
-def _compared(clean: str, corrupt: str) -> tuple[list[_Word], list[_Word]]:
-    """The words of both texts, each marked if the other text lacks it."""
-    one, other = clean.split(), corrupt.split()
+def _compared(clean: str, corrupt: str) -> tuple[_Words, _Words]:
+    one, other = ([(word, True) for word in text.split()] for text in (clean, corrupt))
     blocks = SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
-    shared = {block.a + i for block in blocks for i in range(block.size)}
-    shared_other = {block.b + i for block in blocks for i in range(block.size)}
-    return (
-        [_Word(word, index not in shared) for index, word in enumerate(one)],
-        [_Word(word, index not in shared_other) for index, word in enumerate(other)],
-    )
+    for block in blocks:
+        for i in range(block.size):
+            one[block.a + i] = other[block.b + i] = one[block.a + i][0], False
+    return one, other

@@ -27,17 +27,12 @@ BOUNDS = (0.05, 0.1, 0.2)
 """Bounds on the distance from the whole model; the smallest circuit within each bound is found."""
 
 
-@dataclass(frozen=True)
-class _Height:
-    """A height above the share of edges, and its slope, as functions of f."""
+_Height = tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]
+"""A height above the share of edges, and its slope, as functions of f."""
 
-    of: Callable[[np.ndarray], np.ndarray]
-    slope: Callable[[np.ndarray], np.ndarray]
-
-
-_HEIGHTS = {
-    "cmd": _Height(lambda f: np.abs(1 - f), lambda f: np.sign(f - 1)),
-    "cpr": _Height(lambda f: np.minimum(f, 1), lambda f: (f < 1).astype(float)),
+_HEIGHTS: Mapping[str, _Height] = {
+    "cmd": (lambda f: np.abs(1 - f), lambda f: np.sign(f - 1)),
+    "cpr": (lambda f: np.minimum(f, 1), lambda f: (f < 1).astype(float)),
 }
 """The heights whose areas are computed."""
 
@@ -119,8 +114,8 @@ def circuit_area_table(
             area, low, high = curve.area(height)
             row |= {name: area, f"{name}_low": low, f"{name}_high": high}
         rows.append({**row, "pairs": curve.pairs, "clusters": len(curve.gaps)})
-    columns = ["model", *_RANKING, "cmd", *_between("cmd"), "cpr", *_between("cpr")]
-    table = pd.DataFrame(rows, columns=[*columns, "pairs", "clusters"])
+    numbers = [f"{name}{end}" for name in _HEIGHTS for end in ("", "_low", "_high")]
+    table = pd.DataFrame(rows, columns=["model", *_RANKING, *numbers, "pairs", "clusters"])
     order = table.groupby("model", sort=False)["cmd"].rank(method="first")
     return table.assign(order=order, place=pd.factorize(table["model"])[0]).sort_values(
         ["place", "order"], ignore_index=True
@@ -159,18 +154,16 @@ class _Curve:
         gap = counts @ self.gaps
         f = (counts @ self.kept.reshape(clusters, -1) / gap[:, None]).reshape(-1, draws, shares)
         f = np.where(np.abs(f) < _ROUNDING, 0.0, f)
-        area = np.trapezoid(height.of(f), self.shares, axis=-1).mean(-1)
-        slope = height.slope(f) * self._widths / draws
+        above, slope_of = height
+        area = np.trapezoid(above(f), self.shares, axis=-1).mean(-1)
+        between = np.diff(self.shares) / 2
+        # The weights of the heights in the area.
+        widths = np.append(between, 0.0) + np.insert(between, 0, 0.0)
+        slope = slope_of(f) * widths / draws
         away = np.tensordot(slope, self.kept, axes=([1, 2], [1, 2]))
         away -= (slope * f).sum(axis=(1, 2))[:, None] * self.gaps
         squares = (counts * away**2).sum(axis=1)
         return area, np.sqrt(clusters / max(clusters - 1, 1) * squares) / np.abs(gap)
-
-    @property
-    def _widths(self) -> Float[np.ndarray, " share"]:
-        """The weight of each height in the area by the trapezoidal rule."""
-        between = np.diff(self.shares) / 2
-        return np.append(between, 0.0) + np.insert(between, 0, 0.0)
 
 
 def _curves(
@@ -193,10 +186,6 @@ def _curves(
             gaps,
             len(wide),
         )
-
-
-def _between(name: str) -> list[str]:
-    return [f"{name}_low", f"{name}_high"]
 
 
 SPLIT = Table(

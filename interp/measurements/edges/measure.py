@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast, get_args
 
 import torch
@@ -43,16 +43,9 @@ def edges(model: Model, spec: Edges, *, batch_tokens: int | None = None) -> Pair
         UserError: the model is not a causal language model, or its modules are unknown.
     """
     graph = graph_of(model)
-    budget = cell_budget(model, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CELL_TOKENS)
     own = _Edges(model, graph, spec, budget)
     return pairs_on_graph(model, graph, spec, budget, own, directions=spec.directions)
-
-
-def cell_budget(model: Model, batch_tokens: int | None) -> TokenBudget:
-    """The token budget for passes over many patched rows."""
-    if batch_tokens is None and model.device.type == "cpu":
-        batch_tokens = CPU_CELL_TOKENS
-    return token_budget(model, batch_tokens)
 
 
 def pairs_on_graph(
@@ -65,72 +58,48 @@ def pairs_on_graph(
     directions: Sequence[str],
 ) -> PairMeasurement:
     """A measurement that runs both prompts of each pair and passes their streams to `rows`."""
+    logits = ExactLogits(model)
+    # Attention from behind is not part of the weights that softmax computes exactly.
+    exact_weights = isinstance(spec, Edges) and "softmax" in spec.methods
+    reading = None if exact_weights else answers_behind(model, spec.answers)
+    answer_tokens = AnswerTokenizer(model, reading)
+    unchecked = True
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
         key: Row = {"model": model.name, "pair_id": prompt.pair_id, "error": error}
         return {"pairs": [{**key, "direction": direction} for direction in directions]}
 
-    batch = _Pairs(model, graph, spec, rows, directions)
-    return PairMeasurement(model, spec, budget, batch, error_rows)
-
-
-class _Pairs:
-    """Runs pairs one by one, in each direction."""
-
-    def __init__(
-        self,
-        model: Model,
-        graph: Graph,
-        spec: Edges | Circuits,
-        rows: Rows,
-        directions: Sequence[str],
-    ) -> None:
-        self._model = model
-        self._graph = graph
-        self._spec = spec
-        self._rows = rows
-        self._directions = directions
-        self._logits = ExactLogits(model)
-        # Attention from behind is not part of the weights that softmax computes exactly.
-        exact_weights = isinstance(spec, Edges) and "softmax" in spec.methods
-        reading = None if exact_weights else answers_behind(model, spec.answers)
-        self._answer_tokens = AnswerTokenizer(model, reading)
-        self._checked = False
-
-    def __call__(self, batch: Batch) -> list[PromptRows]:
-        """The rows of the pair for its first prompt, and no rows for its second."""
+    def measure_batch(batch: Batch) -> list[PromptRows]:
         clean, corrupt = batch.prompts
         found: PromptRows = {"pairs": []}
-        for number, direction in enumerate(self._directions):
-            begin_part(number, len(self._directions))
+        for number, direction in enumerate(directions):
+            begin_part(number, len(directions))
             base, source = (clean, corrupt) if direction == "noising" else (corrupt, clean)
-            options = contrast_of(clean.prompt, corrupt.prompt)
-            answers = self._answer_tokens(base).contrast(*options)
-            whole = read_whole(self._model, clean, corrupt)
-            pair = PatchingPair.aligned(
-                base, source, answers, policy=self._spec.policy, whole=whole
-            )
-            for table, rows in self._measured(pair, direction).items():
-                found.setdefault(table, []).extend(rows)
-        return [found, {table: [] for table in found}]
+            answers = answer_tokens(base).contrast(*contrast_of(clean.prompt, corrupt.prompt))
+            whole = read_whole(model, clean, corrupt)
+            pair = PatchingPair.aligned(base, source, answers, policy=spec.policy, whole=whole)
+            for table, own in measured(pair, direction).items():
+                found.setdefault(table, []).extend(own)
+        return [found, {table: [] for table in found}]  # none for the second prompt
 
-    def _measured(self, pair: PatchingPair, direction: str) -> PromptRows:
-        model = self._model
+    def measured(pair: PatchingPair, direction: str) -> PromptRows:
+        nonlocal unchecked
         with model.measuring():
-            if not self._checked:  # one pair is enough to check this
+            if unchecked:  # one pair is enough
                 check_passes(model, pair)
-                self._checked = True
-            with answers_alone(self._logits, pair.answers):
+                unchecked = False
+            with answers_alone(logits, pair.answers):
                 with torch.no_grad():
-                    streams = PairStreams.of(model, self._graph, pair)
+                    streams = PairStreams.of(model, graph, pair)
                 base, source = streams.passes.metrics
                 finite = math.isfinite(base) and math.isfinite(source)
-                rows = self._rows(streams, direction) if finite else {}
-        metrics = PatchedMetrics(base, source, ())
-        cells = int(self._graph.edges.sum())
+                found = rows(streams, direction) if finite else {}
+        metrics, cells = PatchedMetrics(base, source, ()), int(graph.edges.sum())
         summary = pair_row(model, pair, metrics, direction=direction, cells=cells)
-        (measured,) = rows.pop("pairs", [{}])
-        return {"pairs": [summary | measured], **rows}
+        (more,) = found.pop("pairs", [{}])
+        return {"pairs": [summary | more], **found}
+
+    return PairMeasurement(model, spec, budget, measure_batch, error_rows)
 
 
 class _Edges:
@@ -159,19 +128,15 @@ class _Edges:
             only = self._sampled(pair_id if checked else "")
             effects["exact"] = self._exact.effects(streams, only=only), only
         key = {"model": self._model.name, "pair_id": pair_id, "direction": direction}
-        rows = [
-            {**key, "method": method, **edge}
-            for method, (values, own) in effects.items()
-            for edge in self._edges_with(values, own)
-        ]
+        writers, readers = self._graph.writers, [own.name for own in self._graph.readers]
+        rows: list[Row] = []
+        for method, (values, measured) in effects.items():
+            for (reader, writer), effect in zip(
+                measured.nonzero().tolist(), values[measured].tolist(), strict=True
+            ):
+                ends = {"writer": writers[writer], "reader": readers[reader]}
+                rows.append({**key, "method": method, **ends, "effect": effect})
         return {"edges": rows, "pairs": [{} if spec.guarantee is None else {"checked": checked}]}
-
-    def _edges_with(self, effects: EdgeValues, own: Bool[Tensor, "reader writer"]) -> Iterator[Row]:
-        """The measured edges and their effects."""
-        writers, readers, values = self._graph.writers, self._graph.readers, effects.tolist()
-        for row, writer in own.nonzero().tolist():
-            ends = {"writer": writers[writer], "reader": readers[row].name}
-            yield {**ends, "effect": values[row][writer]}
 
     def _sampled(self, name: str) -> Bool[Tensor, "reader writer"]:
         """The edges to run exactly: all, or as many into each kind of reader, drawn by `name`."""

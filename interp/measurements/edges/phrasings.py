@@ -37,9 +37,6 @@ PARTS = ("phrasing", "side", "phrasing_by_side", "instance")
 
 _EDGE = ["writer", "reader"]
 
-_LEAST_LEFT = 1e-6
-"""Smallest remaining share that is told from none."""
-
 _AT_ONCE = 64
 """Number of edges that are computed at a time."""
 
@@ -53,14 +50,11 @@ def component_table(
     """One row per model, method and edge; the edges that vary most with the phrasing come first.
 
     effect: mean y in logits; sd: square root of the total variance; each of `PARTS` as a share of
-    the total, with _low and _high, the ends of its 95% interval: Student's t with the jackknife
-    over clusters, on the scale log(1 - share) (NaN for fewer than `FEWEST` clusters); phrasings,
-    pairs, clusters.
-
-    p: the share of random orders of the phrasings, among pairs with the same options, in which the
-    edge that varies most with the phrasing varies at least as much as this edge (Westfall and Young
-    1993). If no edge varies with the phrasing, at least one edge has p < 0.05 in at most 5% of
-    studies. p is NaN for fewer than `FEWEST` clusters.
+    the total, with the ends of its 95% interval: Student's t with the jackknife over clusters, on
+    the scale log(1 - share); phrasings, pairs, clusters. p: the share of random orders of the
+    phrasings, among pairs with the same options, in which the edge that varies most with the
+    phrasing varies at least as much as this edge (Westfall and Young 1993), so that it holds for
+    all edges at once. Intervals and p are NaN for fewer than `FEWEST` clusters.
     """
     ends = [f"{part}{end}" for part in PARTS for end in ("", "_low", "_high")]
     columns = ["model", "method", *_EDGE, "effect", "sd", *ends, "p"]
@@ -170,9 +164,9 @@ def _components(
 
 
 def _remaining(parts: Float[np.ndarray, "set part edge"]) -> Float[np.ndarray, "set part edge"]:
-    """The logarithm of what is left of the total without each part."""
+    """The logarithm of what is left of the total without each part; of less than 1e-6, of this."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(np.maximum(1 - parts / parts.sum(1, keepdims=True), _LEAST_LEFT)))
+        return np.asarray(np.log(np.maximum(1 - parts / parts.sum(1, keepdims=True), 1e-6)))
 
 
 def _parts(

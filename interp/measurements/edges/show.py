@@ -142,7 +142,7 @@ class EdgeEffects(PairResult):
         if level is None:
             return
         cells = edges_as_cells(self.edges, self.pairs)
-        readers, layers = guarantee_tables(cells, self.pairs, level=level)
+        readers, layers = guarantee_tables([cells], self.pairs, level=level)
         unused = ["source", "level", "head", "role"]
         if (readers["note"] == "").all():
             unused.append("note")

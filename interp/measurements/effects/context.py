@@ -6,15 +6,13 @@ that `effects` has not measured: it stores the value of every coalition, with ea
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from interp.attribution.attributor import build
-from interp.attribution.explained import Played
 from interp.attribution.games import Values
-from interp.attribution.method import SegmentScores
 from interp.attribution.registry import check_by_coalitions
 from interp.statistics.summaries import grouped
 
@@ -39,27 +37,19 @@ class _Prompt:
     game: _Measured
 
 
-@runtime_checkable
-class _ByCoalitions(Protocol):
-    """A method that reads nothing but values of coalitions."""
-
-    def attribute(self, explained: Played) -> SegmentScores:
-        """The scores of the segments."""
-
-
-def by_coalitions(methods: Sequence[str]) -> Mapping[str, _ByCoalitions]:
-    """Methods of context attribution, by label.
+def by_coalitions(methods: Sequence[str]) -> Mapping[str, Any]:
+    """Methods of context attribution, by label: each takes a `Played` prompt.
 
     Raises:
         UserError: a method is unknown, or reads more of a model than values of coalitions.
     """
     for name in methods:
         check_by_coalitions(name)
-    return {name: cast("_ByCoalitions", build(name, None)) for name in methods}
+    return {name: build(name, None) for name in methods}
 
 
 def scores_of(
-    methods: Mapping[str, _ByCoalitions], prompt_id: str, segments: Sequence[str], values: Values
+    methods: Mapping[str, Any], prompt_id: str, segments: Sequence[str], values: Values
 ) -> Iterator[tuple[str, str, float]]:
     """The score of each segment of a prompt: method, segment and score in logits.
 

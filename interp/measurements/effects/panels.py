@@ -1,6 +1,6 @@
 """What the browser of pairs shows about the effects of segments: bars by segment."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -38,15 +38,13 @@ def _bars(
     """Each pair's values by segment, for each combination of `by`."""
     rows = with_sides(rows, prompts)
     rows["bars"] = rows["side"].astype(str) + rows["said"]
+    segments = zip(rows["segment"], rows["other_segment"], strict=True)
+    rows["name"] = [" × ".join(map(segment_label, filter(None, both))) for both in segments]
     for pair, labels, members in by_pair(rows, by):
         groups = {
-            str(name): [*zip(map(_named, bars.to_dict("records")), bars["value"], strict=True)]
+            str(name): [*zip(bars["name"], bars["value"], strict=True)]
             for name, bars in members.groupby("bars", sort=False)
         }
         contrasts = " or".join(members["contrast"].drop_duplicates())
         note = f"In logits{contrasts}. Positive: the segment supports the answer."
         yield pair, Bars(title, labels, groups, note=note)
-
-
-def _named(row: Mapping[Hashable, object]) -> str:
-    return " × ".join(segment_label(str(row[n])) for n in ("segment", "other_segment") if row[n])

@@ -145,7 +145,9 @@ class SegmentEffects(Result):
         note = " ".join([table.note, *self._cancelled()])
         narrow = [(table.title, effects.narrow(alone, ["other_segment"]))]
         yield replace(table, note=note, narrow=narrow)
-        yield from self._largest_items()
+        if len(self._largest):
+            title = "Which segment has the largest effect?"
+            yield largest.item(self._largest, list(self._findings()), title, _LARGEST_NOTE)
         yield from others
         for one in self.estimated[1:]:
             title, draw = "Scores by methods of context attribution", partial(_context, one.frame)
@@ -177,13 +179,6 @@ class SegmentEffects(Result):
         """Which segment has the largest effect, for each model and kind of donor."""
         for (model, kind), own in self._largest.groupby(["model", "donor_kind"], sort=False):
             yield largest.sentence(own, f"{model}, {_BY_KIND[str(kind)]}", "effect", self.prompts)
-
-    def _largest_items(self) -> Iterator[TableItem]:
-        """For how many pairs each segment has the largest effect."""
-        by, table = ["model", "donor_kind"], self._largest
-        if len(table):
-            title, said = "Which segment has the largest effect?", list(self._findings())
-            yield largest.item(table, said, by=by, title=title, note=_LARGEST_NOTE)
 
     @cached_property
     def _largest(self) -> pd.DataFrame:

@@ -208,11 +208,6 @@ def ledger_table(
     return table
 
 
-_MOST_ERROR = 0.5
-"""Largest error of a verdict that an interval is corrected for; beyond it, a verdict says less than
-its opposite."""
-
-
 def _true_parts(retrieved: float, used: float) -> Float[np.ndarray, "true counted"]:
     """What a prompt counted under each entry adds to the true share of each entry.
 
@@ -231,7 +226,8 @@ def _true_parts(retrieved: float, used: float) -> Float[np.ndarray, "true counte
 def _without_errors(prompts: pd.DataFrame) -> Float[np.ndarray, "entry 2"]:
     """The ends of the interval of each entry's share without the errors of the verdicts."""
     errors = prompts[["retrieved_error", "used_error"]].astype(float).mean()
-    parts = _true_parts(*errors.fillna(0.0).clip(upper=_MOST_ERROR))
+    # With larger errors, a verdict would say less than its opposite.
+    parts = _true_parts(*errors.fillna(0.0).clip(upper=0.5))
     least, most = np.minimum(0.0, parts.min(axis=1)), np.maximum(1.0, parts.max(axis=1))
     scaled = (parts - least[:, None]) / (most - least)[:, None]
     added = scaled[:, prompts["entry"].map(ENTRIES.index).to_numpy()].T

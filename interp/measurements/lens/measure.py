@@ -19,8 +19,8 @@ from torch import Tensor
 from interp.errors import UserError
 from interp.lenses.corpus import read_corpus, sentences
 from interp.lenses.final import FinalNorm, check_lens
-from interp.lenses.rows import EMBEDDING, check_layers, logit_rows, own_rows, stream_at
-from interp.lenses.store import fitted
+from interp.lenses.rows import EMBEDDING, check_layers, stream_at
+from interp.lenses.store import LensOfWords
 from interp.measurements.activations.measure import Place, places_of, vectors_at
 from interp.measurements.lens.tables import mean_rank
 from interp.measurements.lens.words import Question, Questions
@@ -66,28 +66,24 @@ class _Reader:
         self, model: Model, spec: Lens, layers: Sequence[int], batch_tokens: int | None
     ) -> None:
         self._model, self._spec, self._layers = model, spec, layers
-        self._batch_tokens = batch_tokens
         self._norm = FinalNorm(model)
         self._last = layer_count(model) - 1
         self._questions = Questions(model, spec)
         self._answer_tokens = AnswerTokenizer(model, spec.answers)
-        self._corpus = sentences() if spec.corpus is None else read_corpus(spec.corpus)
-        self._fitted: dict[int, Float[Tensor, "layer width"]] = {}
+        texts = sentences() if spec.corpus is None else read_corpus(spec.corpus)
+        self._lenses = {
+            kind: LensOfWords(model, kind, layers, texts=texts, batch_tokens=batch_tokens)
+            for kind in spec.methods
+        }
 
     def fit(self, prompts: Sequence[TokenizedPrompt]) -> None:
         """Fit or read the rows of the words of all prompts that have words."""
-        tokens: dict[int, None] = {}
+        tokens: list[int] = []
         for prompt in prompts:
             with suppress(UserError):  # the prompt's row says so
-                tokens |= dict.fromkeys(self._questions(prompt).words.tokens)
-        self._fit([*tokens])
-
-    def _fit(self, tokens: Sequence[int]) -> None:
-        if new := [token for token in tokens if token not in self._fitted]:
-            found = fitted(
-                self._model, new, self._layers, self._corpus, batch_tokens=self._batch_tokens
-            )
-            self._fitted |= dict(zip(new, found.unbind(1), strict=True))
+                tokens += self._questions(prompt).words.tokens
+        for lens in self._lenses.values():
+            lens.fit(tokens)
 
     def measure(self, batch: Batch) -> list[PromptRows]:
         """The rows of each prompt."""
@@ -128,35 +124,16 @@ class _Reader:
         stacked = torch.stack([streams[layer] for layer in self._layers])
         alone = streams[EMBEDDING].expand_as(stacked)
         scale = self._norm.scale(streams[self._last])
+        at = [(row, place.positions[0]) for row, own in enumerate(places) for place in own]
         found: dict[tuple[str, bool], Scores] = {}
-        for method in self._spec.methods:
-            rows = self._rows_of(method, batch, places, tokens).to(stacked.dtype)
+        for method, lens in self._lenses.items():
+            rows = lens.rows(tokens, batch, at).to(stacked.dtype)
             for states, embedding in ((stacked, False), (alone, True)):
                 by = self._norm.scale(states) if method == "logit" else scale
                 terms = "lwpd,lpd->lwp" if rows.dim() == 4 else "lwd,lpd->lwp"
                 scores = torch.einsum(terms, rows, states)
                 found[method, embedding] = scores / (by[:, None] if by.dim() == 2 else by)
         return found
-
-    def _rows_of(
-        self,
-        method: str,
-        batch: Batch,
-        places: Sequence[Sequence[Place]],
-        tokens: Sequence[int],
-    ) -> Tensor:
-        """The words' rows: (layer, word, width) or, for `own`, (layer, word, place, width)."""
-        if method == "logit":
-            return logit_rows(self._model, tokens, self._layers)
-        if method == "own":
-            at = [
-                (row, (batch.unpadded(row).start or 0) + place.positions[0])
-                for row, own in enumerate(places)
-                for place in own
-            ]
-            return own_rows(self._model, batch, tokens, self._layers, at)
-        self._fit(tokens)
-        return torch.stack([self._fitted[token] for token in tokens], 1)
 
     def _rows(
         self,

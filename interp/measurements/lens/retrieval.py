@@ -24,25 +24,19 @@ from interp.tables import TEXT, column
 
 PLACE = ["model", "group", "method"]
 
-FOUND = ("strength", "threshold", "retrieved", "error", "embedding")
-"""The columns of `retrieved` about each prompt."""
-
 
 def retrieved(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
-    """The verdicts on prompts that have a right word.
+    """The verdicts on prompts that have a right word; missing with a single cluster.
 
-    One row per model, group of tokens, method and prompt: the columns `PLACE`, prompt_id, cluster,
-    fact and
-
-        strength: of the right word, in logits.
-        threshold: `LEVEL` quantile of the strengths of wrong words in prompts of other clusters.
-        retrieved: whether the strength exceeds the threshold; missing with a single cluster.
-        error: share of the prompt's wrong words whose strength exceeds it.
-        embedding: `retrieved` for what the lens reads from the token's embedding alone.
+    One row per prompt and `PLACE`: prompt_id, cluster, fact; strength of the right word, in logits;
+    threshold, the `LEVEL` quantile of the strengths of wrong words in prompts of other clusters;
+    retrieved, whether the strength exceeds it; error, the share of the prompt's wrong words whose
+    strength does; embedding: `retrieved` for what is read from the token's embedding alone.
     """
     known = with_words(in_middle(readings), clusters)
     parts = [_verdicts(rows) for _, rows in grouped(known, [*PLACE, "among"])]
-    columns = [*PLACE, "prompt_id", "cluster", "fact", *FOUND]
+    about = ["strength", "threshold", "retrieved", "error", "embedding"]
+    columns = [*PLACE, "prompt_id", "cluster", "fact", *about]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
@@ -54,9 +48,8 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     right = np.eye(len(words), dtype=bool)[first["right"].map(words.index)]
     found = first[[*PLACE, "prompt_id", "cluster", "fact"]]
     if codes.max() == 0:
-        return found.assign(
-            strength=np.nan, threshold=np.nan, retrieved=None, error=np.nan, embedding=None
-        )
+        nothing = dict.fromkeys(("strength", "threshold", "error"), np.nan)
+        return found.assign(**nothing, retrieved=None, embedding=None)
     strengths, alone = (
         _strengths(rows, name, right, codes) for name in ("scores", "from_embedding")
     )

@@ -24,19 +24,11 @@ COLUMNS = [
 def judged(readings: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
     """One row per reading that has a right word, and whether this word comes first.
 
-    The columns `PLACE`, prompt_id, cluster and
-
-        accuracy: whether the right word has the highest centred score; m words with the highest
-            score share the point. Missing if there is no other cluster over which could be centred.
-        embedding: the same for what the lens reads from the token's embedding alone.
-        raw_accuracy: the same for scores that are not centred.
-        shuffled: the probability that the right word of a cluster drawn at random comes
-            first: the expectation over all shuffles of the right words among the clusters.
-        chance: one divided by the number of words.
-        margin: centred score of the right word minus the highest of the others, in logits: above 0
-            if it comes first, and 0, up to rounding, if it shares the point.
-        log_odds: as stored.
-        why: why numbers are missing, or empty.
+    Columns: `PLACE`, prompt_id, cluster, and those of the table of readings. accuracy: m words with
+    the highest score share the point; missing if there is no other cluster over which could be
+    centred. shuffled: the expectation over all shuffles of the right words among the clusters.
+    margin: in logits; above 0 if the right word comes first, and 0, up to rounding, if it shares
+    the point. why: why numbers are missing, or empty.
     """
     known = with_words(readings, clusters)
     parts = [_judged(rows) for _, rows in grouped(known, [*PLACE, "among"])]

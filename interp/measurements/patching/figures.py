@@ -21,19 +21,11 @@ from interp.report.figures.style import (
     new_axes,
 )
 
-_FEW_CELLS = 150
-"""Largest number of cells for which each cell shows its number."""
-
 _LABELS = {"effect": "effect in logits", "recovered": "recovered share of the difference"}
 
 
 def layers_by_roles(
-    table: pd.DataFrame,
-    *,
-    value: str = "effect",
-    recognized: str = "all",
-    head: int | None = None,
-    ax: Axes | None = None,
+    table: pd.DataFrame, *, value: str = "effect", recognized: str = "all", head: int | None = None
 ) -> Axes:
     """The mean effect (or `value`) over a group of pairs of patching each role at each layer.
 
@@ -48,7 +40,7 @@ def layers_by_roles(
     elif open_.any():
         n += "; gray: the 95% interval holds 0"
     with house_style():
-        ax = ax or new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
+        ax = new_axes(width=7.5, height=1.4 + 0.32 * len(grid))
         _heat_map(ax, grid, label=_LABELS[value], quiet=open_)
         heads = {} if head is None else {"head": str(head)}
         cells = shown.reindex(columns=[*CELL, value]).assign(**heads)
@@ -61,32 +53,31 @@ def layers_by_roles(
         return ax
 
 
-def layers_by_tokens(
-    patches: pd.DataFrame, *, head: int | None = None, ax: Axes | None = None
-) -> Axes:
+def layers_by_tokens(patches: pd.DataFrame, *, head: int | None = None) -> Axes:
     """The normalized effect of patching each token of one pair at each layer, at one site."""
     shown = _of_head(patches, head)
     grid = shown.pivot(index="layer", columns="position", values="normalized").sort_index()
     tokens = shown.drop_duplicates("position").set_index("position")["token"]
     with house_style():
-        ax = ax or new_axes(width=2.0 + 0.19 * len(grid.columns), height=2.4 + 0.3 * len(grid))
+        ax = new_axes(width=2.0 + 0.19 * len(grid.columns), height=2.4 + 0.3 * len(grid))
         _heat_map(ax, grid, label="normalized effect")
         ax.set_yticks(range(len(grid)), [str(layer) for layer in grid.index])
         ax.set_ylabel("layer")
-        labels = [_shown(text) for text in tokens.loc[grid.columns].astype(str)]
+        texts = tokens.loc[grid.columns].astype(str)
+        labels = [text.replace(" ", "·").replace("\n", "↵") or "·" for text in texts]
         ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
         pair = str(shown["pair_id"].iloc[0]) if len(shown) else "no pair"
         ax.set_title(_title(shown, f"n = 1 pair, {pair}"), loc="left", fontsize=10)
         return ax
 
 
-def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def node_sets(curves: pd.DataFrame) -> Axes:
     """The recovered share of the difference in metric, against the share of cells in the set.
 
     `curves` are those of one model and group of pairs (`node_sets.node_set_curves`).
     """
     with house_style():
-        ax = ax or new_axes(width=7.0, height=4.0)
+        ax = new_axes(width=7.0, height=4.0)
         for level in (0, 1):
             ax.axhline(level, color=QUIET, linewidth=0.8, linestyle=":")
         for index, (ranking, rows) in enumerate(curves.groupby("ranking", sort=False)):
@@ -107,7 +98,7 @@ def node_sets(curves: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         return ax
 
 
-def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def scores_and_effects(effects: pd.DataFrame) -> Axes:
     """Effect ratio of the premises against their score ratio: one point per pair and method.
 
     Premise 2 has the higher score to the right of the vertical line, and the larger effect above
@@ -115,7 +106,7 @@ def scores_and_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     `premise_effects`.
     """
     with house_style():
-        ax = ax or new_axes(width=6.0, height=4.4)
+        ax = new_axes(width=6.0, height=4.4)
         ax.axhline(1, color=QUIET, linewidth=0.8)
         ax.axvline(1, color=QUIET, linewidth=0.8)
         left_out = 0
@@ -156,9 +147,9 @@ def _holds(rows: pd.DataFrame, value: str) -> "pd.Series[bool]":
 
 
 def _heat_map(ax: Axes, grid: pd.DataFrame, *, label: str, **how: Any) -> None:
-    """Cells colored around zero, with numbers for small grids."""
+    """Cells colored around zero, with numbers for grids of up to 150 cells."""
     values = grid.to_numpy(dtype=float)
-    heat_map(ax, values, label=label, shown=values if values.size <= _FEW_CELLS else None, **how)
+    heat_map(ax, values, label=label, shown=values if values.size <= 150 else None, **how)
 
 
 def _title(rows: pd.DataFrame, n: str = "") -> str:
@@ -168,8 +159,3 @@ def _title(rows: pd.DataFrame, n: str = "") -> str:
         str(rows[name].iloc[0]) for name in names if name in rows and rows[name].nunique() == 1
     ]
     return "\n".join(filter(None, [", ".join(shared), n]))
-
-
-def _shown(text: str) -> str:
-    """A token's text with visible spaces and line breaks."""
-    return text.replace(" ", "·").replace("\n", "↵") or "·"

@@ -13,14 +13,13 @@ among m of N cells only with a probability of m / N.
 """
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from scipy.stats import betabinom
 
-from interp.measurements.patching.tables import Parts, in_parts
+from interp.measurements.patching.tables import PAIR, Parts, with_exact
 from interp.statistics.summaries import LEVEL, grouped
 
 
@@ -66,10 +65,6 @@ SITE = ["model", "direction", "method", "source", "site"]
 STRATUM = [*SITE, "layer", "head", "role"]
 """Columns that identify a guarantee for the cells of one layer, head and role."""
 
-_CELL = ["pair_id", *(name for name in STRATUM if name != "method"), "position"]
-
-_KEY = ["model", "pair_id", "direction"]
-
 _SIZES = ["estimate", "effect", "excess"]
 
 
@@ -91,8 +86,7 @@ def guarantee_tables(
     Guarantees for several strata do not hold simultaneously at this level, but the guarantee for a
     site holds for all of its cells at once.
     """
-    checked = pairs.set_index(_KEY)["checked"]
-    by_stratum = _sizes(in_parts(patches), checked)
+    by_stratum = _sizes(patches, pairs.set_index(PAIR)["checked"])
     by_site = by_stratum.groupby([*SITE, "pair_id", "checked"], sort=False)[_SIZES].max()
     return _table(by_site.reset_index(), SITE, level), _table(by_stratum, STRATUM, level)
 
@@ -108,18 +102,15 @@ def _table(sizes: pd.DataFrame, by: list[str], level: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*by, *_GUARANTEED])
 
 
-def _sizes(parts: Iterable[pd.DataFrame], checked: pd.Series) -> pd.DataFrame:
+def _sizes(parts: Parts, checked: pd.Series) -> pd.DataFrame:
     """One row per pair and stratum: the largest estimate, effect, and excess of the effect.
 
     A cell that should have been run but has no finite effect counts as exceeding every bound.
     """
     found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
     for part in parts:
-        exact = part["method"] == "exact"
-        estimates = part[~exact].dropna(subset=["effect"]).rename(columns={"effect": "estimate"})
-        cells = estimates.merge(part.loc[exact, [*_CELL, "effect"]], on=_CELL, how="left")
-        cells = cells.join(checked, on=_KEY)
-        estimate, effect = cells["estimate"].abs(), cells["effect"].abs().fillna(math.inf)
+        cells = with_exact(part, "left").dropna(subset="effect").join(checked, on=PAIR)
+        estimate, effect = cells["effect"].abs(), cells["effect_exact"].abs().fillna(math.inf)
         cells = cells.assign(estimate=estimate, effect=effect, excess=effect - estimate)
         by = [*STRATUM, "pair_id", "checked"]
         found.append(cells.groupby(by, sort=False, dropna=False)[_SIZES].max().reset_index())

@@ -21,7 +21,7 @@ from interp.patching.exact import ExactRows, native_grid
 from interp.patching.pairs import contrast_of, is_checked
 from interp.patching.passes import answers_behind, read_whole
 from interp.patching.sets import patch_nested
-from interp.patching.tables import pair_row, patch_rows, set_rows
+from interp.patching.tables import pair_row, patch_rows, set_row
 from interp.plugins import BACKENDS, load_plugin
 from interp.prompts.prompt import Prompt
 from interp.reading.budget import TokenBudget, token_budget
@@ -79,9 +79,7 @@ def patching(model: Model, spec: Patch, *, batch_tokens: int | None = None) -> P
         UserError: the model lacks a site, layer or head.
     """
     check_sites(model, spec.sites, layers=spec.layers, heads=spec.heads)
-    if batch_tokens is None and model.device.type == "cpu":
-        batch_tokens = CPU_CELL_TOKENS
-    budget = token_budget(model, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CELL_TOKENS)
     measure_batch = _Patching(model, spec, budget)
 
     def error_rows(prompt: Prompt, error: str) -> PromptRows:
@@ -150,10 +148,11 @@ class _Patching:
             summary |= {"control_metric": metric} if math.isfinite(metric) else {}
             rows["patches"] += self._rows(control, controlled, CONTROL)
         if spec.sets and isinstance(self._exact, ExactRows):
+            key = {name: summary[name] for name in ("model", "pair_id", "direction")}
+            key["sites"] = ",".join(spec.sites)
             rows["node_sets"] = [
-                row
+                {**key, **set_row(nested, results[0][2])}
                 for nested in patch_nested(self._exact, pair, results[0])
-                for row in set_rows(model, pair, nested, sites=spec.sites, direction=spec.direction)
             ]
         of_second_prompt: PromptRows = {name: [] for name in rows}
         return [rows, of_second_prompt]

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from interp.estimates.compute import estimate
 from interp.estimates.declared import Mean, Table
-from interp.measurements.patching.tables import GROUPS, RECOGNIZED, SHARED, about_pairs
+from interp.measurements.patching.tables import GROUPS, PAIR, RECOGNIZED, SHARED, about_pairs
 from interp.statistics.summaries import grouped
 from interp.tables import INTEGER, NUMBER, column
 
@@ -73,9 +73,7 @@ _MEANS = Table(
 _NONE = f"no pair whose two metrics differ by {LEAST_GAP:g} logits or more"
 
 
-def node_set_table(
-    sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
-) -> pd.DataFrame:
+def node_set_table(sets: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """One row per model, direction, sites, ranking and group of pairs: `NODE_SETS`, and left_out.
 
     In unrecognized pairs, the metrics of the two prompts hardly differ, so shares of their
@@ -86,9 +84,12 @@ def node_set_table(
     (Mueller et al. 2025, who patch everything outside a circuit instead).
     """
     parts, left_out = [], []
-    for cell, curves, clusters, left in _curves(sets, pairs, cluster):
-        areas = np.array([_areas(curve) for curve in curves]).reshape(-1, 2)
-        trials = pd.DataFrame(areas, columns=["cpr", "cmd"]).assign(cluster=clusters)
+    for cell, curves, clusters, left in _curves(sets, pairs):
+        areas = [
+            [np.trapezoid(height, shares) for height in (faithful, np.abs(1 - faithful))]
+            for shares, faithful in curves
+        ]
+        trials = pd.DataFrame(areas, columns=["cpr", "cmd"], dtype=float).assign(cluster=clusters)
         parts.append(pd.DataFrame({**cell, "why": "" if len(trials) else _NONE}, index=[0]))
         parts.append(trials.join(pd.DataFrame({**cell, "why": ""}, index=trials.index)))
         left_out.append(left)
@@ -99,16 +100,14 @@ def node_set_table(
     return table
 
 
-def node_set_curves(
-    sets: pd.DataFrame, pairs: pd.DataFrame, *, cluster: str = "pair_id"
-) -> pd.DataFrame:
+def node_set_curves(sets: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """Mean NS over pairs, with its interval, interpolated between sets at 101 shares of the cells.
 
     One row per model, direction, sites, ranking, recognized and share: normalized, low, high,
     pairs. There is no row for a group without pairs.
     """
     parts = []
-    for cell, curves, clusters, _ in _curves(sets, pairs, cluster):
+    for cell, curves, clusters, _ in _curves(sets, pairs):
         for curve, own in zip(curves, clusters, strict=True):
             values = {"share": GRID, "normalized": np.interp(GRID, *curve)}
             parts.append(pd.DataFrame({**cell, **values, "cluster": own}))
@@ -121,32 +120,18 @@ Curve = tuple[Float[np.ndarray, " set"], Float[np.ndarray, " set"]]
 
 
 def _curves(
-    sets: pd.DataFrame, pairs: pd.DataFrame, cluster: str
+    sets: pd.DataFrame, pairs: pd.DataFrame
 ) -> Iterator[tuple[dict[str, object], list[Curve], pd.Series, int]]:
     """By ranking and group: the pairs' curves, their clusters, and the number of omitted pairs."""
-    about = about_pairs(pairs, cluster)
-    joined = sets.join(about, on=["model", "pair_id", "direction"])
+    joined = sets.join(about_pairs(pairs), on=PAIR).sort_values("cells", kind="stable")
+    joined["share"] = joined["cells"] / joined["of_cells"]
+    joined["defined"] = (joined["gap"].abs() >= LEAST_GAP) & joined["normalized"].notna()
+    by_pair = joined.groupby([*_CURVE, "pair_id"])
+    joined["defined"] = by_pair["defined"].transform("all")
     for (cell, members), group in product(grouped(joined, _CURVE), (SHARED, "all")):
         chosen = members[members["recognized"].isin(GROUPS[group])]
-        by_pair = [rows.sort_values("cells") for _, rows in chosen.groupby("pair_id", sort=False)]
-        defined = [rows for rows in by_pair if _is_defined(rows)]
-        clusters = pd.Series([rows["cluster"].iloc[0] for rows in defined], dtype=object)
-        left_out = len(by_pair) - len(defined)
-        curves = [_curve(rows) for rows in defined]
+        whole = [rows for _, rows in chosen[chosen["defined"]].groupby("pair_id", sort=False)]
+        clusters = pd.Series([rows["cluster"].iloc[0] for rows in whole], dtype=object)
+        left_out = chosen["pair_id"].nunique() - len(whole)
+        curves = [(np.r_[0.0, rows["share"]], np.r_[0.0, rows["normalized"]]) for rows in whole]
         yield {**cell, "recognized": group}, curves, clusters, left_out
-
-
-def _is_defined(rows: pd.DataFrame) -> bool:
-    return bool((rows["gap"].abs() >= LEAST_GAP).all() and rows["normalized"].notna().all())
-
-
-def _curve(rows: pd.DataFrame) -> Curve:
-    shares, faithful = rows["cells"] / rows["of_cells"], rows["normalized"]
-    return np.r_[0.0, shares.to_numpy(float)], np.r_[0.0, faithful.to_numpy(float)]
-
-
-def _areas(curve: Curve) -> tuple[float, float]:
-    """CPR and CMD of one pair."""
-    shares, faithful = curve
-    under, beside = (np.trapezoid(values, shares) for values in (faithful, np.abs(1 - faithful)))
-    return float(under), float(beside)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
@@ -54,13 +54,6 @@ prompt, and 1 is that of its counterpart."""
 
 _PANEL = ("model", "method", "source", "site", "head")
 """The columns of `patches` that have a single value in each heat map."""
-
-_LARGEST = 5
-"""Number of largest effects shown for each model on the terminal."""
-
-_TERMINAL = 79
-_NUMBER = 8
-"""Width in characters of a line, and of a column of numbers such as "-10.123"."""
 
 
 class Patches(PairResult):
@@ -148,13 +141,13 @@ class Patches(PairResult):
         yield from self._sets()
 
     def _largest(self) -> Iterator[Titled]:
-        """The largest effects of the counterpart over all pairs, with intervals and p."""
+        """The five largest effects of the counterpart over all pairs, with intervals and p."""
         table = self._effects
         every = table[(table["recognized"] == "all") & (table["source"] == COUNTERPART)]
         shared = ["model", "direction", "method", "source", "recognized"]
         for of, rows in grouped(every.dropna(subset="effect"), shared):
             order = rows["effect"].abs().sort_values(ascending=False, kind="stable").index
-            shown = self.estimated[0].narrow(rows.loc[order[:_LARGEST]], shared)
+            shown = self.estimated[0].narrow(rows.loc[order[:5]], shared)
             shown = shown.drop(columns=["recovered", "flipped"], errors="ignore")
             yield f"Largest effects in logits: {of['model']}, {of['direction']}", shown
 
@@ -220,7 +213,7 @@ class Patches(PairResult):
     @cached_property
     def estimated(self) -> tuple[Estimated, ...]:
         """Mean effects by cell and group of pairs."""
-        trials = effect_trials(self.requested(), self.clustered(self.pairs), cluster="cluster")
+        trials = effect_trials(self.requested(), self.clustered(self.pairs))
         return (Estimated(EFFECTS, trials),)
 
     @property
@@ -260,21 +253,18 @@ class Patches(PairResult):
         if not self._parameters.get("sets"):
             return
         sets, pairs = self.table("node_sets"), self.clustered(self.pairs)
-        table = node_set_table(sets, pairs, cluster="cluster")
+        table = node_set_table(sets, pairs)
         title = NODE_SETS.title
         yield _table(NODE_SETS.name, title, table, Estimated(NODE_SETS, table).note)
-        curves = node_set_curves(sets, pairs, cluster="cluster")
+        curves = node_set_curves(sets, pairs)
         for cell, rows in grouped(curves, ["model"]):
             model, shared = str(cell["model"]), rows[rows["recognized"] == SHARED]
             draw = partial(_draw, "node_sets", shared if len(shared) else rows)
             yield FigureItem(_file_name("node_sets", model), f"{title}: {model}", draw, _CURVES)
 
-    def _repr_html_(self) -> str | None:
-        if not self.measured.size("patches"):
-            return None
-        from interp.report.html import notebook_html
-
-        return notebook_html(list(_by_layer(self._effects)), cautions=self.cautions)
+    @property
+    def _titled(self) -> Sequence[Titled]:
+        return list(_by_layer(self._effects))
 
 
 def agreement_items(patched: Patches, attributed: Attributions) -> Iterator[TableItem | FigureItem]:
@@ -369,22 +359,14 @@ def _by_layer(effects: pd.DataFrame) -> Iterator[Titled]:
 def _titled(title: str, rows: pd.DataFrame, value: str) -> Iterator[Titled]:
     """One column of the effect table, as tables of roles by layers that fit the terminal."""
     index = ["head", "role", "pairs"] if rows["head"].notna().any() else ["role", "pairs"]
-    shown = rows.assign(head=rows["head"].astype("Int64"), text=rows[value].map(_number_text))
+    # + 0.0 turns -0.0 into 0.0.
+    texts = ["-" if math.isnan(own) else f"{round(own, 3) + 0.0:.3f}" for own in rows[value]]
+    shown = rows.assign(head=rows["head"].astype("Int64"), text=texts)
     table = shown.pivot(index=index, columns="layer", values="text").fillna("")
     table = table.loc[list(shown[index].drop_duplicates().itertuples(index=False, name=None))]
     names = table.index.to_frame(index=False)
-    beside = max(1, (_TERMINAL - sum(map(_width, names.items()))) // _NUMBER)
+    widths = [max(map(len, [str(n), *own.astype(str)])) + 1 for n, own in names.items()]
+    beside = max(1, (79 - sum(widths)) // 8)  # a number such as "-10.123" takes 8 of 79 characters
     for first in range(0, table.shape[1], beside):
         layers = table.iloc[:, first : first + beside].reset_index(drop=True)
         yield title, pd.concat([names, layers.add_prefix("layer_")], axis="columns")
-
-
-def _number_text(number: float) -> str:
-    # + 0.0 turns -0.0 into 0.0.
-    return "-" if math.isnan(number) else f"{round(number, 3) + 0.0:.3f}"
-
-
-def _width(column: tuple[Hashable, pd.Series]) -> int:
-    """Width in characters of a column on the terminal, including the space after it."""
-    name, values = column
-    return max(map(len, [str(name), *values.astype(str)])) + 1

@@ -6,7 +6,7 @@ Pairs of one cluster, such as those about one city, are resampled together and c
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -31,14 +31,11 @@ prompts, so their mean difference may be zero or have the wrong sign.
 CELL = ["model", "direction", "method", "source", "site", "layer", "head", "role"]
 """Columns that identify patches whose effects are averaged over pairs."""
 
-BEYOND = "beyond control"
-"""Value of `source` for the effect of the counterpart's activations minus the control's."""
+PAIR = ["model", "pair_id", "direction"]
+"""Columns that identify a pair that was run in one direction."""
 
-_KEY = ["model", "pair_id", "direction"]
-
-Parts = pd.DataFrame | Iterable[pd.DataFrame]
-"""A table, either whole or in parts that are processed one at a time and never split a pair."""
-
+Parts = Iterable[pd.DataFrame]
+"""A table in parts that are processed one at a time and never split a pair."""
 
 RECOGNIZED = column(
     "recognized", TEXT, "`yes`: pairs whose correct answers the model prefers; `no`, `all`"
@@ -90,15 +87,15 @@ EFFECTS = Table(
 )
 
 
-def effect_trials(patches: Parts, pairs: pd.DataFrame, *, cluster: str) -> pd.DataFrame:
+def effect_trials(patches: Parts, pairs: pd.DataFrame) -> pd.DataFrame:
     """One row per cell, group of pairs (`GROUPS`) and pair, in the order in which cells are shown.
 
     Columns: those of `CELL`, recognized (the group), pair_id, cluster, effect and flipped (means
     over tokens), gap (the difference of the two metrics) and of_gap (the effect, where its share of
     the gap is defined), and why (it is not). A group without pairs has a row without a cluster.
     """
-    about = about_pairs(pairs, cluster)
-    cells, effects = _by_cell(in_parts(patches), about.index)
+    about = about_pairs(pairs)
+    cells, effects = _by_cell(patches, about.index)
     effects = effects.join(about.reset_index(), on="pair")
     shown = _ordered(list(cells))
     place = np.empty(len(cells), dtype=int)
@@ -112,7 +109,8 @@ def effect_trials(patches: Parts, pairs: pd.DataFrame, *, cluster: str) -> pd.Da
     trials = pd.concat(parts, ignore_index=True)
     no_share = _no_share(trials)
     trials["of_gap"] = trials["effect"].where(no_share == "")
-    names = pd.DataFrame([_named(cell) for cell in shown], columns=CELL)
+    names = pd.DataFrame(shown, columns=CELL)
+    names["head"] = pd.to_numeric(names["head"])
     for name in CELL:
         column = names[name]
         if column.dtype == object:
@@ -149,16 +147,10 @@ def grid_of(effects: pd.DataFrame, value: str) -> pd.DataFrame:
     return grid.reindex(effects["role"].drop_duplicates())
 
 
-def about_pairs(pairs: pd.DataFrame, cluster: str) -> pd.DataFrame:
-    """recognized, gap (difference of the two metrics) and cluster, by model, pair and direction."""
+def about_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
+    """recognized, gap (difference of the two metrics) and cluster of each pair (`PAIR`)."""
     gap = pairs["source_metric"] - pairs["base_metric"]
-    about = pairs.assign(gap=gap, cluster=pairs[cluster]).set_index(_KEY)
-    return about[["recognized", "gap", "cluster"]]
-
-
-def in_parts(table: Parts) -> Iterable[pd.DataFrame]:
-    """The parts of a table; a whole table is a single part."""
-    return [table] if isinstance(table, pd.DataFrame) else table
+    return pairs.assign(gap=gap).set_index(PAIR)[["recognized", "gap", "cluster"]]
 
 
 _Cell = tuple[Hashable, ...]
@@ -180,9 +172,10 @@ def _by_cell(
         by_pair = part.groupby([*CELL, "pair_id"], sort=False, dropna=False, as_index=False)
         means = by_pair[["effect", "flipped"]].mean().dropna(subset=["effect"])
         means = pd.concat([means, _beyond_control(means)], ignore_index=True)
-        means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[_KEY]))
-        named = means[CELL].drop_duplicates().to_dict("records")
-        numbers = [cells.setdefault(_values(cell), len(cells)) for cell in named]
+        means["pair"] = pairs.get_indexer(pd.MultiIndex.from_frame(means[PAIR]))
+        named = means[CELL].astype(object).drop_duplicates()
+        each = named.where(named.notna(), None).itertuples(index=False, name=None)
+        numbers = [cells.setdefault(cell, len(cells)) for cell in each]
         in_part = means.groupby(CELL, sort=False, dropna=False).ngroup()
         means["cell"] = np.array(numbers, dtype=int)[in_part]
         found.append(means[list(_NO_EFFECTS)].astype(_NO_EFFECTS.dtypes))
@@ -190,7 +183,7 @@ def _by_cell(
 
 
 def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
-    """The rows of counterparts minus those of controls, if the counterpart was patched.
+    """Rows of the source `beyond control`: counterpart minus control, if the first was patched.
 
     If the counterpart's activations equal those of the base prompt, its effect is exactly zero.
     """
@@ -199,17 +192,8 @@ def _beyond_control(means: pd.DataFrame) -> pd.DataFrame:
     both = of_source[COUNTERPART].merge(of_source[CONTROL], on=keys, suffixes=("", "_control"))
     both = both[both["effect"] != 0]
     effect = both["effect"] - both["effect_control"]
-    return both.assign(effect=effect, flipped=math.nan, source=BEYOND)[list(means.columns)]
-
-
-def _values(cell: Mapping[Hashable, object]) -> _Cell:
-    return tuple(
-        None if isinstance(value, float) and math.isnan(value) else value for value in cell.values()
-    )
-
-
-def _named(cell: _Cell) -> dict[str, object]:
-    return dict(zip(CELL, (math.nan if v is None else v for v in cell), strict=True))
+    both = both.assign(effect=effect, flipped=math.nan, source="beyond control")
+    return both[list(means.columns)]
 
 
 def _ordered(found: Sequence[_Cell]) -> list[_Cell]:
@@ -235,7 +219,7 @@ def verification_table(patches: Parts) -> pd.DataFrame:
     """
     by = ["model", "direction", "method", "source", "site"]
     kept = [*by, "effect", "effect_exact"]
-    both = pd.concat([_verified(part)[kept] for part in in_parts(patches)], ignore_index=True)
+    both = pd.concat([with_exact(part, "inner")[kept] for part in patches], ignore_index=True)
     rows = []
     for cell, members in grouped(both, by):
         errors = (members["effect"] - members["effect_exact"]).abs()
@@ -256,12 +240,12 @@ def verification_table(patches: Parts) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _verified(patches: pd.DataFrame) -> pd.DataFrame:
-    """The estimates and exact effects of those cells whose exact effects were measured."""
-    key = ["model", "pair_id", "direction", "source", "site", "layer", "head", "position", "role"]
-    exact = patches[patches["method"] == "exact"]
-    estimates = patches[patches["method"] != "exact"]
-    return estimates.merge(exact[[*key, "effect"]], on=key, suffixes=("", "_exact"))
+def with_exact(patches: pd.DataFrame, how: Literal["left", "inner"]) -> pd.DataFrame:
+    """The estimates (inner: of cells that were run too), with the exact effect, effect_exact."""
+    key = [*PAIR, "source", "site", "layer", "head", "position", "role"]
+    exact = patches["method"] == "exact"
+    measured = patches.loc[exact, [*key, "effect"]]
+    return patches[~exact].merge(measured, how=how, on=key, suffixes=("", "_exact"))
 
 
 def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
@@ -275,7 +259,7 @@ def premise_effects(patches: Parts, pairs: pd.DataFrame, ratios: pd.DataFrame) -
     `ratios` are those of premise 2 over premise 1
     (`interp.measurements.attribution.segments.segment_ratios`).
     """
-    sizes = pd.concat([_premise_sizes(part) for part in in_parts(patches)]).unstack("premise")
+    sizes = pd.concat(map(_premise_sizes, patches)).unstack("premise")
     sizes = sizes.reindex(columns=["premise1", "premise2"]).rename_axis(columns=None)
     effects: pd.DataFrame = sizes.add_suffix("_effect").astype(float)
     first = effects["premise1_effect"]

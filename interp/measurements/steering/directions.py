@@ -1,32 +1,29 @@
 """The directions along which a prompt's stream is changed: those of words, or between sides."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from interp.errors import UserError
-from interp.lenses.corpus import sentences
 from interp.lenses.interventions import Change, Directions
-from interp.lenses.rows import logit_rows, own_rows
-from interp.lenses.store import fitted
+from interp.lenses.store import LensOfWords
 from interp.measurements.activations.measure import Place, vectors_at
 from interp.models.model import Model
 from interp.models.sites import locate
 from interp.prompts.mixing import donors_of, mixed
 from interp.prompts.prompt import Prompt
 from interp.reading.readers import reader_of
-from interp.reading.tokens import TokenizedPrompt, pad, tokenize, tokens_of
+from interp.reading.tokens import Batch, TokenizedPrompt, pad, tokenize, tokens_of
 from interp.scoring.answer_tokens import AnswerTokenizer
 
 OPTIONS = "options"
 """The words that are a prompt's answer options."""
-
-Rows = Float[Tensor, "layer word width"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,55 +118,20 @@ def _donated(prompt: Prompt, name: str) -> list[str]:
     return found
 
 
-class WordRows:
-    """Rows of lenses for words at all layers, each fitted or read once."""
+def rows_of_words(
+    lens: LensOfWords, batch: Batch, position: int, words: Words
+) -> dict[str, Float[Tensor, "layer width"]]:
+    """For each word, its row at every layer: the mean over the word's tokens.
 
-    def __init__(self, model: Model, kind: str, layers: Sequence[int]) -> None:
-        self._model = model
-        self._kind = kind
-        self._layers = layers
-        self._known: dict[int, Float[Tensor, "layer width"]] = {}
-
-    def __call__(self, prompt: TokenizedPrompt, position: int, words: Words) -> dict[str, Tensor]:
-        """For each word, its row at every layer: the mean over the word's tokens.
-
-        A prompt's own Jacobian is taken at `position`.
-        """
-        needed = _tokens_of([words])
-        if self._kind == "own":
-            batch = pad(self._model, [prompt])
-            at = [(0, (batch.unpadded(0).start or 0) + position)]
-            found = own_rows(self._model, batch, needed, self._layers, at)[:, :, 0]
-            rows = dict(zip(needed, found.unbind(1), strict=True))
-        else:
-            self.fit([words])
-            rows = self._known
-        return {
-            word: torch.stack([rows[token] for token in tokens]).mean(0)
-            for word, tokens in words.tokens.items()
-        }
-
-    def fit(self, words: Iterable[Words]) -> None:
-        """Fit or read the rows of all words at once; those of the prompt's own lens are not kept.
-
-        Raises:
-            UserError: the model has no lens, or a file of a fitted one is damaged.
-        """
-        tokens = [token for token in _tokens_of(words) if token not in self._known]
-        if not tokens or self._kind == "own":
-            return
-        rows: Rows = (
-            logit_rows(self._model, tokens, self._layers)
-            if self._kind == "logit"
-            else fitted(self._model, tokens, self._layers, sentences())
-        )
-        self._known |= dict(zip(tokens, rows.unbind(1), strict=True))
-
-
-def _tokens_of(words: Iterable[Words]) -> list[int]:
-    return list(
-        dict.fromkeys(token for one in words for own in one.tokens.values() for token in own)
-    )
+    A prompt's own Jacobian is taken at `position` of the batch's only prompt.
+    """
+    needed = list(dict.fromkeys(chain.from_iterable(words.tokens.values())))
+    found = lens.rows(needed, batch, [(0, position)])
+    rows = dict(zip(needed, (found[:, :, 0] if found.dim() == 4 else found).unbind(1), strict=True))
+    return {
+        word: torch.stack([rows[token] for token in tokens]).mean(0)
+        for word, tokens in words.tokens.items()
+    }
 
 
 def word_directions(

@@ -4,7 +4,6 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -12,18 +11,20 @@ import torch
 
 from interp.choices import LAST, POOLED
 from interp.errors import UserError
+from interp.lenses.corpus import sentences
 from interp.lenses.final import check_lens
 from interp.lenses.interventions import Change, Directions, Intervention, Outcomes, intervene
-from interp.measurements.edges.measure import cell_budget
-from interp.measurements.patching.measure import PairMeasurement
+from interp.lenses.store import LensOfWords
+from interp.measurements.lens.tables import BAND
+from interp.measurements.patching.measure import CPU_CELL_TOKENS, PairMeasurement
 from interp.measurements.specs import Steer
 from interp.measurements.steering.directions import (
     OPTIONS,
-    WordRows,
     Words,
     joined_tokens,
     mentioned_words,
     option_words,
+    rows_of_words,
     side_differences,
     word_directions,
 )
@@ -37,20 +38,17 @@ from interp.patching.pairs import contrast_of
 from interp.patching.passes import answers_behind
 from interp.patching.tables import flips
 from interp.prompts.prompt import Prompt
-from interp.reading.budget import TokenBudget
-from interp.reading.tokens import Batch, TokenizedPrompt
+from interp.reading.budget import TokenBudget, token_budget
+from interp.reading.tokens import Batch, TokenizedPrompt, pad
 from interp.scoring.answer_tokens import AnswerTokenizer
 from interp.scoring.answers import NOT_FINITE
 from interp.tables import Row
-
-BAND = (0.38, 0.92)
-"""Ends of the default band of layers, as shares of the depth (Gurnee et al. 2026)."""
 
 DIFFERENCE = "difference"
 
 
 def band_of(layers: int) -> range:
-    """The layers of the default band in a model with so many layers."""
+    """The layers of the default band (`BAND`) in a model with so many layers."""
     first, last = (round(share * layers) for share in BAND)
     return range(min(first, layers - 1), max(last, first + 1))
 
@@ -69,17 +67,13 @@ def steering(model: Model, spec: Steer, *, batch_tokens: int | None = None) -> P
         key: Row = {"model": model.name, "prompt_id": prompt.id, "pair_id": prompt.pair_id}
         return {"steered": [{**key, "error": error}]}
 
-    budget = cell_budget(model, batch_tokens)
+    budget = token_budget(model, batch_tokens, on_cpu=CPU_CELL_TOKENS)
     change = _Steering(model, spec, budget)
     return PairMeasurement(model, spec, budget, change, error_rows, begin=change.fit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """An intervention with the columns of its row."""
-
-    row: Row
-    intervention: Intervention
+_Cell = tuple[Row, Intervention]
+"""The columns of a row, and its intervention."""
 
 
 class _Steering:
@@ -93,8 +87,8 @@ class _Steering:
         every = range(layer_count(model))
         chosen = band_of(len(every)) if spec.band else every
         self._layers = tuple(chosen if spec.layers is None else spec.layers)
-        self._lenses: dict[str, WordRows] = {
-            kind: WordRows(model, kind, self._layers)
+        self._lenses: dict[str, LensOfWords] = {
+            kind: LensOfWords(model, kind, self._layers, texts=sentences())
             for kind in spec.directions
             if kind != DIFFERENCE
         }
@@ -102,14 +96,15 @@ class _Steering:
 
     def fit(self, prompts: Sequence[TokenizedPrompt]) -> None:
         """Fit or read the rows of the words of all whole pairs that have words."""
-        words: list[Words] = []
+        tokens: list[int] = []
         for pair in pairwise(prompts if self._lenses else ()):
             own, other = (one.prompt for one in pair)
             if own.pair_id == other.pair_id:
                 with suppress(UserError):  # the pair's row says so
-                    words += [self._words(*one) for one in self._changed(*pair)]
+                    words = [self._words(*one) for one in self._changed(*pair)]
+                    tokens += [token for own in words for t in own.tokens.values() for token in t]
         for lens in self._lenses.values():
-            lens.fit(words)
+            lens.fit(tokens)
 
     def __call__(self, batch: Batch) -> list[PromptRows]:
         """The rows of each prompt of the pair; none for a side that is not changed."""
@@ -139,7 +134,7 @@ class _Steering:
                 self._unchecked = False
         words = self._words(own, other, contrast) if self._lenses else None
         cells = list(self._cells(own, other, words))
-        outcomes = intervene(self._engine, model, pair, [cell.intervention for cell in cells])
+        outcomes = intervene(self._engine, model, pair, [change for _, change in cells])
         key: Row = {"model": model.name, "prompt_id": own.prompt.id}
         finite = math.isfinite(outcomes.base)
         summary: Row = {
@@ -198,7 +193,8 @@ class _Steering:
             found = [Directions.of(difference[None]) for difference in differences]
             yield "direction", dict.fromkeys(spec.changes, found)
             return
-        rows = self._lenses[kind](pair[0], tokens(pair[0])[-1], words)
+        batch, position = pad(self._model, pair[:1]), tokens(pair[0])[-1]
+        rows = rows_of_words(self._lenses[kind], batch, position, words)
         seconds = {"direction": words.other} | ({"third": words.third} if words.third else {})
         for source, second in seconds.items():
             yield (
@@ -226,7 +222,7 @@ class _Steering:
             for dose in self._spec.doses:
                 for layer, own in places.items():
                     columns = {**row, "change": change, "dose": dose, "layer": layer}
-                    yield _Cell(columns, Intervention(change, own, positions, dose, seeds))
+                    yield columns, Intervention(change, own, positions, dose, seeds)
 
 
 def _seed(prompt: Prompt, draw: int) -> int:
@@ -236,10 +232,10 @@ def _seed(prompt: Prompt, draw: int) -> int:
 
 def _rows(cells: Sequence[_Cell], outcomes: Outcomes) -> Iterator[Row]:
     """The effects of all interventions and of their placebos."""
-    for cell, metric, placebos in zip(cells, outcomes.changed, outcomes.placebos, strict=True):
-        yield _row(cell.row, metric, outcomes.base)
+    for (row, _), metric, placebos in zip(cells, outcomes.changed, outcomes.placebos, strict=True):
+        yield _row(row, metric, outcomes.base)
         for draw, placebo in enumerate(placebos):
-            yield _row({**cell.row, "source": "placebo", "draw": draw}, placebo, outcomes.base)
+            yield _row({**row, "source": "placebo", "draw": draw}, placebo, outcomes.base)
 
 
 def _row(columns: Row, metric: float, base: float) -> Row:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from interp.statistics.means import ClusterMean, cluster_mean
+from interp.statistics.means import cluster_mean
 from interp.statistics.mediation import (
     EFFECTS,
-    ClusterRatio,
     cluster_ratio,
     effects_of_draws,
     product_of_means,
@@ -59,36 +58,22 @@ def mediation_table(
     """
     columns = ["prompt_id", "weight", *dict.fromkeys([cluster, *by])]
     trials = products.merge(prompts[columns], on="prompt_id", validate="many_to_one")
+    ends = [f"{name}{end}" for name in _NUMBERS for end in ("", "_low", "_high")]
     rows = []
     for cell, members in grouped(trials, [*CELL, *by]):
         squares = cluster_mean(members, value="total", cluster=cluster, weight="weight")
+        # Estimates of squares below 0 count as 0.
+        total = np.sqrt(np.maximum([squares.mean, squares.low, squares.high], 0.0))
         # The other side of a pair is in the same cluster.
         by_donor = "donor" if cell["donor_kind"] == "instance" else cluster
-        own = _share(members, "through", cluster)
-        other = _share(members, "through_other", by_donor)
-        row, found = dict(cell), (_size(squares), _mean(own, other), own, other)
-        for name, one in zip(_NUMBERS, found, strict=True):
-            row |= {name: one.ratio, f"{name}_low": one.low, f"{name}_high": one.high}
+        own, other = (
+            cluster_ratio(members, above=above, below="total", cluster=name, weight="weight")
+            for above, name in (("through", cluster), ("through_other", by_donor))
+        )
+        shares = np.array([[one.ratio, one.low, one.high] for one in (own, other)])
+        # The mean of the ends is wide enough for any dependence between the two.
+        numbers = np.concatenate([total, shares.mean(0), *shares])
         counts = {"prompts": members["prompt_id"].nunique(), "clusters": squares.clusters}
-        rows.append({**row, **counts, "note": own.note or other.note})
-    ends = [f"{name}{end}" for name in _NUMBERS for end in ("", "_low", "_high")]
+        row = {**cell, **dict(zip(ends, numbers, strict=True)), **counts}
+        rows.append({**row, "note": own.note or other.note})
     return pd.DataFrame(rows, columns=[*CELL, *by, *ends, "prompts", "clusters", "note"])
-
-
-def _size(squares: ClusterMean) -> ClusterRatio:
-    """The root mean square of an effect with its interval; estimates below 0 count as 0."""
-    ends = (squares.mean, squares.low, squares.high)
-    size, low, high = (float(np.sqrt(max(value, 0.0))) for value in ends)
-    return ClusterRatio(size, low, high)
-
-
-def _share(trials: pd.DataFrame, above: str, cluster: str) -> ClusterRatio:
-    return cluster_ratio(trials, above=above, below="total", cluster=cluster, weight="weight")
-
-
-def _mean(own: ClusterRatio, other: ClusterRatio) -> ClusterRatio:
-    """The mean of two ratios; its interval is wide enough for any dependence between them."""
-    ratio, low, high = (
-        (getattr(own, name) + getattr(other, name)) / 2 for name in ("ratio", "low", "high")
-    )
-    return ClusterRatio(ratio, low, high)

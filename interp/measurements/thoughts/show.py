@@ -50,9 +50,6 @@ are compared, so a single group may stand out by chance."""
 _GROUP = "value of the factor"
 """A column that no table has."""
 
-_MOST_VALUES = 10
-"""Largest number of values of a factor whose groups are compared."""
-
 _HEADLINES = {
     "whole": "accuracy after its thought",
     "direct": "accuracy without a thought",
@@ -75,6 +72,12 @@ class ThoughtEffects(Result):
     def mediation(self) -> pd.DataFrame:
         """One row per model, kind of donor, and segment: total effect and mediated shares."""
         return mediation_table(self._products, self.prompts, cluster=self._cluster)
+
+    @cached_property
+    def _whole(self) -> pd.DataFrame:
+        """The shares of each model if an instance replaces all segments."""
+        table = self.mediation()
+        return table[(table["segment"] == ALL) & (table["donor_kind"] == "instance")]
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Mediated shares, answers by reading, early answers, effects of sentences, and groups."""
@@ -107,19 +110,19 @@ class ThoughtEffects(Result):
         text = "\n\n".join(map(self._told, self.measured.models()))
         if self._answers.empty:
             return replace(plain, text=text)
-        table = self.mediation()
-        whole = table[(table["segment"] == ALL) & (table["donor_kind"] == "instance")]
         readings = self._readings
-        parts = {"mediated share": ("share", whole)}
+        parts = [("mediated share", "share", self._whole)]
         for name, words in _HEADLINES.items():
-            parts[words] = "accuracy", readings[readings["reading"] == name]
-        found = []
-        for words, (value, rows) in parts.items():
-            ends = (f"{value}_low", f"{value}_high")
-            one = headline(rows, words, value=value, interval=ends, n="prompts", unit="prompts")
-            found.append(one)
+            parts.append((words, "accuracy", readings[readings["reading"] == name]))
+        counts = {"n": "prompts", "unit": "prompts"}
+        numbers = pd.concat(
+            [
+                headline(rows, words, value=of, interval=(f"{of}_low", f"{of}_high"), **counts)
+                for words, of, rows in parts
+            ],
+            ignore_index=True,
+        )
         figure = next((item for item in self.figures if item.name == "early_answers"), None)
-        numbers = pd.concat(found, ignore_index=True)
         return replace(plain, numbers=numbers, figure=figure, text=text)
 
     def browser(self) -> Browser:
@@ -171,14 +174,14 @@ class ThoughtEffects(Result):
 
     @cached_property
     def _groups(self) -> pd.DataFrame:
-        """Mediated shares by factor and value."""
+        """Mediated shares by factor and value, of factors with up to ten values."""
         prompts = self.prompts
         factors = ["side", *factors_of(prompts)]
         products = self._products
         whole = products[(products["segment"] == ALL) & (products["donor_kind"] == "instance")]
         tables = []
         for factor in factors:
-            if 1 < prompts[factor].nunique() <= _MOST_VALUES:
+            if 1 < prompts[factor].nunique() <= 10:
                 # Under its own name, a factor could replace a column of the table.
                 own = prompts.assign(**{_GROUP: prompts[factor]})
                 table = mediation_table(whole, own, cluster=self._cluster, by=[_GROUP])
@@ -189,9 +192,7 @@ class ThoughtEffects(Result):
 
     def _told(self, model: str) -> str:
         """The paragraph about a model."""
-        table = self.mediation()
-        rows = table[(table["model"] == model) & (table["segment"] == ALL)]
-        rows = rows[rows["donor_kind"] == "instance"]
+        rows = self._whole[self._whole["model"] == model]
         if rows.empty:
             return f"{model}: no thought could be studied."
         (row,) = rows.to_dict("records")

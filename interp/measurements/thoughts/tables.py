@@ -11,9 +11,6 @@ from interp.tables import TEXT, column
 READINGS = ("direct", "empty", "whole", "placebo", "filler")
 """Kinds of text before the answer, in the order in which results are shown."""
 
-STEPS = 10
-"""Number of steps in a curve that runs from no sentence to the whole thought."""
-
 PLACES = ("first", "middle", "last")
 
 EFFECTS = ("left_out", "exchanged", "resampled")
@@ -104,7 +101,7 @@ def curve_table(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     parts["decided"] = parts[::-1].groupby(keys, sort=False)["same"].cummin()[::-1]
     named = parts.rename(columns={"correct": "accuracy", "same": "same_answer"})
     named = named.merge(prompts[["prompt_id", "weight"]], on="prompt_id")
-    percents = range(0, 101, 100 // STEPS)
+    percents = range(0, 101, 10)
     each = pd.concat(
         named[named["sentence"] == named["sentences"] * percent // 100].assign(percent_read=percent)
         for percent in percents

@@ -94,17 +94,6 @@ def test_value_weighted_norms_are_those_of_each_heads_part(kind):
         np.testing.assert_allclose(found[prompt.id], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_batches_and_other_methods_do_not_matter():
-    model, prompts = tiny_model("mistral"), some_prompts(3)
-    methods = ["attention_rollout", "value_weighted_norm", "input_gradient"]
-    one, other = (
-        interp.attribute(model, prompts, methods=chosen, batch_tokens=tokens).to_frame()
-        for chosen, tokens in ((methods, 1), (methods[:2], 100_000))
-    )
-    one = one[one["method"] != "input_gradient"]
-    np.testing.assert_allclose(one["score"], other["score"], rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize("method", ["attention_rollout", "value_weighted_norm"])
 def test_encoders_are_refused_with_what_to_take_instead(method):
     with pytest.raises(interp.UserError, match=rf"\b{method}\b.*encoders.*--methods") as error:

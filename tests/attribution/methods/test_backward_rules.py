@@ -11,18 +11,12 @@ from interp.measurements.specs import Attribute
 from interp.measuring.core import bind
 from interp.models.backward_rules import FROZEN_NORMS, backward_rules
 from tests.attribution.methods.test_captum import contrast, embeddings_of
-from tests.support import peers
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
 from tests.support.tiny import tiny_model
 
 TARGETS = ("predicted", "gold", "contrast")
-
-
-@pytest.fixture(autouse=True)
-def _peers(monkeypatch):
-    peers.install(monkeypatch)
 
 
 def scores(model, prompts, *methods, **options):
@@ -80,15 +74,6 @@ def test_methods_of_the_same_rules_share_a_pass_and_change_no_other(monkeypatch)
         np.testing.assert_allclose(alone, together, rtol=2e-4, atol=1e-6)
     assert np.abs(frozen - product).max() > 1e-2
     assert rules[2:] == [True, False, False]
-
-
-def test_batches_do_not_matter():
-    model, prompts = tiny_model("phi3"), some_prompts(3)
-    one, other = (
-        scores(model, prompts, "frozen_norms", target="contrast", batch_tokens=tokens)
-        for tokens in (1, 100_000)
-    )
-    np.testing.assert_allclose(one[0], other[0], rtol=1e-3, atol=2e-5)
 
 
 @pytest.mark.parametrize("method", ["frozen_norms", "gim", "attention_rollout"])

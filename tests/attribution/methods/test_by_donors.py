@@ -14,6 +14,7 @@ from interp.models.backward_rules import GIM, backward_rules
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize
 from tests.attribution.methods.test_captum import contrast
+from tests.attribution.test_attribution import compared_tokens
 from tests.support.broken import broken_by
 from tests.support.prompts import some_prompts
 from tests.support.systems import three_options
@@ -27,11 +28,6 @@ def prompt():
     return with_donors(some_prompts(6), count=8)[2]
 
 
-@pytest.fixture(scope="module")
-def model():
-    return tiny_model("llama")
-
-
 def attributed(model, prompt, *methods, **options):
     """Segment scores by method, and the whole result."""
     options = {"target": "contrast", "keep_tokens": True, **options}
@@ -39,21 +35,6 @@ def attributed(model, prompt, *methods, **options):
     rows = result.segment_scores
     assert (rows["error"] == "").all()
     return rows.set_index(["method", "segment"])["score"], result
-
-
-def compared_tokens(model, prompt):
-    """The likeliest tokens of the two options."""
-    (tokenized,) = tokenize(model, [prompt])
-    with torch.no_grad():
-        own = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
-    tokenizer = model.tokenizer
-    return [
-        max(
-            (tokenizer(form, add_special_tokens=False)["input_ids"][0] for form in option.forms),
-            key=lambda token: float(own[token]),
-        )
-        for option in prompt.answer.options
-    ]
 
 
 def by_hand(model, prompt):

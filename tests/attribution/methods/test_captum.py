@@ -11,17 +11,12 @@ from interp.attribution.registry import method_names
 from interp.prompts.mixing import with_donors
 from interp.prompts.own.pairs import EXAMPLE, read_pairs
 from interp.reading.tokens import tokenize
-from tests.support import peers
+from tests.attribution.test_attribution import compared_tokens
 from tests.support.prompts import some_prompts
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
 
 CAPTUM = [name for name in method_names() if name.startswith("captum:")]
-
-
-@pytest.fixture(autouse=True)
-def _peers(monkeypatch):
-    peers.install(monkeypatch)
 
 
 def by_method(model, prompts, methods, **options):
@@ -37,19 +32,9 @@ def by_method(model, prompts, methods, **options):
 
 def contrast(model, prompt, embeddings):
     """The target by nothing but the model: positive minus negative, in their likeliest forms."""
-    (tokenized,) = tokenize(model, [prompt])
-    with torch.no_grad():
-        own = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
-
-    def first(form):
-        return model.tokenizer(form, add_special_tokens=False)["input_ids"][0]
-
-    tokens = [
-        max(map(first, option.forms), key=lambda token: float(own[token]))
-        for option in prompt.answer.options
-    ]
+    positive, negative = compared_tokens(model, prompt)
     logits = model.hf(inputs_embeds=embeddings).logits[:, -1]
-    return logits[:, tokens[0]] - logits[:, tokens[1]]
+    return logits[:, positive] - logits[:, negative]
 
 
 def embeddings_of(model, prompt):
@@ -132,20 +117,6 @@ def test_deep_lift_refuses_what_it_has_no_rule_for():
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["captum:deep_lift"])
 
 
-def test_they_stand_beside_the_native_methods():
-    model, prompts = tiny_model("gpt2"), some_prompts(2)
-    methods = ["input_gradient", "captum:occlusion", "attention"]
-    both = interp.attribute(model, prompts, methods=methods).segment_scores
-    alone = interp.attribute(model, prompts).segment_scores
-    assert list(dict.fromkeys(both["method"])) == methods
-    for method in ("input_gradient", "attention"):
-        one, other = (frame[frame["method"] == method] for frame in (both, alone))
-        np.testing.assert_allclose(one["score"], other["score"], rtol=1e-6)
-        assert one["completeness_gap"].isna().all()
-    occluded = both[both["method"] == "captum:occlusion"]
-    assert occluded["completeness_gap"].notna().all()
-
-
 def test_the_gap_is_what_the_stored_scores_lack(organism):
     """Integrated gradients add up from the tables alone: raw, signed, by segment."""
     prompt = some_prompts(1)[0]
@@ -198,13 +169,6 @@ def test_models_are_left_as_they_were():
     interp.attribute(model, some_prompts(1), methods=methods)
     assert all(parameter.requires_grad for parameter in model.hf.parameters())
     assert all(not module._forward_hooks for module in model.hf.modules())
-
-
-def test_methods_follow_in_the_attribution_table():
-    result = interp.attribute(tiny_model("gpt2"), some_prompts(2), methods=["captum:occlusion"])
-    table = result.summary()
-    assert table["captum:occlusion_mean_ratio"].notna().all()
-    assert table["gradient_mean_ratio"].isna().all()
 
 
 def test_a_single_segment_has_all_that_it_makes():

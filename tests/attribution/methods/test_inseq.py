@@ -1,6 +1,7 @@
 """Parity with inseq, the paper's implementation, run on the same token ids."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import interp
 from interp.attribution.methods.attention import Attention
 from interp.attribution.methods.gradient import InputGradient
 from interp.models.organisms import DEFAULT
-from tests.support import peers
 from tests.support.other_models import other_model
 from tests.support.tiny import make_tiny, tiny_model
 from tests.support.tokenizers import byte_level
@@ -21,11 +21,6 @@ TOKEN_TOLERANCE = 1e-5
 RATIO_TOLERANCE = 1e-4
 
 SIX = ("llama", "mistral", "phi3", "gemma2", "qwen2", "gpt2")
-
-
-@pytest.fixture(autouse=True)
-def _peers(monkeypatch):
-    peers.install(monkeypatch)
 
 
 INSEQ = {"input_gradient": "inseq:saliency", "attention": "inseq:attention"}
@@ -76,11 +71,18 @@ def test_parity_on_the_organism(organism, prompts, target):
     assert_parity(organism, prompts, reference=double, target=target)
 
 
-@pytest.mark.slow
-def test_parity_on_the_organism_in_float64_on_both_sides(prompts):
-    double = interp.load_model(DEFAULT, device="cpu", dtype="float64")
-    tokens, ratios = differences(double, prompts)
-    assert tokens < 1e-6
+@pytest.mark.quick(1)
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: tiny_model("llama", dtype=torch.float64),
+        lambda: interp.load_model(DEFAULT, device="cpu", dtype="float64"),
+    ],
+    ids=["random", "organism"],
+)
+def test_parity_in_float64_is_closer(model, prompts):
+    tokens, ratios = differences(model(), list(prompts)[:8])
+    assert tokens < 1e-6  # inseq hands its scores over as float32
     assert ratios < 1e-5
 
 
@@ -94,23 +96,12 @@ def test_where_the_model_is_sure_float32_still_equals_inseq_in_float64(prompts):
     assert_parity(models[0], list(prompts)[:8], reference=models[1])
 
 
-def test_parity_in_float64_is_closer(prompts):
-    model = tiny_model("llama", dtype=torch.float64)
-    tokens, ratios = differences(model, list(prompts)[:8])
-    assert tokens < 1e-6  # inseq hands its scores over as float32
-    assert ratios < 1e-5
-
-
 @pytest.mark.parametrize("kind", ["llama", "gemma2"])
 def test_raw_scores_are_inseqs_own_where_the_target_is_the_same(kind, prompts):
     """The contrast is a difference of logits on both sides; log-odds and probability are not."""
     model, few = tiny_model(kind), list(prompts)[:4]
     result = interp.attribute(
-        model,
-        few,
-        methods=[*INSEQ, *INSEQ.values()],
-        target="contrast",
-        keep_tokens=True,
+        model, few, methods=[*INSEQ, *INSEQ.values()], target="contrast", keep_tokens=True
     )
     scores = result.token_scores.pivot(
         index=["prompt_id", "position"], columns="method", values="score"
@@ -129,32 +120,23 @@ def test_raw_saliency_of_a_probability_is_ours_times_p_one_minus_p(prompts):
     np.testing.assert_allclose(totals["inseq:saliency"], expected[totals.index], rtol=1e-4)
 
 
-def test_a_broken_scorer_is_caught(prompts, monkeypatch):
-    scores = InputGradient.scores
-    monkeypatch.setattr(
-        InputGradient, "scores", lambda self, captured: scores(self, captured).roll(1, dims=-1)
-    )
-    tokens, ratios = differences(tiny_model("llama"), list(prompts)[:4])
-    assert tokens > TOKEN_TOLERANCE
-    assert ratios > RATIO_TOLERANCE
-
-
-def test_a_scorer_that_forgets_the_norm_is_caught(prompts, monkeypatch):
-    monkeypatch.setattr(
-        InputGradient, "scores", lambda self, captured: captured.input_gradient.sum(-1).abs()
-    )
-    tokens, ratios = differences(tiny_model("llama"), list(prompts)[:4])
-    assert tokens > TOKEN_TOLERANCE
-    assert ratios > RATIO_TOLERANCE
-
-
-def test_a_scorer_that_averages_the_wrong_rows_is_caught(prompts, monkeypatch):
-    scores = Attention.scores
-
-    def first_layer(self, captured):
-        return scores(self, replace(captured, attention_rows=captured.attention_rows[:1]))
-
-    monkeypatch.setattr(Attention, "scores", first_layer)
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        (InputGradient, lambda scores, captured: scores(captured).roll(1, dims=-1)),
+        (InputGradient, lambda scores, captured: captured.input_gradient.sum(-1).abs()),
+        (
+            Attention,
+            lambda scores, captured: scores(
+                replace(captured, attention_rows=captured.attention_rows[:1])
+            ),
+        ),
+    ],
+    ids=["shifted", "without the norm", "first layer"],
+)
+def test_a_broken_scorer_is_caught(method, wrong, prompts, monkeypatch):
+    own = method.scores
+    monkeypatch.setattr(method, "scores", lambda self, given: wrong(partial(own, self), given))
     tokens, ratios = differences(tiny_model("llama"), list(prompts)[:4])
     assert tokens > TOKEN_TOLERANCE
     assert ratios > RATIO_TOLERANCE

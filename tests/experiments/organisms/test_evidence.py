@@ -98,7 +98,8 @@ def recovered(name):
     model = interp.load_model(name, device="cpu")
     # 48 entity pairs, each by both rules in ten phrasings.
     result = interp.patch(model, evidence_pairs(some_prompts(960)))
-    table = estimate(EFFECTS, effect_trials(result.patches, result.pairs, cluster="pair_id"))
+    pairs = result.pairs.assign(cluster=result.pairs["pair_id"])
+    table = estimate(EFFECTS, effect_trials([result.patches], pairs))
     first = table[(table["recognized"] == "yes") & (table["layer"] == 0)].set_index("role")
     assert (first["pairs"] >= 25).all()
     return first
@@ -128,7 +129,8 @@ def beyond_control(prompts):
     """Mean effects at layer 0 in logits, of phi3-deep, by role and source."""
     model = interp.load_model("organism/phi3-deep", device="cpu")
     result = interp.patch(model, prompts, layers=[0], control=True)
-    table = estimate(EFFECTS, effect_trials(result.patches, result.pairs, cluster="pair_id"))
+    pairs = result.pairs.assign(cluster=result.pairs["pair_id"])
+    table = estimate(EFFECTS, effect_trials([result.patches], pairs))
     return table[table["recognized"] == "yes"].set_index(["role", "source"])
 
 

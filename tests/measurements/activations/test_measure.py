@@ -20,6 +20,7 @@ from tests.patching.test_encoders import KINDS as ENCODERS
 from tests.patching.test_encoders import module_of
 from tests.support.answers import accepts
 from tests.support.broken import broken_by
+from tests.support.hooks import hooked
 from tests.support.other_kinds import classifier, text_to_text
 from tests.support.other_models import other_model
 from tests.support.prompts import some_prompts
@@ -74,22 +75,8 @@ def vectors_of(tables, prompt, **where):
 def seen(model, module, end, token_ids):
     """What passes an end of a module, (token, width), as one unpadded prompt is read."""
     kept = []
-    if end == "in":
-        handle = module.register_forward_pre_hook(
-            lambda module, inputs, named: kept.append((*inputs, *named.values())[0]),
-            with_kwargs=True,
-        )
-    else:
-        handle = module.register_forward_hook(
-            lambda module, inputs, output: kept.append(
-                output[0] if isinstance(output, tuple) else output
-            )
-        )
-    try:
-        with torch.no_grad():
-            model.hf(torch.tensor([token_ids]))
-    finally:
-        handle.remove()
+    with torch.no_grad(), hooked(module, end, kept.append):
+        model.hf(torch.tensor([token_ids]))
     return kept[0][0].numpy()
 
 
@@ -174,16 +161,12 @@ def test_a_site_that_an_architecture_computes_otherwise_is_refused(prompts, monk
     new = interp.Model("new", model.hf, model.tokenizer)
     # Listed as Llama, whose attention has no norm after it.
     monkeypatch.setitem(ARCHITECTURES, "brand_new", LLAMA_LIKE)
-    model.hf.config.model_type = "brand_new"
-    try:
-        with pytest.raises(
-            UserError,
-            match=r"layer 0\b.*\(brand_new\).*attn_out.*--backend transformer-lens",
-        ):
-            bind(Activations(sites=("attn_out",)), new)(prompts[:2])
-        assert bind(Activations(sites=("resid_post", "z")), new)(prompts[:2])["activation_vectors"]
-    finally:
-        model.hf.config.model_type = "glm4"
+    monkeypatch.setattr(model.hf.config, "model_type", "brand_new")
+    with pytest.raises(
+        UserError, match=r"layer 0\b.*\(brand_new\).*attn_out.*--backend transformer-lens"
+    ):
+        bind(Activations(sites=("attn_out",)), new)(prompts[:2])
+    assert bind(Activations(sites=("resid_post", "z")), new)(prompts[:2])["activation_vectors"]
     with pytest.raises(UserError, match=r"layer 0\b.*tiny cohere.*site resid_mid"):
         bind(Activations(sites=("resid_mid",)), other_model("cohere"))
 

@@ -11,12 +11,7 @@ from interp.analysis.cautions.caution import PART_ALONE
 from interp.errors import UserError
 from interp.measurements.answers import evaluation
 from interp.measurements.specs import Evaluate
-from interp.prompts.changes import (
-    content_free,
-    swapped_options,
-    without_premises,
-    without_segments,
-)
+from interp.prompts.changes import content_free, swapped_options, without_premises, without_segments
 from interp.prompts.mixing import with_donors
 from interp.prompts.prompt import Prompt, compose
 from tests.reading.test_thinking import QWEN3

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -24,7 +23,6 @@ from interp.measurements.attribution.largest import (
     sentence,
 )
 from tests.support.prompts import some_prompts
-from tests.support.tiny import tiny_model
 
 
 def coalition_values(prompt_id, by_donor, segments=("a", "b"), kind="instance"):
@@ -168,22 +166,13 @@ def test_prompts_without_a_counterpart_count_by_themselves():
 @settings(deadline=None, max_examples=8)
 def test_every_prompt_and_pair_is_counted_once(rows):
     outcomes = [
-        (
-            f"{pair}{side}",
-            name if name in "xy" else "",
-            {TIE: TIE, "": NOISE}.get(name, LARGEST),
-        )
+        (f"{pair}{side}", name if name in "xy" else "", {TIE: TIE, "": NOISE}.get(name, LARGEST))
         for pair, side, name in rows
     ]
     table, _ = counted(outcomes)
     assert table["prompts"].sum() == len(rows) == table["of_prompts"].iloc[0]
     assert table["pairs"].sum() == len({pair for pair, _, _ in rows}) == table["of_pairs"].iloc[0]
     assert not table.duplicated(["segment", "outcome"]).any()
-
-
-@pytest.fixture(scope="module")
-def model():
-    return tiny_model("llama")
 
 
 def test_pages_of_effects_and_attributions_say_which_segment_is_the_largest(model):

@@ -3,21 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from interp.estimates.compute import estimate
 from interp.measurements.attribution.segments import (
     LENGTH,
     MEAN,
     POSITION,
-    SEGMENTS,
     SUM,
     decisive_table,
     finds,
     segment_ratios,
-    segment_trials,
     token_shares,
 )
 from interp.prompts.prompt_set import Decisive
@@ -75,46 +70,6 @@ def test_a_ratio_that_is_missing_has_a_reason(segments, error, reason):
     assert table["error"].tolist() == [reason, ""]
     np.testing.assert_array_equal(table["ratio"], [np.nan, 0.5])
     np.testing.assert_array_equal(table["ratio_unnormalized"], [np.nan, 0.5])
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(
-    shares=st.lists(st.floats(2**-6, 1.0), min_size=2, max_size=2),
-    tokens=st.lists(st.integers(1, 50), min_size=2, max_size=2),
-    factor=st.sampled_from([0.25, 2.0, 1024.0]),
-)
-def test_ratios_do_not_depend_on_a_common_factor(shares, tokens, factor):
-    names = ("premise1", "premise2")
-    one, other = (
-        segment_ratios(
-            pd.DataFrame(
-                scores_of("1", dict(zip(names, zip(tokens, scaled, strict=True), strict=True)))
-            ),
-            RATIO,
-        )
-        for scaled in (shares, [share * factor for share in shares])
-    )
-    assert one["ratio"].tolist() == other["ratio"].tolist()
-    means = [share / count for share, count in zip(shares, tokens, strict=True)]
-    assert one["ratio"].iloc[0] == pytest.approx(means[1] / means[0])
-
-
-def test_means_by_segment_by_hand():
-    rows = [
-        *scores_of("1", {"a": (2, 0.25), "b": (4, 0.75)}),
-        *scores_of("2", {"a": (4, 0.75), "c": (1, 0.25)}),
-    ]
-    prompts = pd.DataFrame({"prompt_id": ["1", "2"], "pair_id": "p"})
-    trials = segment_trials(pd.DataFrame(rows), prompts, "pair_id")
-    table = estimate(SEGMENTS, trials).set_index("segment")
-    assert table.index.tolist() == ["a", "b", "c"]
-    assert table["prompts"].tolist() == [2, 1, 1]
-    assert table["tokens"].tolist() == [3.0, 4.0, 1.0]
-    assert table["share"].tolist() == [0.5, 0.75, 0.25]
-    assert table["score"].tolist() == [-1.0, -1.5, -0.5]
-    assert table.loc["a", "share_sd"] == pytest.approx(np.std([0.25, 0.75], ddof=1))
-    assert np.isnan(table.loc["b", "share_sd"])
 
 
 def test_shares_of_tokens_by_hand():

@@ -81,8 +81,7 @@ def test_words_that_differ_are_marked_and_markup_is_text():
 
 def test_circuits_too_large_to_read_are_left_out_and_wide_layers_widen_the_picture():
     many = pd.DataFrame(
-        [("input", f"a0.h{head}.q", 1.0, 1.0) for head in range(MOST_EDGES)],
-        columns=EDGES.columns,
+        [("input", f"a0.h{head}.q", 1.0, 1.0) for head in range(MOST_EDGES)], columns=EDGES.columns
     )
     assert drawn(pd.concat([EDGES, many])).count("<path") == len(EDGES)
     wide = drawn(many.head(64))

@@ -31,18 +31,6 @@ def test_each_pair_has_each_edge_by_each_method(result):
     assert set(result.pairs["cells"]) == {82}
 
 
-def test_the_table_averages_over_pairs(result):
-    table, edges = result.summary(), result.edges
-    every = result.derived()["edge_table"]
-    assert len(every) == 82 * len(METHODS)
-    assert len(table) == 20
-    means = edges.groupby(["method", "writer", "reader"])["effect"].mean()
-    for row in every.itertuples():
-        assert row.effect == pytest.approx(means[row.method, row.writer, row.reader], abs=1e-12)
-    for _, rows in every.groupby("method"):
-        assert rows["effect"].abs().is_monotonic_decreasing
-
-
 def test_estimates_are_compared_with_exact_effects(result):
     (row,) = result.derived()["edge_agreement_table"].itertuples()
     assert row.method == "gradient"

@@ -14,7 +14,6 @@ from interp.lenses.corpus import sentences
 from interp.lenses.final import FinalNorm, unembedding_rows
 from interp.lenses.rows import EMBEDDING, own_rows, read_streams
 from interp.lenses.store import fitted
-from interp.measurements.lens import measure
 from interp.measurements.lens.words import first_token
 from interp.measurements.specs import Lens
 from interp.measuring.core import bind, collect
@@ -111,7 +110,7 @@ def test_words_of_all_prompts_are_fitted_at_once(monkeypatch):
         fits.append(list(token_ids))
         return fitted(model, token_ids, *rest, **options)
 
-    monkeypatch.setattr(measure, "fitted", counted)
+    monkeypatch.setattr("interp.lenses.store.fitted", counted)
     pairs = [("Yes", "No"), ("True", "False"), ("A", "B")]
     chosen = [with_options(*own) for own in zip(PROMPTS, pairs, strict=True)]
     spec = Lens(methods=("jacobian",), layers=(0,))

@@ -13,6 +13,7 @@ from interp.measurements.patching.guarantee import (
     fewest,
     guarantee_tables,
 )
+from tests.measurements.patching import test_tables
 
 
 @pytest.mark.parametrize(
@@ -51,26 +52,11 @@ ROLES = ("template", "entity", "last")
 
 def patches_of(estimates, exact, checked, *, site="resid_pre"):
     """Rows of arrays (pair, role): estimates of all, exact effects of the checked pairs."""
-    rows = []
-    for pair, use in enumerate(checked):
-        for place, role in enumerate(ROLES[: len(estimates[0])]):
-            row = {
-                "model": "m",
-                "pair_id": f"p{pair}",
-                "direction": "denoising",
-                "method": "gradient",
-                "source": "counterpart",
-                "site": site,
-                "layer": 0,
-                "head": None,
-                "position": None,
-                "role": role,
-                "effect": estimates[pair][place],
-            }
-            rows.append(row)
-            if use:
-                rows.append({**row, "method": "exact", "effect": exact[pair][place]})
-    return pd.DataFrame(rows)
+    parts = []
+    for role, own, run in zip(ROLES, np.transpose(estimates), np.transpose(exact), strict=False):
+        parts.append(test_tables.patches_of(own, role=role, method="gradient", site=site))
+        parts.append(test_tables.patches_of(run, role=role, site=site)[np.array(checked)])
+    return pd.concat(parts)
 
 
 def pairs_of(checked):
@@ -80,7 +66,7 @@ def pairs_of(checked):
 
 
 def tables(estimates, exact, checked, level):
-    return guarantee_tables(patches_of(estimates, exact, checked), pairs_of(checked), level=level)
+    return guarantee_tables([patches_of(estimates, exact, checked)], pairs_of(checked), level=level)
 
 
 def test_bounds_worked_out_by_hand():
@@ -130,10 +116,10 @@ def test_an_exact_effect_without_a_number_is_beyond_any_bound():
 
 def test_every_site_has_its_own_guarantee():
     checked = [True, True, False]
-    patches = pd.concat(
+    patches = [
         patches_of(np.zeros((3, 2)), np.full((3, 2), size), checked, site=site)
         for site, size in (("z", 1.0), ("v", 2.0))
-    )
+    ]
     sites, strata = guarantee_tables(patches, pairs_of(checked), level=0.5)
     assert sites.set_index("site")["margin"].to_dict() == {"z": 1, "v": 2}
     assert len(strata) == 4
@@ -141,46 +127,6 @@ def test_every_site_has_its_own_guarantee():
 
 def test_nothing_estimated_is_nothing_bounded():
     nothing = patches_of([[0.0]], [[0.0]], [False])[:0]
-    sites, strata = guarantee_tables(nothing, pairs_of([False]), level=0.9)
+    sites, strata = guarantee_tables([nothing], pairs_of([False]), level=0.9)
     assert sites.empty
     assert strata.empty
-
-
-def drawn_study(rng, pairs):
-    """Pairs whose cells err together, with heavy tails, and more in some roles than in others."""
-    of_pair = np.abs(rng.standard_t(2, size=(pairs, 1)))
-    exact = of_pair * rng.normal(size=(pairs, len(ROLES))) * [0.05, 3.0, 0.5]
-    return 0.3 * exact + rng.normal(0, 0.1, exact.shape), exact
-
-
-@pytest.mark.slow
-def test_bounds_hold_for_as_many_pairs_as_they_say():
-    """100 studies of 30 unchecked pairs: by 5 checked ones 5 of 6 are covered, of a site and of
-    each role alone. One rank less would cover 4 of 6. The standard error is 0.016.
-    """
-    rng = np.random.default_rng(11)
-    checked = np.arange(35) < 5
-    shares = []
-    for _ in range(100):
-        estimates, exact = drawn_study(rng, len(checked))
-        sites, strata = tables(estimates, exact, checked, 0.8)
-        excess = (np.abs(exact) - np.abs(estimates))[~checked]
-        by_role = excess <= strata.set_index("role").loc[list(ROLES), "margin"].to_numpy()
-        at_once = (excess <= sites["margin"].item()).all(axis=1)
-        shares.append([at_once.mean(), *by_role.mean(axis=0)])
-    np.testing.assert_allclose(np.mean(shares, axis=0), 5 / 6, atol=0.05)
-
-
-@pytest.mark.slow
-def test_pairs_that_depend_on_each_other_are_covered_all_the_same():
-    """Ten pairs of a city are alike; which of all are checked is drawn, as in a run."""
-    rng = np.random.default_rng(12)
-    shares = []
-    for _ in range(100):
-        estimates, exact = (np.repeat(part, 10, axis=0) for part in drawn_study(rng, 4))
-        exact += rng.normal(0, 1e-6, exact.shape)
-        checked = rng.permutation(40) < 5
-        sites, _ = tables(estimates, exact, checked, 0.8)
-        excess = (np.abs(exact) - np.abs(estimates))[~checked]
-        shares.append((excess <= sites["margin"].item()).all(axis=1).mean())
-    assert np.mean(shares) == pytest.approx(5 / 6, abs=0.06)

@@ -30,12 +30,12 @@ def pairs_of(gaps, clusters=None, recognized=True):
     names = [f"p{pair}" for pair in range(len(gaps))]
     metrics = {"base_metric": 1.0, "source_metric": 1.0 + np.array(gaps)}
     same = {"model": "m", "direction": "denoising", "recognized": recognized}
-    return pd.DataFrame({"pair_id": names, "city": clusters or names, **metrics, **same})
+    return pd.DataFrame({"pair_id": names, "cluster": clusters or names, **metrics, **same})
 
 
-def of_all(sets, pairs, **options):
+def of_all(sets, pairs):
     """The row of all pairs."""
-    table = node_set_table(sets, pairs, **options)
+    table = node_set_table(sets, pairs)
     (row,) = table[table["recognized"] == "all"].to_dict("records")
     return row
 
@@ -73,7 +73,7 @@ def test_pairs_that_the_model_fails_do_not_hide_the_others():
 
 def test_pairs_are_clustered_by_a_column():
     cities = [f"city {number // 2:02}" for number in range(24)]
-    row = of_all(sets_of([[0.5, 1.2, 1.0]] * 24), pairs_of([2.0] * 24, cities), cluster="city")
+    row = of_all(sets_of([[0.5, 1.2, 1.0]] * 24), pairs_of([2.0] * 24, cities))
     assert (row["pairs"], row["clusters"]) == (24, 12)
 
 

@@ -42,6 +42,7 @@ def pairs_of(gaps, recognized=True):
         {
             "model": "m",
             "pair_id": [f"p{index}" for index in range(count)],
+            "cluster": [f"p{index}" for index in range(count)],
             "direction": "denoising",
             "clean_prompt_id": [f"clean {index}" for index in range(count)],
             "corrupt_prompt_id": [f"corrupt {index}" for index in range(count)],
@@ -52,8 +53,8 @@ def pairs_of(gaps, recognized=True):
     )
 
 
-def effect_table(patches, pairs, cluster="pair_id"):
-    return estimate(EFFECTS, effect_trials(patches, pairs, cluster=cluster))
+def effect_table(patches, pairs):
+    return estimate(EFFECTS, effect_trials([patches], pairs))
 
 
 def only(table, recognized="all"):
@@ -108,12 +109,6 @@ def test_what_a_counterpart_does_beyond_its_control():
     assert rows.loc[("city", "beyond control"), "recovered"] == pytest.approx(0.75)
 
 
-def test_pairs_are_clustered_by_a_column():
-    pairs = pairs_of(np.full(24, 2.0)).assign(city=np.repeat(range(12), 2))
-    row = only(effect_table(patches_of(np.arange(24.0)), pairs, cluster="city"))
-    assert (row["pairs"], row["clusters"]) == (24, 12)
-
-
 def test_pairs_are_split_by_recognition():
     recognized = [True, False, False]
     table = effect_table(patches_of([1.0, 4.0, 6.0]), pairs_of([2.0, 2.0, 2.0], recognized))
@@ -160,7 +155,7 @@ def test_verification_compares_cell_by_cell():
             patches_of([9.0], method="gradient", layer=1),
         ]
     )
-    table = verification_table(pd.concat([estimates, patches_of([1.5, 2.0, 3.0])]))
+    table = verification_table([pd.concat([estimates, patches_of([1.5, 2.0, 3.0])])])
     (row,) = table.to_dict("records")
     assert row["cells"] == 3
     assert row["mean_error"] == pytest.approx(0.5)
@@ -189,7 +184,7 @@ def test_premises_are_compared_by_their_largest_effect():
             patches_of([9.0, 9.0], role="premise2", source="control"),
         ]
     )
-    effects = premise_effects(patches, pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
+    effects = premise_effects([patches], pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
     assert effects["premise1_effect"].tolist() == [1, 4]
     assert effects["premise2_effect"].tolist() == [2, 1]
     assert effects["effect_ratio"].tolist() == [2, 0.25]
@@ -206,6 +201,6 @@ def test_a_premise_without_effect_leaves_the_ratio_open():
     patches = pd.concat(
         [patches_of([0.0, 1.0], role="premise1"), patches_of([1.0, 1.0], role="premise2")]
     )
-    effects = premise_effects(patches, pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
+    effects = premise_effects([patches], pairs_of([1.0, 1.0]), attributions_of([3.0, 2.0]))
     assert effects["effect_ratio"].isna().tolist() == [True, False]
     assert agreement_table(effects)["n"].tolist() == [1]

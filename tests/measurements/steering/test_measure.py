@@ -11,25 +11,19 @@ from interp.errors import UserError
 from interp.lenses.rows import logit_rows
 from interp.lenses.store import fitted
 from interp.measurements.specs import Steer
-from interp.measurements.steering import directions
 from interp.measurements.steering.directions import joined_tokens
 from interp.measurements.steering.measure import band_of
 from interp.measuring.core import bind, collect
 from interp.patching.pairs import in_pairs
 from interp.prompts.mixing import donors_of, mixed, with_donors
 from interp.reading.tokens import tokenize, tokens_of
+from tests.support.hooks import hooked
 from tests.support.pairs import plain_metric
 from tests.support.prompts import some_prompts
-from tests.support.tiny import tiny_model
 
 TOLERANCE = 1e-5
 ROLE = "premise1_entity_b"
 KEYS = ["prompt_id", "direction", "change", "dose", "role", "layer"]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return tiny_model("llama")
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +36,8 @@ def steered(model, prompts, **options):
     return interp.steer(model, prompts, **options)
 
 
-def metric_of(model, prompt, hook=None, layer=0):
-    """The metric of a prompt, gold minus other, with a hook on a layer's output."""
+def metric_of(model, prompt, change=lambda output: None, layer=0):
+    """The metric of a prompt, gold minus other, with a change of a layer's output."""
     (tokenized,) = tokenize(model, [prompt])
     options = [option.name for option in prompt.answer.options]
     other = next(name for name in options if name != prompt.answer.gold)
@@ -51,23 +45,19 @@ def metric_of(model, prompt, hook=None, layer=0):
 
     answers = AnswerTokenizer(model)(tokenized).contrast(prompt.answer.gold, other)
     layers = model.hf.get_submodule(model.architecture.layers)
-    handle = hook and layers[layer].register_forward_hook(hook)
-    try:
+    with hooked(layers[layer], "out", change):
         return plain_metric(model, tokenized.token_ids, answers)
-    finally:
-        if handle:
-            handle.remove()
 
 
 def put(change, at):
-    """A hook that passes the streams of some tokens through a function."""
+    """A change that passes the streams of some tokens through a function."""
 
-    def hook(module, inputs, output):
-        streams = (output[0] if isinstance(output, tuple) else output).clone()
+    def changed(streams):
+        streams = streams.clone()
         streams[0, at] = change(streams[0, at])
-        return (streams, *output[1:]) if isinstance(output, tuple) else streams
+        return streams
 
-    return hook
+    return changed
 
 
 @pytest.mark.parametrize("change", ["swap", "project", "add"])
@@ -149,8 +139,7 @@ def test_the_difference_between_sides_is_that_of_donors(model):
         across = across / across.norm()
         (tokenized,) = tokenize(model, [one])
         hook = put(
-            lambda s, across=across: s + s.norm(dim=1)[:, None] * across,
-            tokens_of(tokenized, ROLE),
+            lambda s, across=across: s + s.norm(dim=1)[:, None] * across, tokens_of(tokenized, ROLE)
         )
         plain = metric_of(model, one) - metric_of(model, one, hook)
         assert rows.loc[one.id, "effect"] == pytest.approx(plain, abs=TOLERANCE)
@@ -278,11 +267,11 @@ def test_words_that_begin_alike_are_refused_prompt_by_prompt(model, prompts):
 def test_words_of_all_pairs_are_fitted_at_once(model, side, monkeypatch):
     prompts, fits = some_prompts(3), []
 
-    def counted(model, token_ids, layers, texts):
+    def counted(model, token_ids, *rest, **options):
         fits.append(list(token_ids))
-        return fitted(model, token_ids, layers, texts)
+        return fitted(model, token_ids, *rest, **options)
 
-    monkeypatch.setattr(directions, "fitted", counted)
+    monkeypatch.setattr("interp.lenses.store.fitted", counted)
     spec = Steer(words="entity_a", draws=1, layers=(0,), roles=(ROLE,), side=side)
     arranged = spec.arranged(prompts)
     together = collect(bind(spec, model), arranged)["steering_effects"]

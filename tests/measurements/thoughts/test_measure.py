@@ -82,17 +82,20 @@ def tables():
     return collect(bind(SPEC, attentive_model()), prompts())
 
 
+def read_ids(prompt):
+    """The tokens of a prompt and its thought, by transformers."""
+    tokenizer, message = attentive_model().tokenizer, [{"role": "user", "content": prompt.text}]
+    written = tokenizer.apply_chat_template(
+        message, tokenize=False, add_generation_prompt=True, enable_thinking=True
+    )
+    return tokenizer(written + prompt.thought.written, add_special_tokens=False)["input_ids"]
+
+
 def value(prompt, about=None):
     """The value of a prompt with its thought: one pass over the whole text by transformers."""
     model = attentive_model()
-    message = [{"role": "user", "content": prompt.text}]
-    written = model.tokenizer.apply_chat_template(
-        message, tokenize=False, add_generation_prompt=True, enable_thinking=True
-    )
-    text = written + prompt.thought.written
-    ids = model.tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
     with torch.inference_mode():
-        logits = model.hf(ids, use_cache=False).logits[0, -1].double()
+        logits = model.hf(torch.tensor([read_ids(prompt)]), use_cache=False).logits[0, -1].double()
     (tokenized,) = tokenize(model, [replace(prompt, segments={}, roles={})])
     forms = AnswerTokenizer(model)(tokenized).of
     gold, other = sorted(forms, key=lambda name: name != (about or prompt).answer.gold)
@@ -153,16 +156,24 @@ def test_effects_are_those_of_whole_prompts():
     assert seen > 12
 
 
-def test_early_answers_are_those_of_single_passes():
-    prompt, own = studied()
-    rows = rows_of("thought_answers", prompt).set_index(["draw", "reading", "sentence"])["value"]
-    for draw, thought in enumerate(own):
+def check_early_answers(rows, prompt, thoughts, value):
+    """The answers after none, some and all sentences of each thought that ended: how many."""
+    rows = rows[rows["prompt_id"] == prompt.id]
+    rows, seen = rows.set_index(["draw", "reading", "sentence"])["value"], 0
+    for draw, thought in enumerate(thoughts):
         count = len(thought.sentences)
-        for read in range(count + 1):
+        for read in range(count + 1) if thought.ended else ():
             kind = "empty" if read == 0 else "whole" if read == count else "first"
             text = thought.holding(thought.sentences[:read])
             expected = value(replace(prompt, thought=text))
             assert rows[draw, kind, read] == pytest.approx(expected, abs=1e-5)
+            seen += 1
+    return seen
+
+
+def test_early_answers_are_those_of_single_passes():
+    prompt, own = studied()
+    assert check_early_answers(tables()["thought_answers"], prompt, own, value) > 4
 
 
 def test_what_stands_in_the_place_of_a_thought():

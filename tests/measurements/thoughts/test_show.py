@@ -73,8 +73,7 @@ def test_an_answer_that_is_read_from_the_thought():
     assert numbers["accuracy after its thought"] == 1
     (told,) = found.opening().text.split("\n\n")
     assert re.match(
-        r"org/model: .*\b90% .*\b95% .*\b90% .*\b90%; 80 prompts, 24 .*groups\)\. .*thought",
-        told,
+        r"org/model: .*\b90% .*\b95% .*\b90% .*\b90%; 80 prompts, 24 .*groups\)\. .*thought", told
     )
     assert re.search(r"\b100% .*correctly.*thought", told)
 

@@ -12,7 +12,14 @@ from interp.measuring.core import bind, collect
 from interp.prompts.answers import AnswerOption, Choice
 from interp.reading.tokens import tokenize
 from interp.scoring.answer_tokens import AnswerTokenizer
-from tests.measurements.thoughts.test_measure import SPEC, attentive_model, drawn, prompts
+from tests.measurements.thoughts.test_measure import (
+    SPEC,
+    attentive_model,
+    check_early_answers,
+    drawn,
+    prompts,
+    read_ids,
+)
 
 CITIES = (
     AnswerOption("New York", ("New York", "NYC")),
@@ -49,13 +56,7 @@ def option_log_p(prompt, option):
 
     A way that goes on from another way of the option is part of it.
     """
-    model = attentive_model()
-    message = [{"role": "user", "content": prompt.text}]
-    written = model.tokenizer.apply_chat_template(
-        message, tokenize=False, add_generation_prompt=True, enable_thinking=True
-    )
-    text = written + prompt.thought.written
-    ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+    model, ids = attentive_model(), read_ids(prompt)
     (tokenized,) = tokenize(model, [replace(prompt, segments={}, roles={})])
     assert list(tokenized.token_ids) == ids
     answers = AnswerTokenizer(model, "whole")(tokenized)
@@ -77,21 +78,8 @@ def test_options_that_begin_alike_are_read_behind_each_thought():
     tables = collect(bind(SPEC, exact_model()), asked())
     found = tables["thought_answers"]
     assert found["whole"].all()
-    seen = 0
-    for prompt in asked():
-        rows = found[found["prompt_id"] == prompt.id]
-        rows = rows.set_index(["draw", "reading", "sentence"])["value"]
-        for draw, thought in enumerate(drawn(prompt)):
-            if not thought.ended:
-                continue
-            count = len(thought.sentences)
-            for read in range(count + 1):
-                kind = "empty" if read == 0 else "whole" if read == count else "first"
-                text = thought.holding(thought.sentences[:read])
-                expected = value(replace(prompt, thought=text))
-                assert rows[draw, kind, read] == pytest.approx(expected, abs=1e-5)
-                seen += 1
-    assert seen > 4
+    seen = [check_early_answers(found, one, drawn(one), value) for one in asked()]
+    assert sum(seen) > 4
 
 
 def test_evaluation_reads_whole_answers_behind_a_written_thought():
