@@ -112,6 +112,26 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     return ClusterMean(center, low, high, p, trials=len(trials), clusters=len(sums), note=note)
 
 
+def signs_agree(
+    hits: Float[np.ndarray, " clusters"],
+    trials: Float[np.ndarray, " clusters"],
+    *,
+    ends: tuple[float, float],
+    p: float,
+    against: float,
+) -> tuple[float, float, float]:
+    """The ends and p of a share of clusters' hits, joined with random signs as those of a mean.
+
+    `ends` and `p` are those of another interval and test that agree with each other; `against` is
+    the tested share.
+    """
+    share, there = np.atleast_1d(hits.sum() / trials.sum()), np.ones(len(hits), dtype=bool)
+    one = _Together(hits[None], trials[None], there, share)
+    others = map(np.atleast_1d, (*ends, max(p, 2 / (1 + FINE))))
+    low, high, larger = (float(numbers[0]) for numbers in one.agreed(*others, against))
+    return max(low, 0.0), min(high, 1.0), larger
+
+
 def reasons(found: Estimates, clusters: Int[np.ndarray, " cells"]) -> np.ndarray:
     """Why a cell has no number or no interval, given its number of clusters; empty if it has."""
     few = np.array([too_few(int(count)) for count in clusters], dtype=object)
@@ -240,11 +260,9 @@ class _Together:
         self, distances: Draws, lower: np.ndarray, upper: np.ndarray
     ) -> tuple[Numbers, Numbers]:
         """Both ends of each interval: draws, not interpolated, so that p always agrees."""
-        resamples = distances.shape[1]
         low, high = studentized_ends(self.value, self.error, distances)
         if self.signs:
-            last = int((1 - LEVEL) * (1 + resamples) + 0.5)
-            low, high = _widened(low, lower, last), -_widened(-high, -upper, last)
+            low, high = _reached(low, high, lower, upper)
         none = self.flat | self.unbounded
         return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
@@ -255,12 +273,23 @@ class _Together:
         beyond = np.minimum((distances >= here).sum(axis=1), (distances <= here).sum(axis=1))
         by_bootstrap = np.minimum(1.0, 2 * (1 + beyond) / (1 + resamples))
         by_bootstrap = np.where(self.flat | self.unbounded, np.nan, by_bootstrap)
-        if not self.signs:
-            return by_bootstrap
+        return (
+            np.fmax(by_bootstrap, self._sign_p(lower, upper, against))
+            if self.signs
+            else by_bootstrap
+        )
+
+    def agreed(
+        self, low: Numbers, high: Numbers, p: Numbers, against: float
+    ) -> tuple[Numbers, Numbers, Numbers]:
+        """Another test's ends and p, widened so that they agree with random signs too."""
+        lower, upper = self._subsets(FINE)
+        return (*_reached(low, high, lower, upper), np.fmax(p, self._sign_p(lower, upper, against)))
+
+    def _sign_p(self, lower: Draws, upper: Draws, against: float) -> Numbers:
         above = (self.value > against)[:, None]
         as_far = np.where(above, lower <= against, upper >= against).sum(axis=1)
-        by_signs = np.where(self.value == against, 1.0, (1 + as_far) / (1 + resamples))
-        return np.fmax(by_bootstrap, by_signs)
+        return np.where(self.value == against, 1.0, (1 + as_far) / (1 + lower.shape[1]))
 
     def _distances(self, resamples: int) -> Draws:
         """Of each resample's value from the data's, in the resample's standard errors."""
@@ -332,6 +361,12 @@ def _signs(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray,
         return random_signs(len(times), resamples)
     chance = np.random.default_rng(0)
     return np.asarray(2 * chance.binomial(times, 0.5, size=(resamples, len(times))) - times)
+
+
+def _reached(low: Numbers, high: Numbers, lower: Draws, upper: Draws) -> tuple[Numbers, Numbers]:
+    """Both ends, over all values that random signs do not reject."""
+    last = int((1 - LEVEL) * (1 + lower.shape[1]) + 0.5)
+    return _widened(low, lower, last), -_widened(-high, -upper, last)
 
 
 def _widened(low: Numbers, lower: Draws, last: int) -> Numbers:

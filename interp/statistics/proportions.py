@@ -140,15 +140,36 @@ def _clustered(
     farthest: tuple[float, float],
 ) -> tuple[float, float]:
     """Both ends of the interval, from each cluster's hits and trials and the added shares."""
+    (low, _), (_, high) = map(percentile_interval, _bounds(hits, trials, farthest))
+    share = float(hits.sum() / trials.sum())
+    return min(low, share), max(high, share)
+
+
+def share_test(
+    hits: Float[np.ndarray, " clusters"], trials: Float[np.ndarray, " clusters"], against: float
+) -> tuple[tuple[float, float], float]:
+    """Both ends of a share's interval, and the p at whose level the interval ends at `against`.
+
+    p is 0 if fewer than one in `DRAWS` draws reach so far.
+    """
+    ranks, bounds = np.linspace(0.0, 1.0, DRAWS), _bounds(hits, trials, (0.0, 1.0))
+    # As quantiles are interpolated between draws, so that p and the ends agree.
+    below, up_to = (float(np.interp(against, np.sort(draws), ranks)) for draws in bounds)
+    return _clustered(hits, trials, (0.0, 1.0)), min(1.0, 2 * min(below, 1 - up_to))
+
+
+def _bounds(
+    hits: Float[np.ndarray, " clusters"],
+    trials: Float[np.ndarray, " clusters"],
+    farthest: tuple[float, float],
+) -> tuple[Float[np.ndarray, " draws"], Float[np.ndarray, " draws"]]:
+    """The share in each draw of weights, of which quantiles are the lower and the upper end."""
     weights, (added, _) = _weights(len(hits))
     # The mean, over trials, of the size of a trial's cluster.
     added = added * (trials**2).sum() / trials.sum()
     drawn, all_ = weights @ hits, weights @ trials + added
     least, most = farthest
-    low, _ = percentile_interval((drawn + least * added) / all_)
-    _, high = percentile_interval((drawn + most * added) / all_)
-    share = float(hits.sum() / trials.sum())
-    return min(low, share), max(high, share)
+    return (drawn + least * added) / all_, (drawn + most * added) / all_
 
 
 def _farthest(shares: Float[np.ndarray, " clusters"]) -> tuple[float, float]:
