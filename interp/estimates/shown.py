@@ -22,9 +22,6 @@ from interp.tables import note as described
 
 ALL = "all"
 
-_MOST_LINKS = 2000
-"""Largest number of numbers that lead to pairs; of a table with more, only the main number does."""
-
 
 class Estimated:
     """A declared table with its trials, and everything that is shown of it."""
@@ -125,7 +122,8 @@ class Estimated:
         """
         table = self.table
         numbers = [number for number in table.numbers if number.interval]
-        if len(self.item.on_page) * len(numbers) > _MOST_LINKS:
+        # Of a table with more numbers, only the main one leads to pairs.
+        if len(self.item.on_page) * len(numbers) > 2000:
             numbers = [table.main]
         by, trials = [*table.by], self.trials[self.trials[CLUSTER].notna()]
         rows = trials.merge(self.item.on_page[by].drop_duplicates(), on=by)

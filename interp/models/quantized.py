@@ -24,9 +24,6 @@ from interp.models.checkpoint import Stored, as_user_error, settings
 
 KEY = "quantization_config"
 
-_IN_FORWARD = frozenset({"bitnet"})
-"""Methods that may store ordinary weights and quantize them in each forward pass."""
-
 _SLOW = re.compile(r"\)[*+{]|([*+{].*){6}", re.DOTALL)
 """Patterns of modules whose matching can take forever: repeated groups, or many repetitions."""
 
@@ -225,7 +222,8 @@ def check_stored_quantized(name: str, method: str, model: nn.Module, stored: Sto
     Raises:
         UserError: they are the tensors of the model without quantization.
     """
-    if method.partition(" ")[0] in _IN_FORWARD:
+    # It may store ordinary weights, and quantizes them in each forward pass.
+    if method.partition(" ")[0] == "bitnet":
         return
     own = {"weight", "bias"}
     for names in (model.named_parameters(), model.named_buffers()):

@@ -105,14 +105,12 @@ def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Seri
     return ordered.where(difference.notna())
 
 
-def mean_concordance(
-    pairs: pd.DataFrame, *, value: str, cluster: str, weight: str, against: float = 0.5
-) -> ClusterMean:
+def mean_concordance(pairs: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
     """The weighted mean of `concordance` over pairs, with its interval and its test.
 
     The interval is that of a share over clusters (`interp.statistics.proportions`), widened over
     the shares that random signs of clusters do not reject, and p the larger of both tests, so that
-    p is at most 0.05 if and only if the interval excludes `against`. Missing values are omitted.
+    p is at most 0.05 if and only if the interval excludes one half. Missing values are omitted.
     With fewer than `FEWEST` clusters, nothing is tested. Any other mean from 0 to 1, such as that
     of (1 + difference) / 2, can be tested so.
     """
@@ -125,10 +123,10 @@ def mean_concordance(
     mean = ClusterMean(hits.sum() / trials.sum(), trials=len(pairs), clusters=len(hits))
     if mean.clusters < 2:
         return replace(mean, note=too_few(mean.clusters))
-    (low, high), p = share_test(hits, trials, against)
+    (low, high), p = share_test(hits, trials, 0.5)
     if mean.clusters < FEWEST:
         return replace(mean, low=low, high=high, note=too_few(mean.clusters))
-    low, high, p = signs_agree(hits, trials, ends=(low, high), p=p, against=against)
+    low, high, p = signs_agree(hits, trials, ends=(low, high), p=p, against=0.5)
     return replace(mean, low=low, high=high, p=p)
 
 

@@ -121,9 +121,9 @@ def test_concordance_counts_a_tie_as_a_half():
     assert concordance(high, low).tolist() == pytest.approx([1.0, 0.0, 0.5, np.nan], nan_ok=True)
 
 
-def mean_order(order, city, weight=1.0, **against):
+def mean_order(order, city, weight=1.0):
     rows = pd.DataFrame({"order": order, "city": city, "weight": weight})
-    return mean_concordance(rows, value="order", cluster="city", weight="weight", **against)
+    return mean_concordance(rows, value="order", cluster="city", weight="weight")
 
 
 @pytest.mark.parametrize("right", [12, 10, 9, 6, 2])
@@ -140,15 +140,14 @@ def test_a_mean_concordance_by_hand(right):
         assert mean.low == pytest.approx(low, abs=0.02)
 
 
-@pytest.mark.parametrize("against", [0.5, 0.7])
-def test_p_of_a_mean_concordance_agrees_with_its_interval(against):
+def test_p_of_a_mean_concordance_agrees_with_its_interval():
     rng, small = np.random.default_rng(7), 0
     for _ in range(40):
         clusters = int(rng.integers(10, 30))
         city = rng.integers(0, clusters, 60)
         order = rng.choice([0.0, 0.5, 1.0], 60, p=[0.3, 0.1, 0.6])
-        mean = mean_order(order, city, rng.choice([1.0, 6.0], clusters)[city], against=against)
-        assert (mean.p <= 0.05) == (not mean.low <= against <= mean.high)
+        mean = mean_order(order, city, rng.choice([1.0, 6.0], clusters)[city])
+        assert (mean.p <= 0.05) == (not mean.low <= 0.5 <= mean.high)
         assert 0 <= mean.low <= mean.mean <= mean.high <= 1
         assert mean.p >= least_p(mean.clusters)
         small += mean.p <= 0.05
