@@ -27,7 +27,6 @@ class Estimated:
     """A declared table with its trials, and everything that is shown of it."""
 
     def __init__(self, table: Table, trials: pd.DataFrame) -> None:
-        """Create it from the declaration and its trials (`interp.estimates.compute.estimate`)."""
         self.table, self.trials = table, trials
 
     @cached_property
@@ -245,7 +244,6 @@ class Estimated:
         yield Caution(NOTHING, str(row.get("model", "")), say, numbers=numbers)
 
     def _title(self, of: Mapping[str, object]) -> str:
-        """The title of a part, with what distinguishes it."""
         parts = [
             f"{name} {text(value)}" if isinstance(value, float) else text(value)
             for name, value in of.items()

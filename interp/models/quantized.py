@@ -62,7 +62,6 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
 
 
 def _own_settings(config: PreTrainedConfig) -> dict[str, Any] | None:
-    """The settings of a configuration's quantization."""
     for part in (config, config.get_text_config()):
         own = getattr(part, KEY, None)
         if own is not None:
@@ -120,7 +119,6 @@ def _dequantizes_later(own: Mapping[str, Any]) -> bool:
 
 
 def _method(own: Mapping[str, Any]) -> str:
-    """The name under which transformers registers a method."""
     for bits in ("4bit", "8bit"):
         if own.get(f"load_in_{bits}"):
             return f"bitsandbytes_{bits}"
@@ -208,7 +206,6 @@ def _check_settings(what: str, own: object) -> None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All strings in a value read from JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -253,7 +253,6 @@ class _Part:
 
 
 def _parts_of_workbook(file: Path) -> dict[str, _Part]:
-    """The parts in XML by name."""
     found: dict[str, _Part] = {}
     with ZipFile(file) as archive:
         for name in archive.namelist():

@@ -131,7 +131,6 @@ def contrast_table(
 def _rows(
     pairs: pd.DataFrame, contrast: Contrast, cluster: str
 ) -> Iterator[tuple[dict[str, str], Difference]]:
-    """Each comparison's labels and difference."""
     factor = contrast.factor
     for cell, rows in grouped(pairs, [] if factor == MODEL else [MODEL]):
         of_level = {

@@ -213,7 +213,6 @@ def clusters_for(tests: int) -> int | None:
 def _alike(
     masses: Float[np.ndarray, "cells clusters"], present: Bool[np.ndarray, "cells clusters"]
 ) -> list[Int[np.ndarray, " _"]]:
-    """The cells that have the same clusters with the same masses."""
     if (masses == masses[:1]).all() and (present == present[:1]).all():
         return [np.arange(len(masses))] if len(masses) else []
     _, group = np.unique(np.column_stack([masses, present]), axis=0, return_inverse=True)

@@ -167,7 +167,6 @@ class Picture(Figure):
     """A figure that notebooks show, also without `%matplotlib inline`."""
 
     def __init__(self, **options: Any) -> None:
-        """Create a figure without marks."""
         super().__init__(**options)
         self.marks: list[Mark] = []
 
