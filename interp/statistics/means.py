@@ -127,9 +127,10 @@ def signs_agree(
     """
     share, there = np.atleast_1d(hits.sum() / trials.sum()), np.ones(len(hits), dtype=bool)
     one = _Together(hits[None], trials[None], there, share)
-    others = map(np.atleast_1d, (*ends, max(p, 2 / (1 + FINE))))
-    low, high, larger = (float(numbers[0]) for numbers in one.agreed(*others, against))
-    return max(low, 0.0), min(high, 1.0), larger
+    lower, upper = one.subsets(FINE)
+    (low,), (high,) = _reached(*map(np.atleast_1d, ends), lower, upper)
+    larger = max(p, 2 / (1 + FINE), *one.sign_p(lower, upper, against).tolist())
+    return max(float(low), 0.0), min(float(high), 1.0), larger
 
 
 def reasons(found: Estimates, clusters: Int[np.ndarray, " cells"]) -> np.ndarray:
@@ -251,8 +252,8 @@ class _Together:
         self.unbounded = False
 
     def drawn(self, resamples: int) -> tuple[Draws, np.ndarray, np.ndarray]:
-        """What the ends and p are read from: `_distances`, and both parts of `_subsets`."""
-        lower, upper = self._subsets(resamples) if self.signs else (np.empty((0, 0)),) * 2
+        """What the ends and p are read from: `_distances`, and both parts of `subsets`."""
+        lower, upper = self.subsets(resamples) if self.signs else (np.empty((0, 0)),) * 2
         return self._distances(resamples), lower, upper
 
     def ends(
@@ -272,20 +273,12 @@ class _Together:
         beyond = np.minimum((distances >= here).sum(axis=1), (distances <= here).sum(axis=1))
         by_bootstrap = np.minimum(1.0, 2 * (1 + beyond) / (1 + resamples))
         by_bootstrap = np.where(self.flat | self.unbounded, np.nan, by_bootstrap)
-        return (
-            np.fmax(by_bootstrap, self._sign_p(lower, upper, against))
-            if self.signs
-            else by_bootstrap
-        )
+        if not self.signs:
+            return by_bootstrap
+        return np.fmax(by_bootstrap, self.sign_p(lower, upper, against))
 
-    def agreed(
-        self, low: Numbers, high: Numbers, p: Numbers, against: float
-    ) -> tuple[Numbers, Numbers, Numbers]:
-        """Another test's ends and p, widened so that they agree with random signs too."""
-        lower, upper = self._subsets(FINE)
-        return (*_reached(low, high, lower, upper), np.fmax(p, self._sign_p(lower, upper, against)))
-
-    def _sign_p(self, lower: Draws, upper: Draws, against: float) -> Numbers:
+    def sign_p(self, lower: Draws, upper: Draws, against: float) -> Numbers:
+        """The two-sided p of a value by random signs, from both parts of `subsets`."""
         above = (self.value > against)[:, None]
         as_far = np.where(above, lower <= against, upper >= against).sum(axis=1)
         return np.where(self.value == against, 1.0, (1 + as_far) / (1 + lower.shape[1]))
@@ -309,7 +302,7 @@ class _Together:
         np.maximum(errors, (LEAST_ERROR * self.error)[:, None], out=errors)
         return np.asarray(np.divide(away, errors, out=away))
 
-    def _subsets(self, resamples: int) -> tuple[Draws, Draws]:
+    def subsets(self, resamples: int) -> tuple[Draws, Draws]:
         """The smaller and the larger value of the clusters of either sign."""
         signs = _signs(self.times, resamples)
         drawn, mass = _drawn(self.sums, signs), _drawn(self.masses[None], signs)[0]
