@@ -1,4 +1,4 @@
-"""Intervals of mean continuous shares, such as segments' shares: wide, tight or skewed."""
+"""Intervals of mean continuous shares (wide, tight or skewed), and of concordances, with tests."""
 
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -9,6 +9,7 @@ from jaxtyping import Float
 from scipy.special import expit
 
 from benchmarks.controls.rates import Tested
+from interp.statistics.discrimination import mean_concordance
 from interp.statistics.proportions import proportions
 
 SHARES: Mapping[str, Callable[[np.random.Generator, int], Float[np.ndarray, " clusters"]]] = {
@@ -43,4 +44,23 @@ def of_shares(rng: np.random.Generator, _: bool) -> list[Tested]:
         low, high = (float(table.loc[0, end]) - TRUE[name] for end in ("low", "high"))
         words = f"share, {name}, {clusters}{' unequal' * unequal} clusters"
         found.append(Tested(words, np.nan, low=low, high=high))
+    return found
+
+
+def of_concordance(rng: np.random.Generator, planted: bool) -> list[Tested]:
+    """Concordances of pairs, in order with a probability that varies between clusters.
+
+    The mean probability is 0.5, where p is that of the truth, or with effects 0.7 and 0.9.
+    """
+    found = []
+    for clusters, pairs, mean in product(
+        (10, 12, 20, 40), (1, 4), (0.7, 0.9) if planted else (0.5,)
+    ):
+        # Pairs of one cluster have a correlation of 1/3, whatever the mean.
+        order = rng.random((clusters, pairs)) < rng.beta(2 * mean, 2 - 2 * mean, (clusters, 1))
+        each = np.repeat(np.arange(clusters), pairs)
+        rows = pd.DataFrame({"order": order.ravel().astype(float), "cluster": each, "weight": 1.0})
+        row = mean_concordance(rows, value="order", cluster="cluster", weight="weight")
+        name = f"concordance of {mean}, {clusters} clusters of {pairs}"
+        found.append(Tested(name, row.p, low=row.low - mean, high=row.high - mean))
     return found

@@ -23,7 +23,7 @@ from benchmarks.controls.rates import Tested
 from benchmarks.controls.robustlr import of_robustlr
 from benchmarks.controls.rulebench import of_rulebench
 from benchmarks.controls.rulebreakers import across_models, of_rulebreakers
-from benchmarks.controls.shares import of_shares
+from benchmarks.controls.shares import of_concordance, of_shares
 from benchmarks.controls.unlike import of_unlike
 from interp.files import write_whole
 from interp.statistics import clusters, contrasts, discrimination
@@ -42,6 +42,7 @@ KINDS: dict[str, Callable[[np.random.Generator, bool], list[Tested]]] = {
     "RULEBREAKERS, across models": across_models,
     "Unlike clusters": of_unlike,
     "Continuous shares": of_shares,
+    "Concordance": of_concordance,
     "Ledger of facts": of_ledger,
     "LogicalForms, one model": of_one_model,
     "LogicalForms, one model, skewed": of_skewed_answers,

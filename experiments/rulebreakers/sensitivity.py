@@ -1,5 +1,7 @@
 """Whether models distinguish the sides of a pair, and are surer when they are right."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -85,15 +87,16 @@ def sensitivity(results: Results) -> pd.DataFrame:
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
     order = statistics.concordance(pairs[f"relative_{SIDES[1]}"], pairs[f"relative_{SIDES[0]}"])
-    trials = of_every_model(pairs.assign(excess=order - 0.5), results)
-    table = _means(trials, "excess")
+    shares = ["concordance", "low", "high"]
+    trials = of_every_model(pairs.assign(concordance=order), results)
+    table = _means(trials, "concordance", statistics.mean_concordance)
+    table[["mean", "low", "high"]] -= 0.5
     table = judged(
         table.rename(columns={"mean": "difference"}),
         family="concordance",
         more="more often in the right order",
         less="more often in the wrong order",
     ).rename(columns={"difference": "concordance", "trials": "pairs"})
-    shares = ["concordance", "low", "high"]
     table[shares] = (table[shares] + 0.5).clip(0.0, 1.0)
     separate = statistics.table_by(
         positive.assign(positive=positive["side"] == SIDES[1]),
@@ -117,12 +120,14 @@ def sensitivity(results: Results) -> pd.DataFrame:
     return whole
 
 
-def _means(trials: pd.DataFrame, value: str) -> pd.DataFrame:
+def _means(
+    trials: pd.DataFrame,
+    value: str,
+    mean: Callable[..., statistics.ClusterMean] = statistics.cluster_mean,
+) -> pd.DataFrame:
     """The mean over cities of a column, one row per model."""
     how = {"value": value, "cluster": CLUSTER, "weight": WEIGHT}
-    return statistics.table_by(
-        trials, ["model"], statistics.ClusterMean, statistics.cluster_mean, **how
-    )
+    return statistics.table_by(trials, ["model"], statistics.ClusterMean, mean, **how)
 
 
 def confidence(results: Results) -> pd.DataFrame:
@@ -173,8 +178,8 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
                 told_apart,
                 "concordance: share of pairs in which the relative probability of the positive "
                 "answer, c+ / (c+ + c-), is higher on the non-rulebreaker. Its interval and the "
-                "p of its difference from one half come from the same bootstrap over entity "
-                "pairs. auroc: the same share for any two prompts, one from each side. "
+                "p of its difference from one half are those of a share over entity pairs, which "
+                "agree. auroc: the same share for any two prompts, one from each side. "
                 "chance_yes_rate: paired accuracy expected from the rate of positive answers if "
                 "the model ignores the side. independent_sides: paired accuracy expected from "
                 "both sides' accuracies if the answers to them are independent.",

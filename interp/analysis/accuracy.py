@@ -37,7 +37,6 @@ def accuracies(answers: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
 
 
 def _share(rows: pd.DataFrame) -> float:
-    """The weighted share of correct answers."""
     return weighted_mean(*(rows[name].to_numpy(dtype=float) for name in ("correct", "weight")))
 
 

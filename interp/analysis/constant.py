@@ -237,7 +237,6 @@ def _silence_tells(rows: pd.DataFrame, usual: pd.Series) -> bool:
 
 
 def _scores(rows: pd.DataFrame, answer: pd.Series) -> dict[str, float]:
-    """The accuracies of some answers to the prompts of the rows."""
     judged = rows[["prompt_id"]].assign(correct=answer == rows["gold"])
     right, weights = judged["correct"].to_numpy(dtype=float), rows["weight"].to_numpy(dtype=float)
     found = accuracies(judged, rows).drop("prompts").astype(float)

@@ -208,7 +208,6 @@ def change_row(
 
 
 def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
-    """The accuracies of one reading, with their intervals, and its counts."""
     of_sample = sample.prompts.assign(credit=sample.prompts["prompt_id"].map(own["credit"]))
     judged = of_sample[of_sample["credit"].notna()]
     if judged.empty:

@@ -16,14 +16,12 @@ from interp.analysis.reading_tables import (
     Sample,
     joined,
     mean_over,
-    share_of,
 )
 from interp.analysis.readings import logs
 from interp.prompts.changes import ALL_PREMISES
 from interp.statistics.decisions import SIGNIFICANT
-from interp.statistics.discrimination import Area, auroc, concordance
-from interp.statistics.means import FINE
-from interp.statistics.resampling import apart, random_sign_sums, share_as_far
+from interp.statistics.discrimination import Area, auroc, concordance, mean_concordance
+from interp.statistics.resampling import apart
 
 
 def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
@@ -35,30 +33,18 @@ def side_row(sample: Sample, options: pd.DataFrame) -> dict[str, object]:
     (with two options, both have the same). concordance, low, high: the share of pairs of which the
     log-odds of the two correct answers differ in the right direction between the prompts; in a
     group, the mean over all pairs of members with different correct answers. p, of a concordance of
-    one half; pairs, clusters and note. Intervals and p are clustered
-    (`interp.statistics.discrimination.auroc`, `interp.statistics.proportions`, random signs of
-    clusters).
+    one half; pairs, clusters and note. Intervals and p are clustered (`auroc` and
+    `mean_concordance` of `interp.statistics.discrimination`).
     """
     scored = sample.scored(options)
     area, order = _area(scored), pair_order(scored)
-    mean = mean_over(order.assign(over=order["order"] - 0.5))
-    share = dict.fromkeys(("concordance", "low", "high"), np.nan) | {"note": ""}
-    if len(order):
-        share = share_of(order.rename(columns={"order": "credit"}), "unit", "concordance")
+    mean = mean_concordance(order, value="order", cluster="unit", weight="weight")
     return {
-        **{"auroc": area.area, "auroc_low": area.low, "auroc_high": area.high, **share},
-        "p": mean.p if np.isnan(mean.p) else _by_signs(order),
+        **{"auroc": area.area, "auroc_low": area.low, "auroc_high": area.high},
+        **{"concordance": mean.mean, "low": mean.low, "high": mean.high, "p": mean.p},
         **{"pairs": mean.trials, "clusters": mean.clusters},
-        "note": joined(area.note, share["note"], mean.note),
+        "note": joined(area.note, mean.note),
     }
-
-
-def _by_signs(order: pd.DataFrame) -> float:
-    """The p of a concordance of one half, if either order of a pair is as likely."""
-    over = (order["order"] - 0.5) * order["weight"]
-    sums = over.groupby(order["unit"].to_numpy()).sum().to_numpy().round(12)
-    p = share_as_far(random_sign_sums(sums, resamples=FINE), float(sums.sum()))
-    return max(p, 2 / (1 + FINE))  # the least p of every other test
 
 
 def _area(scored: pd.DataFrame) -> Area:
@@ -104,9 +90,8 @@ def part_rows(
     Each row has the change and what `side_row` gives for the changed prompts. p is that of a
     difference of 0; p_half that of a concordance of one half. difference, difference_low,
     difference_high: the concordance of the changed prompts minus that of the same pairs as they
-    are, with the interval of a share over clusters (`interp.statistics.proportions`) of (1 +
-    difference) / 2; auroc_difference with its ends: the same of the areas, with the interval of
-    `mean_over`.
+    are, tested as `mean_concordance` of (1 + difference) / 2; auroc_difference with its ends: the
+    same of the areas, with the interval of `mean_over`.
     """
     whole = side_row(sample, options)
     yield {"change": "as they are", **whole, "p": np.nan, "p_half": whole["p"]}
@@ -134,12 +119,12 @@ def _differences(changed: pd.DataFrame, whole: pd.DataFrame) -> dict[str, object
     )
     if pairs.empty:
         return {**found, "p": np.nan}
-    pairs["over"] = pairs["order"] - pairs["order_whole"]
     # A share of the range from -1 to 1, so equal orders of few clusters leave room for others.
-    share = share_of(pairs.assign(credit=(1 + pairs["over"]) / 2), "unit", "share")
-    ends = {f"difference_{end}": 2 * share[end] - 1 for end in ("low", "high")}
-    mean = mean_over(pairs)
-    return {**found, "difference": mean.mean, **ends, "p": mean.p}
+    pairs["share"] = (1 + pairs["order"] - pairs["order_whole"]) / 2
+    mean = mean_concordance(pairs, value="share", cluster="unit", weight="weight")
+    names = ("difference", "difference_low", "difference_high")
+    differences = 2 * np.array([mean.mean, mean.low, mean.high]) - 1
+    return {**found, **dict(zip(names, differences.round(12).tolist(), strict=True)), "p": mean.p}
 
 
 def alone_cautions(

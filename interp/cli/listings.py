@@ -105,6 +105,7 @@ class ModelsCommand(OptionsCommand):
         from interp.prompts.systems import base_system
         from interp.report.console import print_table
 
+        listed: dict[str, list[dict[str, object]]] = {}
         cards = {name: organism_card(name) for name in organism_names()}
         for trained in sorted({card["system"] for card in cards.values()}):
             system = base_system(trained)
@@ -117,14 +118,12 @@ class ModelsCommand(OptionsCommand):
                 for name, card in cards.items()
                 if card["system"] == trained
             ]
-            table = {column: [row[column] for row in rows] for column in rows[0]}
-            print_table(table, title=f"Packaged organisms for {trained}: planted | measured")
-        grafts = [_graft_row(name) for name in GRAFTS.names()]
-        table = {column: [row[column] for row in grafts] for column in grafts[0]}
-        print_table(table, title="Packaged grafts, adapters for --base: planted | measured")
-        brought = [_published_row(name) for name in PUBLISHED]
-        table = {column: [row[column] for row in brought] for column in brought[0]}
-        print_table(table, title=_PUBLISHED)
+            listed[f"Packaged organisms for {trained}: planted | measured"] = rows
+        title = "Packaged grafts, adapters for --base: planted | measured"
+        listed[title] = [_graft_row(name) for name in GRAFTS.names()]
+        listed[_PUBLISHED] = [_published_row(name) for name in PUBLISHED]
+        for title, rows in listed.items():
+            print_table({name: [row[name] for row in rows] for name in rows[0]}, title=title)
         for name, own in PUBLISHED.items():
             here = f": --model {quote(f'{own.name}={own.path}')}" if own.is_here else ""
             sys.stdout.write(f"{name} is {own.name}{here}\n")

@@ -1,6 +1,7 @@
 """Commands of studies and reports: `run STUDY`, `faithfulness`, and `report DIR`."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,58 +21,51 @@ if TYPE_CHECKING:
 STUDY = Choice("study", "study", STUDIES)
 
 
-class RunCommand:
-    """`python -m interp run STUDY`: all measurements of a study, its tables and its report."""
+class StudyCommand:
+    """`python -m interp run STUDY`: all measurements of a study, its tables and its report.
+
+    A command for one study, such as `python -m interp faithfulness`, has its name.
+    """
 
     RESUMES = True
-    HELP = (
-        "run a whole study: measure all models, create all tables and figures, and write one report"
-    )
-    EXAMPLES = (
-        "run rulebreakers --limit 60 --out runs/study",
-        "run faithfulness --model org/model-a org/model-b --out runs/faith",
-        "run --config study.yaml",
-    )
 
-    @staticmethod
-    def configure(parser: Parser) -> None:
-        """Add the command's options, including those of the named study."""
-        STUDY.add_to(parser)
-        _add_study_options(parser, STUDY.options(parser))
+    def __init__(self, help_: str, examples: Sequence[str], study: str = "") -> None:
+        self.HELP, self.EXAMPLES, self._study = help_, examples, study
 
-    @staticmethod
-    def run(arguments: argparse.Namespace) -> None:
+    def configure(self, parser: Parser) -> None:
+        """Add the command's options, including those of the study."""
+        from interp.studies.study import find_study
+
+        if self._study:
+            _add_study_options(parser, find_study(self._study))
+        else:
+            STUDY.add_to(parser)
+            _add_study_options(parser, STUDY.options(parser))
+
+    def run(self, arguments: argparse.Namespace) -> None:
         """Run the command."""
         from interp.studies.study import find_study
 
-        _run_study(arguments, find_study(STUDY.name(arguments)))
+        _run_study(arguments, find_study(self._study or STUDY.name(arguments)))
 
 
-class FaithfulnessCommand:
-    """`python -m interp faithfulness`, short for `python -m interp run faithfulness`."""
+RUN = StudyCommand(
+    "run a whole study: measure all models, create all tables and figures, and write one report",
+    (
+        "run rulebreakers --limit 60 --out runs/study",
+        "run faithfulness --model org/model-a org/model-b --out runs/faith",
+        "run --config study.yaml",
+    ),
+)
 
-    RESUMES = True
-    HELP = (
-        "rank attribution methods by agreement with the effects of segments, and write one report"
-    )
-    EXAMPLES = (
+FAITHFULNESS = StudyCommand(
+    "rank attribution methods by agreement with the effects of segments, and write one report",
+    (
         "faithfulness --model organism/phi3-shallow organism/phi3-deep --out runs/faith",
         "faithfulness --model org/model --system rulebreakers --methods all --limit 24",
-    )
-
-    @staticmethod
-    def configure(parser: Parser) -> None:
-        """Add the options of the command."""
-        from interp.judging.study import Faithfulness
-
-        _add_study_options(parser, Faithfulness)
-
-    @staticmethod
-    def run(arguments: argparse.Namespace) -> None:
-        """Run the command."""
-        from interp.judging.study import Faithfulness
-
-        _run_study(arguments, Faithfulness)
+    ),
+    "faithfulness",
+)
 
 
 def _add_study_options(parser: Parser, study: type[Options]) -> None:

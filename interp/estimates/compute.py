@@ -175,7 +175,6 @@ class _Sample:
 
 
 def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndarray]:
-    """The columns of one number, and its notes."""
     if isinstance(number, Share):
         return _share_columns(number, sample)
     if not isinstance(number, Mean):
@@ -203,7 +202,6 @@ def _columns(table: Table, number: Number, sample: _Sample) -> dict[str, np.ndar
 
 
 def _median_columns(number: Number, sample: _Sample) -> dict[str, np.ndarray]:
-    """The ends of the interval of a median, and its notes."""
     ends = np.full((2, sample.rows), np.nan)
     for row, *trials in sample.by_row(number):
         ends[:, row] = median_interval(*trials)
@@ -214,7 +212,6 @@ def _median_columns(number: Number, sample: _Sample) -> dict[str, np.ndarray]:
 
 
 def _share_columns(number: Share, sample: _Sample) -> dict[str, np.ndarray]:
-    """The columns of a share, and its notes."""
     trials = pd.DataFrame(
         {
             "row": sample.row,

@@ -22,15 +22,11 @@ from interp.tables import note as described
 
 ALL = "all"
 
-_MOST_LINKS = 2000
-"""Largest number of numbers that lead to pairs; of a table with more, only the main number does."""
-
 
 class Estimated:
     """A declared table with its trials, and everything that is shown of it."""
 
     def __init__(self, table: Table, trials: pd.DataFrame) -> None:
-        """Create it from the declaration and its trials (`interp.estimates.compute.estimate`)."""
         self.table, self.trials = table, trials
 
     @cached_property
@@ -125,7 +121,8 @@ class Estimated:
         """
         table = self.table
         numbers = [number for number in table.numbers if number.interval]
-        if len(self.item.on_page) * len(numbers) > _MOST_LINKS:
+        # Of a table with more numbers, only the main one leads to pairs.
+        if len(self.item.on_page) * len(numbers) > 2000:
             numbers = [table.main]
         by, trials = [*table.by], self.trials[self.trials[CLUSTER].notna()]
         rows = trials.merge(self.item.on_page[by].drop_duplicates(), on=by)
@@ -247,7 +244,6 @@ class Estimated:
         yield Caution(NOTHING, str(row.get("model", "")), say, numbers=numbers)
 
     def _title(self, of: Mapping[str, object]) -> str:
-        """The title of a part, with what distinguishes it."""
         parts = [
             f"{name} {text(value)}" if isinstance(value, float) else text(value)
             for name, value in of.items()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from interp.statistics.discrimination import Discrimination as Discrimination
     from interp.statistics.discrimination import concordance as concordance
     from interp.statistics.discrimination import discrimination as discrimination
+    from interp.statistics.discrimination import mean_concordance as mean_concordance
     from interp.statistics.means import ClusterMean as ClusterMean
     from interp.statistics.means import cluster_mean as cluster_mean
     from interp.statistics.proportions import proportions as proportions

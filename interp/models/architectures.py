@@ -158,7 +158,6 @@ def _named_anatomy(model: PreTrainedModel, names: Architecture) -> Anatomy:
 
 
 def _named(layer: nn.Module, names: Architecture, config: PreTrainedConfig) -> Layer:
-    """A layer of a listed family."""
     scale, lacks = names.residual_scale(config), {}
     mixer, mlp = _at(layer, names.attention_out), _at(layer, names.mlp_out)
     if mixer is None:
@@ -220,7 +219,6 @@ def _has_heads(module: nn.Module, names: Architecture) -> bool:
 
 
 def _at(module: nn.Module, path: str) -> Any:
-    """The module at a path; None if there is none."""
     try:
         return module.get_submodule(path)
     except AttributeError:

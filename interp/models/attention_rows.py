@@ -29,9 +29,6 @@ from interp.models.sites import hooked, layer_count, layers_with, locate, watche
 Row = Float[Tensor, "batch token"]
 """Attention from one token to each token of the prompt, averaged over the heads of one layer."""
 
-_BLOCK_MASKS = ("flex_attention",)
-"""Implementations whose masks are custom objects, not tensors."""
-
 
 @contextmanager
 def answer_attention(model: Model) -> Iterator[list[Row]]:
@@ -127,7 +124,8 @@ def _recorded_eager(model: Model, rows: list[Row], at: int) -> Iterator[None]:
 @contextmanager
 def _recorded_fused(model: Model, rows: list[Row], at: int) -> Iterator[None]:
     name = model.attn_implementation
-    if name not in ALL_ATTENTION_FUNCTIONS or name in _BLOCK_MASKS:
+    # Masks of flex_attention are custom objects, not tensors.
+    if name not in ALL_ATTENTION_FUNCTIONS or name == "flex_attention":
         raise UserError(
             f"the attention of {model.name} ({name}) cannot be read; load the model with "
             "--attn-implementation sdpa or eager, or omit the method (--methods input_gradient)"

@@ -317,7 +317,6 @@ def _gates_of(model: Model, layer: nn.Module) -> list[nn.Module]:
 
 
 def _with_share(tensor: Tensor, share: float) -> Tensor:
-    """The tensor, with its gradient multiplied by `share`."""
     if tensor.requires_grad and share != 1.0:
         # torch makes the `grad_fn` of a view anew when it is read after the view's base was written
         # to, as keys are behind those of a shared beginning; in `register_hook`, it then crashes.
@@ -328,7 +327,6 @@ def _with_share(tensor: Tensor, share: float) -> Tensor:
 
 
 def _check_reached(model: Model, what: str, layers: Sequence[bool]) -> None:
-    """Check that the rules reached every layer."""
     if not all(layers):
         raise UserError(
             f"the backward rules did not reach the {what} of layer {layers.index(False)} of "

@@ -95,9 +95,6 @@ TEMPLATE_CHARACTERS = 2**18
 FRAME_CHARACTERS = 100_000
 """Largest number of characters that a template may write around a message."""
 
-RENDERINGS = 8
-"""How many times the frame is written, to detect a template whose output varies."""
-
 LARGEST_NUMBER = 1_000_000
 """The largest number that a template may contain. A power, or a single operation on larger numbers,
 can run forever inside Python itself, where no time limit can stop it.
@@ -108,7 +105,6 @@ _STOPPED: dict[str, str] = {}
 
 MARKER = "Where is message 5d41402a?"
 ANSWER = "Yes"
-_DATE_CODES = "aAbBcdDeFhHIjmMpSTuUwWxXyY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +181,8 @@ def chat_frame(
         return ChatFrame("".join(parts), "", "", templated=False, turns=spans)
     template = f"the chat template of {tokenizer.name_or_path}"
     before_answer = [*turns, ("user", MARKER)]
-    texts = {write(tokenizer, chat, before_answer) for _ in range(RENDERINGS)}
+    # Several times, since the output of a template may vary.
+    texts = {write(tokenizer, chat, before_answer) for _ in range(8)}
     if len(texts) > 1:
         raise UserError(
             f"{template} writes a different frame each time, so results would not be "
@@ -373,7 +370,7 @@ def _dated(template: str, day: date) -> str:
     but a macro of the same name takes precedence.
     """
     codes = {f"%-{code}": str(int(day.strftime(f"%{code}"))) for code in "dm"}
-    codes |= {f"%{code}": day.strftime(f"%{code}") for code in _DATE_CODES}
+    codes |= {f"%{code}": day.strftime(f"%{code}") for code in "aAbBcdDeFhHIjmMpSTuUwWxXyY"}
     replaced = "".join(f"|replace({json.dumps(k)}, {json.dumps(v)})" for k, v in codes.items())
     macro = f"{{% macro strftime_now(format) %}}{{{{ format{replaced} }}}}{{% endmacro %}}"
     # Jinja drops the line break after a block.

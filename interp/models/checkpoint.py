@@ -99,8 +99,6 @@ Stored = Mapping[str, StoredTensor]
 
 
 class _Index(BaseModel, strict=True):
-    """An index file, which assigns each tensor to a file."""
-
     weight_map: dict[str, str]
 
 

@@ -43,9 +43,6 @@ _PLAIN = ("F64", "F32", "F16", "BF16", "I8", "I16", "I32", "I64")
 
 _MOST_EXPERTS = 1024
 
-_ROPE = ("rope_freqs.", "rope_factors_")
-"""Beginnings of the names of tensors that scale rotary frequencies, which transformers ignores."""
-
 _WIDEST = {bool: "BOOL", int: "INT64", float: "FLOAT64", str: "STRING"}
 """Types of the format that hold any setting, by those of Python."""
 
@@ -102,7 +99,8 @@ def _check_settings(settings: Mapping[str, Any], tensors: Mapping[str, StoredTen
                 f"it specifies {key} = {one_line(str(value), 40)}, but holds {len(tensors):,} "
                 "tensors"
             )
-    scaled = [key for key in tensors if key.startswith(_ROPE)]
+    # transformers ignores tensors that scale rotary frequencies.
+    scaled = [key for key in tensors if key.startswith(("rope_freqs.", "rope_factors_"))]
     if settings.get(f"{kind}.rope.scaling.type", "none") != "none":
         scaled.append(f"{kind}.rope.scaling.type")
     if scaled:

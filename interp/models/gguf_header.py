@@ -18,19 +18,12 @@ from interp.files import open_plain
 from interp.models.checkpoint import StoredTensor
 
 _MAGIC = b"GGUF"
-_VERSIONS = (2, 3)
 _STRING, _ARRAY, _UINT32 = 8, 9, 4
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 """Codes of single values by their number in the format, in the notation of `struct`."""
 
 _MOST_ENTRIES = 2**16
 """Largest number of settings, and of tensors."""
-
-_MOST_ELEMENTS = 2**22
-"""Largest number of elements in all arrays; a vocabulary of 256,000 tokens needs a third."""
-
-_LONGEST_TOKEN = 4096
-"""Largest number of bytes in a string of an array, since merges are searched in every token."""
 
 _LONGEST_TEXT = 2**20
 """Largest number of bytes in any other string, such as a chat template."""
@@ -106,10 +99,12 @@ class _Bytes:
         if kind != _ARRAY:
             return self.number(_scalar(kind))
         inner: int = self.number("I")
-        count = self.count("elements of arrays", _MOST_ELEMENTS - self.elements)
+        # A vocabulary of 256,000 tokens needs a third of these.
+        count = self.count("elements of arrays", 2**22 - self.elements)
         self.elements += count
         if inner == _STRING:
-            return [self.text(_LONGEST_TOKEN) for _ in range(count)]
+            # Short, since merges are searched in every token.
+            return [self.text(4096) for _ in range(count)]
         code = f"<{count}{_scalar(inner)}"
         return list(struct.unpack(code, self.take(struct.calcsize(code))))
 
@@ -123,7 +118,7 @@ def _scalar(kind: int) -> str:
 def _walk(header: _Bytes) -> Header:
     if (magic := header.take(4)) != _MAGIC:
         raise ValueError(f"the file begins with {magic!r}, not with {_MAGIC!r}")
-    if (version := header.number("I")) not in _VERSIONS:
+    if (version := header.number("I")) not in (2, 3):
         raise ValueError(f"the file has version {version:,} of the format; expected 2 or 3")
     tensor_count = header.count("tensors", _MOST_ENTRIES)
     settings: dict[str, Any] = {}

@@ -128,7 +128,6 @@ def load_found(found: FoundModel, loading: Loading) -> Model:
 
 
 def _noted(model: Model) -> Model:
-    """The model with a note on its thinking, after its notes are written to standard error."""
     if model.thinking_note:
         model = replace(model, notes=(*model.notes, model.thinking_note))
     for note in model.notes:

@@ -164,7 +164,6 @@ class Loading(Options):
         return self
 
     def _check_spread(self) -> None:
-        """Reject options that tensor parallelism does not go with."""
         for name in ("device_map", "quantization", "dequantize", "base"):
             if value := getattr(self, name):
                 raise UserError(

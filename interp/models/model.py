@@ -42,9 +42,6 @@ from interp.models.weights import device_of, is_sharded, one_token, weights_of
 from interp.prompts.thought import Thought
 from interp.stored.output import StoredTexts
 
-_FRAMES = 256
-"""Number of message frames to cache; most prompts have the same earlier messages."""
-
 
 @dataclass(frozen=True)
 class Model:
@@ -336,7 +333,7 @@ class Model:
         """
         if self.kind is not CAUSAL:
             return lambda turns: PLAIN
-        return lru_cache(maxsize=_FRAMES)(partial(thinking_frame, self.tokenizer, self.chat))
+        return lru_cache(maxsize=256)(partial(thinking_frame, self.tokenizer, self.chat))
 
     @cached_property
     def thought_marks(self) -> ThoughtMarks | None:

@@ -14,13 +14,6 @@ from interp.errors import UserError
 from interp.models.chat_template import MARKER, ChatFrame, write
 from interp.models.loading import ChatFormat
 
-LEAST_WORDS = 3
-"""Smallest number of words of a system prompt; a template may write fewer as names of roles."""
-
-MOST_HEADER_WORDS = 5
-"""Largest number of words before every message that name only its role, as in "GPT4 Correct User:".
-More words, such as "Below is an instruction ...", are said by the template."""
-
 _ANSWER = "Answer 2b8e1c47."
 
 _MARK = re.compile(r"<[^<>\s]*>|\[/?[A-Z_]+\]|<<[/A-Z]+>>")
@@ -45,10 +38,12 @@ def own_system_prompt(
     both = zip(reversed(said), reversed(_plain(tokenizer, _between(tokenizer, chat))), strict=False)
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
     header = said[len(said) - alike :]
-    if len(_words(header)) <= MOST_HEADER_WORDS:
+    # Few words only name a role, as in "GPT4 Correct User:"; the template says more.
+    if len(_words(header)) <= 5:
         said = said.removesuffix(header)
     said = _ROLES.sub("", said).strip()
-    return said if len(_words(said)) >= LEAST_WORDS else ""
+    # A template may write fewer words as names of roles.
+    return said if len(_words(said)) >= 3 else ""
 
 
 def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> str:

@@ -24,9 +24,6 @@ from interp.models.checkpoint import Stored, as_user_error, settings
 
 KEY = "quantization_config"
 
-_IN_FORWARD = frozenset({"bitnet"})
-"""Methods that may store ordinary weights and quantize them in each forward pass."""
-
 _SLOW = re.compile(r"\)[*+{]|([*+{].*){6}", re.DOTALL)
 """Patterns of modules whose matching can take forever: repeated groups, or many repetitions."""
 
@@ -65,7 +62,6 @@ def quantization_of(config: PreTrainedConfig) -> str | None:
 
 
 def _own_settings(config: PreTrainedConfig) -> dict[str, Any] | None:
-    """The settings of a configuration's quantization."""
     for part in (config, config.get_text_config()):
         own = getattr(part, KEY, None)
         if own is not None:
@@ -123,7 +119,6 @@ def _dequantizes_later(own: Mapping[str, Any]) -> bool:
 
 
 def _method(own: Mapping[str, Any]) -> str:
-    """The name under which transformers registers a method."""
     for bits in ("4bit", "8bit"):
         if own.get(f"load_in_{bits}"):
             return f"bitsandbytes_{bits}"
@@ -211,7 +206,6 @@ def _check_settings(what: str, own: object) -> None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All strings in a value read from JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -225,7 +219,8 @@ def check_stored_quantized(name: str, method: str, model: nn.Module, stored: Sto
     Raises:
         UserError: they are the tensors of the model without quantization.
     """
-    if method.partition(" ")[0] in _IN_FORWARD:
+    # It may store ordinary weights, and quantizes them in each forward pass.
+    if method.partition(" ")[0] == "bitnet":
         return
     own = {"weight", "bias"}
     for names in (model.named_parameters(), model.named_buffers()):

@@ -27,9 +27,6 @@ _WRONG = {"gemma3n_text", "step3p5"}
 `python -m tests.zoo.spread`, which compares logits and gradients of small models.
 """
 
-MOST_NAMED = 8
-"""Largest number of processes that `numbers_of_processes` tries: the GPUs of a usual node."""
-
 
 def check_spread(name: str, config: PreTrainedConfig, ranks: int) -> None:
     """Check that a model can be spread over processes, before its weights are loaded.
@@ -72,7 +69,8 @@ def numbers_of_processes(config: PreTrainedConfig) -> list[int]:
     counts = [count for setting in _COUNTS for count in _counts(text, setting)]
     if not text.base_model_tp_plan or text.model_type in _WRONG or not counts:
         return []
-    return [n for n in range(2, MOST_NAMED + 1) if not any(count % n for count in counts)]
+    # A usual node has up to 8 GPUs.
+    return [n for n in range(2, 9) if not any(count % n for count in counts)]
 
 
 def _counts(text: PreTrainedConfig, setting: str) -> list[int]:

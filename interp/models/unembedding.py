@@ -25,9 +25,6 @@ _EXACT = 1e-2
 PART_TOKENS = 16384
 """Number of rows of the unembedding that are copied at once to compute the logits of all tokens."""
 
-_UNIT = 10.0
-"""Logit size above which the tolerance grows in proportion, as rounding errors do."""
-
 
 def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
     """Whether logits computed in another way equal the model's own, up to rounding."""
@@ -35,7 +32,8 @@ def agree(model: Model, ours: Tensor, theirs: Tensor) -> bool:
         return True
     ours, theirs = ours.detach().cpu().double(), theirs.detach().cpu().double()
     tolerance = _TOLERANCE.get(model.hf.dtype, _EXACT)
-    allowed = tolerance * max(1.0, float(theirs.abs().max()) / _UNIT)
+    # The tolerance grows with logits above 10, as rounding errors do.
+    allowed = tolerance * max(1.0, float(theirs.abs().max()) / 10.0)
     # Ignore NaN here, since logits that are not finite are reported with their prompt.
     return not float((ours - theirs).abs().max()) > allowed
 

@@ -105,16 +105,6 @@ _MOST = 1_000_000
 _MOST_EXPERTS = 1024
 """Largest allowed number of experts in a layer if they are stored as one tensor."""
 
-_TIED = 2
-"""Largest number of parameters per stored number: the embeddings may also be the unembedding."""
-
-_PACKED = 16
-"""Largest number of parameters per stored byte of quantized weights: eight one-bit weights, each
-used twice."""
-
-_BUFFER_BYTES = 2**31
-"""Largest size in bytes of the tables that a model computes, such as masks and rotary tables."""
-
 _FLOATING = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "float", "bfloat")
 
 
@@ -183,16 +173,19 @@ def check_sizes(
     method = quantization_of(config)
     wanted = sum(parameter.numel() for parameter in model.parameters())
     held = sum(tensor.size for tensor in stored.values())
-    most = _TIED * held
+    # The embeddings may also be the unembedding.
+    most = 2 * held
     if method is not None:
-        most = _PACKED * sum(tensor.nbytes for tensor in stored.values())
+        # Eight one-bit weights a byte, each used twice.
+        most = 16 * sum(tensor.nbytes for tensor in stored.values())
     if wanted > most:
         raise UserError(
             f"the configuration of {one_line(name)} specifies a model of {wanted:,} parameters, "
             f"but its weights hold {held:,} numbers; the two do not belong together"
         )
     computed = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
-    if computed > _BUFFER_BYTES:
+    # Tables that a model computes, such as masks and rotary tables, have no more bytes.
+    if computed > 2**31:
         raise UserError(
             f"the configuration of {one_line(name)} requires tables of {computed / 2**30:,.0f} GiB "
             "in addition to the weights; look for a disproportionate length"

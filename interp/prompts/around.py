@@ -79,8 +79,6 @@ def with_messages(
 
 @dataclass(frozen=True)
 class _Around:
-    """Builds prompts with messages around them."""
-
     prompts: PromptSet
     system_prompt: str | None
     instruction: str | None
@@ -113,7 +111,6 @@ class _Around:
         return replace(self._instructed(prompt), messages=messages)
 
     def _instructed(self, prompt: Prompt) -> Prompt:
-        """The prompt with the instruction as its first line."""
         if self.instruction is None:
             return prompt
         if INSTRUCTION in prompt.segments or INSTRUCTION in prompt.roles:

@@ -21,9 +21,6 @@ _ASKING = re.compile(r"(?:instruction|question|query|conclusion|statement|hypoth
 _TELLING = re.compile(r"(?:premise|fact|rule|context|evidence)s?\d*")
 """Names of segments that are premises wherever they stand."""
 
-_LABEL_WORDS = 2
-"""Text after the last segment with more words, or with a question mark, asks the question."""
-
 Kind = Literal["content-free", "without", "swapped"]
 
 CONTENT_FREE: tuple[str, ...] = ("N/A", "", "[MASK]")
@@ -85,7 +82,8 @@ def premises(prompt: Prompt) -> list[str]:
     asking = [name for name in names if _ASKING.fullmatch(name)]
     if names and not asking and not _TELLING.fullmatch(names[-1]):
         rest = prompt.text[prompt.segments[names[-1]][1] :]
-        if "?" not in rest and len(rest.split()) <= _LABEL_WORDS:
+        # Longer text after the last segment asks the question itself.
+        if "?" not in rest and len(rest.split()) <= 2:
             asking = names[-1:]
     return [name for name in names if name not in asking]
 

@@ -159,10 +159,6 @@ def _numbered(cells: Sequence[Combination]) -> NDArray[np.int64]:
     return np.array(rows, dtype=np.int64, ndmin=2)
 
 
-_NEVER = np.iinfo(np.int64).max // 2
-"""A load above that of any row, small enough to be increased without overflow."""
-
-
 def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> Iterator[int]:
     """All rows of `values`, starting with the values taken least often; updates `taken`.
 
@@ -176,4 +172,5 @@ def _least_taken_first(values: NDArray[np.int64], taken: NDArray[np.int64]) -> I
         for column, value in enumerate(values[row]):
             loads[values[:, column] == value] += 2 * taken[value] + 1
             taken[value] += 1
-        loads[row] = _NEVER
+        # Above any load, and small enough to be increased without overflow.
+        loads[row] = np.iinfo(np.int64).max // 2

@@ -3,11 +3,6 @@
 import unicodedata
 from collections.abc import Iterable
 
-_EITHER_WAY = frozenset("\"'`*$")
-"""Marks that serve as both opening and closing marks: quotation marks and the marks around
-emphasis, code and formulas.
-"""
-
 
 def paragraphs(turns: Iterable[tuple[str, str]]) -> list[str]:
     """What models without a chat template read for each turn before a prompt.
@@ -33,7 +28,8 @@ def _is_set_off(text: str) -> bool:
     if not text or text[-1].isspace():
         return False
     last, kind = text[-1], unicodedata.category(text[-1])
-    if last in _EITHER_WAY or kind in ("Pi", "Pf"):
+    # Marks that both open and close quotations, emphasis, code and formulas.
+    if last in "\"'`*$" or kind in ("Pi", "Pf"):
         before = text.rstrip(last)
         if before.endswith((f"{last}:", f"{last}=")):  # {"answer":"
             return False

@@ -26,18 +26,8 @@ _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _SEPARATOR_LINE = re.compile(r'"?sep=([^\w"])', re.IGNORECASE)
 """A first line that tells Excel how cells are separated."""
 
-_LONGEST_HEADER = 2**20
-
 MOST_UNPACKED = 2**26
 """Largest size in bytes of an unpacked workbook, since a small file can unpack to any size."""
-
-_ROWS_ABOVE = 100
-"""Largest number of empty rows above the header of a sheet."""
-
-_BESIDE = 16
-"""Number of columns beside the header in which cells are noticed. Without a bound, openpyxl would
-fill 16,384 cells of every row that has a cell in the last column.
-"""
 
 Line = tuple[str, Sequence[object]]
 """The place of a row, such as "line 3", and its cells."""
@@ -55,7 +45,7 @@ def read_csv(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
         while first and not first.strip("\ufeff\r\n "):
             above, start, first = above + 1, stream.tell(), stream.readline()
         told = _SEPARATOR_LINE.match(first)
-        plain = "" if columns.unnamed else re.sub('"[^"]*"', "", first[:_LONGEST_HEADER])
+        plain = "" if columns.unnamed else re.sub('"[^"]*"', "", first[: 2**20])
         # The character that separates most names; the usual one if no other separates more.
         mark = told[1] if told else max((usual, *_SEPARATORS), key=plain.count)
         if told:
@@ -132,7 +122,7 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
 def _header_of(sheet: "ReadOnlyWorksheet") -> tuple[int, list[object]] | None:
     """The number of the first row that has text, and its cells; None if there is no such row."""
     sheet.reset_dimensions()  # a file can state any
-    rows = islice(sheet.iter_rows(values_only=True), _ROWS_ABOVE)
+    rows = islice(sheet.iter_rows(values_only=True), 100)
     return next(
         ((number, _trimmed(cells)) for number, cells in enumerate(rows, 1) if _trimmed(cells)), None
     )
@@ -157,7 +147,8 @@ def _sheet_rows(
 
     letters = [get_column_letter(column) for column in range(1, len(header) + 1)]
     yield f"row {above}", header
-    rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + _BESIDE, values_only=True)
+    # Unbounded, openpyxl fills 16,384 cells of each row with a cell in the last column.
+    rows = sheet.iter_rows(min_row=above + 1, max_col=len(header) + 16, values_only=True)
     for number, cells in enumerate(islice(rows, _MOST["row"]), above + 1):
         line = [*cells, *[None] * (len(header) - len(cells))]
         for column, letter in enumerate(letters) if part.formulas else ():
@@ -262,7 +253,6 @@ class _Part:
 
 
 def _parts_of_workbook(file: Path) -> dict[str, _Part]:
-    """The parts in XML by name."""
     found: dict[str, _Part] = {}
     with ZipFile(file) as archive:
         for name in archive.namelist():

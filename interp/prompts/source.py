@@ -18,8 +18,6 @@ Seed = Annotated[int, Field(ge=0, le=texts.LARGEST_SEED)]
 
 
 class _Selection(Options):
-    """Which prompts of which system."""
-
     system: Annotated[str, FromText(texts.system)] = DEFAULT_SYSTEM
     """data set of prompts"""
     data: Annotated[str | None, FromText(texts.name, "SOURCE")] = None

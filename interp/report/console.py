@@ -37,9 +37,6 @@ _SHORTEST_WRAPPED = 12
 _EDGE = 1
 """Width in characters of everything in a table except its columns."""
 
-_ROOM = 24
-"""Width in characters that names must leave for figures: enough for two or three figures."""
-
 
 @runtime_checkable
 class TableLike(Protocol):
@@ -100,7 +97,8 @@ def _with_legend(texts: Texts, width: int) -> tuple[Texts, list[str]]:
     # A table that contains only strings is wrapped instead.
     has_figures = any(_figures(texts[name]) for name in texts if name not in widths)
     legend: list[str] = []
-    while has_figures and len(widths) > 1 and width - sum(widths.values()) < _ROOM:
+    # Names must leave room for two or three figures.
+    while has_figures and len(widths) > 1 and width - sum(widths.values()) < 24:
         longest = max(widths, key=lambda name: widths[name])
         if widths[longest] <= 2 + _SHORTEST_WRAPPED:
             break

@@ -75,7 +75,6 @@ def _of(spec: type[Spec]) -> Iterator[tuple[str, pa.Schema]]:
 
 
 def _by_study() -> dict[str, Sequence[tuple[str, pa.Schema]]]:
-    """The small tables that studies declare."""
     known = {name: schema for tables in _by_measurement().values() for name, schema in tables}
     studies = {name: load_plugin(STUDIES, "study", name) for name in plugins(STUDIES)}
     return {

@@ -16,8 +16,6 @@ _P_VALUE = re.compile(r"p|p_.*|.*_p|.*p_value.*", re.IGNORECASE)
 _SMALLEST_P, _FINE_P = 0.0001, 0.001
 """P-values below the first limit are shown as "< 0.0001", and below the second with four decimals.
 """
-_SMALLEST = 0.0005
-"""Smallest value that does not appear as zero."""
 _LARGEST = 1e6
 """Smallest value, such as a perplexity, that is shown with three digits."""
 
@@ -45,7 +43,8 @@ def number_text(value: Any, *, p_value: bool = False) -> str:
         return "∞" if number > 0 else "−∞"
     if p_value:
         return p_text(number)
-    form = ".1e" if 0 < abs(number) < _SMALLEST else ".2e" if abs(number) >= _LARGEST else ",.3f"
+    # Smaller values would appear as zero.
+    form = ".1e" if 0 < abs(number) < 0.0005 else ".2e" if abs(number) >= _LARGEST else ",.3f"
     return without_minus_zero(f"{number:{form}}".replace("-", "−"))
 
 

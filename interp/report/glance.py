@@ -232,12 +232,10 @@ def _ends(rows: pd.DataFrame) -> str:
 
 
 def _of_model(row: pd.DataFrame) -> str:
-    """The value of a single model with its interval, and its name."""
     return f"{_cell(row.iloc[0].to_dict())} for {row['model'].iloc[0]}"
 
 
 def _both(rows: pd.DataFrame, difference: Difference | None) -> str:
-    """The values of two models, with their difference or else their intervals."""
     if difference is None or not np.isfinite(difference).all():
         return f"{_of_model(rows[:1])} and {_of_model(rows[1:])}"
     told = " and ".join(
@@ -248,7 +246,6 @@ def _both(rows: pd.DataFrame, difference: Difference | None) -> str:
 
 
 def _those_at(rows: pd.DataFrame) -> str:
-    """The model with an extreme value, or how many models share it, and the value."""
     if len(rows) > 1:
         return f"{len(rows)} models, {_short(rows['value'].iloc[0])}"
     return f"{rows['model'].iloc[0]}, {_cell(rows.iloc[0].to_dict())}"
@@ -340,7 +337,6 @@ def _brackets(numbers: pd.DataFrame) -> str:
 
 
 def _without(numbers: pd.DataFrame) -> pd.Series:
-    """Which numbers have no interval."""
     return numbers[["low", "high"]].isna().any(axis="columns")
 
 
@@ -372,7 +368,6 @@ def _why(what: str, rows: pd.DataFrame, numbers: pd.DataFrame) -> str:
 
 
 def _cell(row: Mapping[Hashable, object]) -> str:
-    """A value with its interval, preceded by its label."""
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
     return f"{row['label']} {with_interval(value, low, high)}".strip()
 

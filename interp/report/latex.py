@@ -96,7 +96,6 @@ def _with_interval(value: Any, low: Any, high: Any) -> str:
 
 
 def _cell(value: Any, *, p_value: bool = False) -> str:
-    """A value as text; empty if there is none."""
     if isinstance(value, list | tuple):
         return ", ".join(map(_cell, value))
     if pd.api.types.is_scalar(value) and pd.isna(value):

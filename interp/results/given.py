@@ -77,7 +77,6 @@ def _read_whole(measured: ResultTables) -> Iterator[Caution]:
 
 
 def _methods(measured: ResultTables) -> Sequence[str]:
-    """The attribution methods of a measurement."""
     if "segment_scores" not in measured.names():
         return ()
     return tuple(measured.about.parameters.get("methods", DEFAULT_METHODS))

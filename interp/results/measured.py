@@ -174,7 +174,6 @@ class InFolder(ResultTables):
     def _parts(
         self, name: str, columns: Sequence[str] | None, filters: Filters | None
     ) -> Iterator[pd.DataFrame]:
-        """The table's shards, one at a time."""
         return self.run.parts(name, columns, filters=filters)
 
     def rows(self, name: str) -> Sequence[Path]:
@@ -264,7 +263,6 @@ class InMemory(ResultTables):
     def _parts(
         self, name: str, columns: Sequence[str] | None, filters: Filters | None
     ) -> Iterator[pd.DataFrame]:
-        """The whole table as one part."""
         rows = self.rows(name)
         for column, holds, value in filters or ():
             rows = rows[_HOLDS[holds](rows[column], value)]

@@ -65,7 +65,6 @@ class Result:
     """The table of `to_frame`; by default, the first of the measured tables."""
 
     def __init__(self, measured: ResultTables) -> None:
-        """Create a result from the tables of a run folder or in memory."""
         self.measured = measured
 
     @classmethod
@@ -295,7 +294,6 @@ class Result:
 
     @cached_property
     def _items(self) -> tuple[TableItem | FigureItem | FileItem | OnPage, ...]:
-        """The items, created once."""
         return tuple(self.items())
 
     @property

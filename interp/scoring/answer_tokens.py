@@ -21,9 +21,6 @@ from interp.scoring.whole_answers import Way, distinct_ways
 _UNNAMED = re.compile(r"LABEL_\d+")
 """transformers' default names for classes that the configuration does not name."""
 
-_TAIL = 64
-"""Number of characters after which a space separates tokens that an answer cannot change."""
-
 _APART = ("\n", "(", ".")
 """Strings that tokenizers do not merge with the word after them."""
 
@@ -331,4 +328,5 @@ def _length(way: Way, normalize: Normalization) -> int:
 
 def _end(chat: ChatText) -> ChatText:
     """The end of a prompt, from the last space before which no token depends on the answer."""
-    return ChatText(chat.text[max(chat.text.rfind(" ", 0, -_TAIL), 0) :], 0, chat.templated)
+    # A space so far before the end separates tokens that an answer cannot change.
+    return ChatText(chat.text[max(chat.text.rfind(" ", 0, -64), 0) :], 0, chat.templated)

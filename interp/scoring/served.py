@@ -44,9 +44,6 @@ MOST_BYTES = 2**28
 ROUNDING = 1e-3
 """Largest value above 0, in nats, that a rounded log-probability may have."""
 
-NEVER = -9999.0
-"""What vLLM writes for the log-probability of a token that it has excluded, in nats."""
-
 Logits = Mapping[str, float]
 """The log-probability of each answer option, in nats: the log-sum-exp of those of its tokens or
 whole texts."""
@@ -171,7 +168,8 @@ class Server:
             logs = [one.logprob for one in known if one is not None]
             if len(logs) < length:
                 raise self._strange("no log-probability of a prompt's token")
-            if min(logs) <= NEVER:
+            # What vLLM writes for a token that it has excluded.
+            if min(logs) <= -9999.0:
                 raise self._not_plain(f"an answer's token has {min(logs):g}, as if excluded")
             values.append(math.fsum(logs))
         return values

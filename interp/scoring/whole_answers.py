@@ -31,10 +31,6 @@ from interp.reading.tokens import Batch
 CHUNK_LOGITS = 2**25
 """Largest number of logits behind prompts in memory at once, for more than one row of tokens."""
 
-ROWS_PER_PROMPT = 4
-"""Largest number of rows of tokens per prompt of a batch in one pass. Each row reads the keys and
-values of its prompt, which are copied for it while their layer runs."""
-
 Tokens = tuple[int, ...]
 
 
@@ -200,7 +196,8 @@ def _log_probabilities(
     flat, source = every_column(past) if past else ([], None)
     longest = max(len(tokens) for _, tokens in rows)
     vocabulary = int(model.text_config.vocab_size)
-    most = max(1, min(ROWS_PER_PROMPT * prompts, CHUNK_LOGITS // (longest * vocabulary)))
+    # Each row copies its prompt's keys and values while their layer runs.
+    most = max(1, min(4 * prompts, CHUNK_LOGITS // (longest * vocabulary)))
     values: list[Tensor] = []
     tops: list[Tensor] = []
     ties: list[Tensor] = []

@@ -16,13 +16,8 @@
 7. Verdict: whether a difference is shown and, if not, whether all differences large enough to
    matter are excluded (`interp.statistics.decisions`).
 
-In simulated studies, benchmarks/controls counts how often these tests reject true and false null
-hypotheses. Dividing by the standard error matters if the groups of clusters differ in size and
-spread. One simulation compared 148 clusters of 60 trials (correlation 0.05) with 91 clusters of 20
-trials (0.9), whose true shares are equal: tests without the standard error rejected equality in
-11.2% of 1,000 studies, but tests with it did so in only 4.1%. For 147 clusters of 6 trials (0.05)
-and 30 clusters of 4 trials (1.0), the rates were 24.6% and 6.3%. For 12 clusters of one outcome
-each, compared with 147, the rate is 10.2% even with the standard error.
+Dividing by the standard error matters if the groups of clusters differ in size and spread
+(benchmarks/rates.md, which says how often these tests reject true and false null hypotheses).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -136,7 +131,6 @@ def contrast_table(
 def _rows(
     pairs: pd.DataFrame, contrast: Contrast, cluster: str
 ) -> Iterator[tuple[dict[str, str], Difference]]:
-    """Each comparison's labels and difference."""
     factor = contrast.factor
     for cell, rows in grouped(pairs, [] if factor == MODEL else [MODEL]):
         of_level = {

@@ -5,7 +5,7 @@ between them. These measures separate the two.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,8 @@ from jaxtyping import Float
 from scipy.special import expit, logit, ndtri, stdtrit
 
 from interp.statistics.clusters import FEWEST, NAN, RESAMPLES, standard_error, too_few
+from interp.statistics.means import NO_TRIALS, ClusterMean, signs_agree
+from interp.statistics.proportions import share_test
 from interp.statistics.resampling import ROUNDING, bootstrap_sums
 from interp.statistics.summaries import UPPER, grouped, percentile_interval
 
@@ -101,6 +103,31 @@ def concordance(score_positive: pd.Series, score_negative: pd.Series) -> pd.Seri
     difference = score_positive.astype(float) - score_negative.astype(float)
     ordered = (difference > 0) + (difference == 0) / 2
     return ordered.where(difference.notna())
+
+
+def mean_concordance(pairs: pd.DataFrame, *, value: str, cluster: str, weight: str) -> ClusterMean:
+    """The weighted mean of `concordance` over pairs, with its interval and its test.
+
+    The interval is that of a share over clusters (`interp.statistics.proportions`), widened over
+    the shares that random signs of clusters do not reject, and p the larger of both tests, so that
+    p is at most 0.05 if and only if the interval excludes one half. Missing values are omitted.
+    With fewer than `FEWEST` clusters, nothing is tested. Any other mean from 0 to 1, such as that
+    of (1 + difference) / 2, can be tested so.
+    """
+    pairs = pairs.dropna(subset=[value])
+    if pairs.empty:
+        return ClusterMean(NAN, note=NO_TRIALS)
+    weights = pairs[weight].astype(float)
+    parts = pd.DataFrame({"hits": pairs[value].astype(float) * weights, "trials": weights})
+    hits, trials = parts.groupby(pairs[cluster].to_numpy()).sum().to_numpy().T
+    mean = ClusterMean(hits.sum() / trials.sum(), trials=len(pairs), clusters=len(hits))
+    if mean.clusters < 2:
+        return replace(mean, note=too_few(mean.clusters))
+    (low, high), p = share_test(hits, trials, 0.5)
+    if mean.clusters < FEWEST:
+        return replace(mean, low=low, high=high, note=too_few(mean.clusters))
+    low, high, p = signs_agree(hits, trials, ends=(low, high), p=p, against=0.5)
+    return replace(mean, low=low, high=high, p=p)
 
 
 class Area(NamedTuple):

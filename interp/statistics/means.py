@@ -112,6 +112,27 @@ def cluster_mean(trials: pd.DataFrame, *, value: str, cluster: str, weight: str)
     return ClusterMean(center, low, high, p, trials=len(trials), clusters=len(sums), note=note)
 
 
+def signs_agree(
+    hits: Float[np.ndarray, " clusters"],
+    trials: Float[np.ndarray, " clusters"],
+    *,
+    ends: tuple[float, float],
+    p: float,
+    against: float,
+) -> tuple[float, float, float]:
+    """The ends and p of a share of clusters' hits, joined with random signs as those of a mean.
+
+    `ends` and `p` are those of another interval and test that agree with each other; `against` is
+    the tested share.
+    """
+    share, there = np.atleast_1d(hits.sum() / trials.sum()), np.ones(len(hits), dtype=bool)
+    one = _Together(hits[None], trials[None], there, share)
+    lower, upper = one.subsets(FINE)
+    (low,), (high,) = _reached(*map(np.atleast_1d, ends), lower, upper)
+    larger = max(p, 2 / (1 + FINE), *one.sign_p(lower, upper, against).tolist())
+    return max(float(low), 0.0), min(float(high), 1.0), larger
+
+
 def reasons(found: Estimates, clusters: Int[np.ndarray, " cells"]) -> np.ndarray:
     """Why a cell has no number or no interval, given its number of clusters; empty if it has."""
     few = np.array([too_few(int(count)) for count in clusters], dtype=object)
@@ -193,7 +214,6 @@ def clusters_for(tests: int) -> int | None:
 def _alike(
     masses: Float[np.ndarray, "cells clusters"], present: Bool[np.ndarray, "cells clusters"]
 ) -> list[Int[np.ndarray, " _"]]:
-    """The cells that have the same clusters with the same masses."""
     if (masses == masses[:1]).all() and (present == present[:1]).all():
         return [np.arange(len(masses))] if len(masses) else []
     _, group = np.unique(np.column_stack([masses, present]), axis=0, return_inverse=True)
@@ -232,19 +252,17 @@ class _Together:
         self.unbounded = False
 
     def drawn(self, resamples: int) -> tuple[Draws, np.ndarray, np.ndarray]:
-        """What the ends and p are read from: `_distances`, and both parts of `_subsets`."""
-        lower, upper = self._subsets(resamples) if self.signs else (np.empty((0, 0)),) * 2
+        """What the ends and p are read from: `_distances`, and both parts of `subsets`."""
+        lower, upper = self.subsets(resamples) if self.signs else (np.empty((0, 0)),) * 2
         return self._distances(resamples), lower, upper
 
     def ends(
         self, distances: Draws, lower: np.ndarray, upper: np.ndarray
     ) -> tuple[Numbers, Numbers]:
         """Both ends of each interval: draws, not interpolated, so that p always agrees."""
-        resamples = distances.shape[1]
         low, high = studentized_ends(self.value, self.error, distances)
         if self.signs:
-            last = int((1 - LEVEL) * (1 + resamples) + 0.5)
-            low, high = _widened(low, lower, last), -_widened(-high, -upper, last)
+            low, high = _reached(low, high, lower, upper)
         none = self.flat | self.unbounded
         return np.where(none, np.nan, low), np.where(none, np.nan, high)
 
@@ -257,10 +275,13 @@ class _Together:
         by_bootstrap = np.where(self.flat | self.unbounded, np.nan, by_bootstrap)
         if not self.signs:
             return by_bootstrap
+        return np.fmax(by_bootstrap, self.sign_p(lower, upper, against))
+
+    def sign_p(self, lower: Draws, upper: Draws, against: float) -> Numbers:
+        """The two-sided p of a value by random signs, from both parts of `subsets`."""
         above = (self.value > against)[:, None]
         as_far = np.where(above, lower <= against, upper >= against).sum(axis=1)
-        by_signs = np.where(self.value == against, 1.0, (1 + as_far) / (1 + resamples))
-        return np.fmax(by_bootstrap, by_signs)
+        return np.where(self.value == against, 1.0, (1 + as_far) / (1 + lower.shape[1]))
 
     def _distances(self, resamples: int) -> Draws:
         """Of each resample's value from the data's, in the resample's standard errors."""
@@ -281,7 +302,7 @@ class _Together:
         np.maximum(errors, (LEAST_ERROR * self.error)[:, None], out=errors)
         return np.asarray(np.divide(away, errors, out=away))
 
-    def _subsets(self, resamples: int) -> tuple[Draws, Draws]:
+    def subsets(self, resamples: int) -> tuple[Draws, Draws]:
         """The smaller and the larger value of the clusters of either sign."""
         signs = _signs(self.times, resamples)
         drawn, mass = _drawn(self.sums, signs), _drawn(self.masses[None], signs)[0]
@@ -332,6 +353,12 @@ def _signs(times: Int[np.ndarray, " merged"], resamples: int) -> Int[np.ndarray,
         return random_signs(len(times), resamples)
     chance = np.random.default_rng(0)
     return np.asarray(2 * chance.binomial(times, 0.5, size=(resamples, len(times))) - times)
+
+
+def _reached(low: Numbers, high: Numbers, lower: Draws, upper: Draws) -> tuple[Numbers, Numbers]:
+    """Both ends, over all values that random signs do not reject."""
+    last = int((1 - LEVEL) * (1 + lower.shape[1]) + 0.5)
+    return _widened(low, lower, last), -_widened(-high, -upper, last)
 
 
 def _widened(low: Numbers, lower: Draws, last: int) -> Numbers:

@@ -61,12 +61,6 @@ def test_one_row_a_model_in_the_order_of_the_answers():
     assert table["prompts"].tolist() == [4, 4]
 
 
-def test_a_prompt_that_was_answered_twice_is_refused():
-    answers, prompts = tables([(True, True)])
-    with pytest.raises(pd.errors.MergeError):
-        accuracies(pd.concat([answers, answers]), prompts)
-
-
 def by(answers, prompts, *, factors=(), cluster=None):
     return accuracy_by(answers, prompts, factors=factors, sides=SIDES, cluster=cluster)
 
@@ -154,10 +148,13 @@ def test_models_keep_their_order_and_none_gives_no_row():
     assert by(answers[:0], prompts).empty
 
 
-def test_two_answers_of_one_model_are_refused():
+def test_two_answers_of_one_model_to_a_prompt_are_refused():
     answers, prompts = tables([(True, True)])
+    twice = pd.concat([answers, answers])
+    with pytest.raises(pd.errors.MergeError):
+        accuracies(twice, prompts)
     with pytest.raises(UserError, match=r"prompt.*answer.*model"):
-        by(pd.concat([answers, answers]), prompts)
+        by(twice, prompts)
 
 
 def test_prompts_of_other_sides_are_left_out():

@@ -249,6 +249,18 @@ def test_the_p_of_concordance_is_that_of_signs():
     assert found["p"] == pytest.approx(2 * 79 / 4096, abs=0.012)
 
 
+@pytest.mark.parametrize("fallen", [3, 4, 5, 6, 7, 9])
+def test_a_loss_of_concordance_is_shown_if_and_only_if_its_interval_says_so(fallen):
+    """Of 12 pairs in order, some are not without the premises."""
+    right, wrong = [[0.6, 0.4], [0.4, 0.6]], [[0.4, 0.6], [0.6, 0.4]]
+    prompts, _, whole = data(right * 12, ["A", "B"] * 12)
+    *_, changed = data([*right * (12 - fallen), *wrong * fallen], ["A", "B"] * 12)
+    changed = changed.assign(change="without", what="all premises")
+    _, row = part_rows(Sample(prompts, whole), whole, changed)
+    assert row["difference"] == pytest.approx(-fallen / 12)
+    assert (row["p"] <= 0.05) == (row["difference_high"] < 0) == (fallen > 5)
+
+
 def test_a_constant_answer_is_the_better_baseline_where_answers_are_unbalanced():
     prompts, answers, options = data([[0.2, 0.8]] * 60, ["A", "B", "B", "B"] * 15)
     sample = Sample(prompts, options)

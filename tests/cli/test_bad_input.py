@@ -15,11 +15,6 @@ from interp.models.organisms import DEFAULT, organism_folder
 from interp_experiments.rulebreakers.system import system
 
 
-def remove(folder, *names):
-    for name in names:
-        (folder / name).unlink()
-
-
 @pytest.fixture
 def damaged(tmp_path):
     """A copy of the organism that a test may damage."""
@@ -170,20 +165,6 @@ def test_a_mistake_is_told_without_torch_or_pandas(arguments, message):
     assert shown.returncode == 2
     assert message in shown.stderr
     assert not re.search(r"\| +(torch|pandas|numpy)$", shown.stderr, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["model.safetensors"], "has no weights"),
-        (["tokenizer.json", "tokenizer_config.json"], "has no tokenizer"),
-    ],
-)
-def test_incomplete_model_folders(damaged, names, message, capsys, tmp_path):
-    remove(damaged, *names)
-    arguments = ["attribute", "--model", str(damaged), "--device", "cpu"]
-    assert message in refused([*arguments, "--out", str(tmp_path / "out")], capsys)
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_context_that_is_too_short(damaged, capsys, tmp_path):

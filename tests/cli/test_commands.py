@@ -108,28 +108,28 @@ def test_a_system_without_a_ratio_is_told_by_segment(tmp_path, capsys):
         Attributions.of(RunFolder.read(folder)).ratios()
 
 
-def test_methods_are_listed_without_torch():
+def printed_without_torch(*command):
+    """What a command prints in a process of its own, which does not import torch."""
     code = (
-        "import sys; from interp.cli import main; assert main(['methods']) == 0; "
+        f"import sys; from interp.cli import main; assert main({list(command)}) == 0; "
         "assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for name in method_names():
-        assert f"\n## {name}" in done.stdout
-    assert "## input_gradient (default)" in done.stdout
+    return done.stdout
+
+
+def test_methods_are_listed_without_torch():
+    shown = printed_without_torch("methods")
+    assert all(f"\n## {name}" in shown for name in method_names())
+    assert "## input_gradient (default)" in shown
 
 
 def test_tables_are_described_without_torch():
-    code = (
-        "import sys; from interp.cli import main; "
-        "assert main(['tables', 'answers', 'pairs']) == 0; assert 'torch' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    headings = [line for line in done.stdout.splitlines() if line.startswith("#")]
+    shown = printed_without_torch("tables", "answers", "pairs")
+    headings = [line for line in shown.splitlines() if line.startswith("#")]
     assert headings == ["## answers", "## pairs"]
-    assert re.search(r"\| `base_metric` +\| double \| logits \| \w", done.stdout)
+    assert re.search(r"\| `base_metric` +\| double \| logits \| \w", shown)
 
 
 def test_a_table_that_no_measurement_fills_is_refused(capsys):
@@ -206,18 +206,6 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
         main(["evaluate", "--limit", "2", "--device", "cpu", "--out", str(tmp_path / "o")]) == 130
     )
     assert re.search(r"command.*resume", capsys.readouterr().err)
-
-
-def test_the_module_runs_and_help_is_quick():
-    shown = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "interp", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "attribute" in shown.stdout
-    # Help needs neither.
-    assert not re.search(r"\| +(torch|pandas|numpy)$", shown.stderr, re.MULTILINE)
 
 
 def test_without_a_command_there_is_the_help(capsys):

@@ -115,26 +115,28 @@ def test_a_median_has_the_interval_of_the_share_below_it_written_out():
     assert np.isnan(few["x_low"]) and few["note"].startswith("not tested: 6 clusters")
 
 
-@pytest.mark.parametrize("clusters", [1, 5, 12])
-def test_shares_have_the_interval_of_proportions(clusters):
+@pytest.mark.parametrize(
+    ("clusters", "continuous"), [(1, False), (5, False), (12, False), (12, True)]
+)
+def test_shares_have_the_interval_of_proportions(clusters, continuous):
     rng = np.random.default_rng(2)
-    trials = trials_of(
-        rng.random(40) < 0.3,
-        cluster=np.arange(40) % clusters,
-        weight=rng.choice([1.0, 4.0], 40),
-    )
-    found = only(table_of(Share("turned", "turned", "share", of="x")), trials)
+    values = rng.uniform(0.05, 0.09, 40) if continuous else rng.random(40) < 0.3
+    weight = rng.choice([1.0, 4.0], 40)
+    trials = trials_of(values, cluster=np.arange(40) % clusters, weight=weight)
+    share = Share("turned", "turned", "share", of="x", continuous=continuous)
+    found = only(table_of(share), trials)
     (expected,) = proportions(
         trials.sort_values(["cluster", "weight", "x"]),
         values=["x"],
         by=["row"],
         cluster="cluster",
         weight="weight",
+        continuous=continuous,
     ).to_dict("records")
-    names = {"turned": "share", "turned_low": "low", "turned_high": "high", "note": "note"}
-    for name, of in names.items():
-        assert found[name] == pytest.approx(expected[of], nan_ok=True) if of != "note" else True
-    assert found["note"] == expected["note"]
+    names = ["share", "low", "high", "note"]
+    ours = [found[name] for name in ("turned", "turned_low", "turned_high", "note")]
+    assert ours[:3] == pytest.approx([expected[name] for name in names[:3]], nan_ok=True)
+    assert ours[3] == expected["note"]
     assert (found["pairs"], found["clusters"]) == (40, clusters)
 
 
@@ -285,16 +287,6 @@ def test_a_difference_of_two_shares_of_the_same_trials_has_the_interval_of_two()
     assert np.isnan([alone["b_low"], alone["b_high"]]).all() and alone["note"]
 
 
-def test_continuous_shares_are_those_of_proportions():
-    trials = trials_of(np.linspace(0.05, 0.09, 20))
-    found = only(table_of(Share("x", "x", "probability", continuous=True)), trials)
-    (expected,) = proportions(
-        trials, values=["x"], by=["model"], cluster="cluster", continuous=True
-    ).to_dict("records")
-    assert found["x_high"] == pytest.approx(expected["high"])
-    assert found["x_high"] < only(table_of(Share("x", "x", "probability")), trials)["x_high"]
-
-
 def test_trials_are_described_and_counted_under_other_names_and_in_another_order():
     table = table_of(
         Mean("x", "x", "logits"),
@@ -302,28 +294,15 @@ def test_trials_are_described_and_counted_under_other_names_and_in_another_order
         Plain("middle", "median", "logits", of="x", how=weighted_median, why="x"),
         Mean("y", "of some rows", "logits", some=True),
         counted="n",
+        clusters="rules",
         order=["n", "sd"],
         family=(),
     )
-    trials = trials_of([1.0, 2.0, 4.0], y=np.nan)
+    trials = trials_of([1.0, 2.0, 4.0], cluster=["a", "a", "b"], y=np.nan)
     alone = trials_of([3.0], y=1.0).assign(row=1)
     first, second = estimate(table, pd.concat([trials, alone])).to_dict("records")
     assert [*first][:4] == ["model", "row", "n", "sd"]
     assert (first["n"], first["sd"], first["middle"]) == (3, pytest.approx(1.5275252), 2.0)
+    assert (first["rules"], second["rules"]) == (2, 1)
     assert np.isnan(second["sd"]) and "sd: " in second["note"]
     assert "y: " not in first["note"]
-
-
-def test_counts_have_the_names_and_columns_the_order_of_the_declaration():
-    right = Share("right", "right answers", "share", of="x")
-    order = ["right", "right_low", "right_high", "n"]
-    table = table_of(
-        *(right, Plain("mean", "the same", "share", of="x", why="right")),
-        family=(),
-        counted="n",
-        clusters="rules",
-        order=order,
-    )
-    frame = estimate(table, trials_of([1.0, 0.0, 1.0], cluster=["a", "a", "b"]))
-    assert frame[["n", "rules"]].to_numpy().tolist() == [[3, 2]]
-    assert frame.columns.tolist() == ["model", "row", *order, "mean", "rules", "note"]

@@ -38,16 +38,18 @@ def test_modules_are_where_the_map_says(kind):
     assert model.anatomy.final_norm is not None
 
 
-def test_a_model_without_the_expected_modules_is_refused():
-    hf = make_tiny("llama", byte_level()).hf
+def without_attention(hf):
     hf.model.layers[1].self_attn = None
-    with pytest.raises(UserError, match=r"'llama'.*--methods input_gradient"):
-        anatomy_of(hf)
 
 
-def test_a_model_with_other_layers_than_it_says_is_refused():
-    hf = make_tiny("llama", byte_level()).hf
+def with_one_layer(hf):
     hf.model.layers = nn.ModuleList(list(hf.model.layers)[:1])
+
+
+@pytest.mark.parametrize("changed", [without_attention, with_one_layer])
+def test_a_model_without_the_modules_that_it_names_is_refused(changed):
+    hf = make_tiny("llama", byte_level()).hf
+    changed(hf)
     with pytest.raises(UserError, match=r"'llama'.*--methods input_gradient"):
         anatomy_of(hf)
 
@@ -68,7 +70,7 @@ def unlisted():
 @pytest.mark.parametrize("error", [IndexError("own code"), RuntimeError("own code")])
 def test_what_a_models_own_code_raises_is_told_and_its_names_are_not_trusted(monkeypatch, error):
     hf = unlisted()
-    hf.model.layers[1].self_attn = None
+    without_attention(hf)
     monkeypatch.setattr(hf.model, "forward", raising(error))
     with pytest.raises(UserError, match=r"'brand_new'.*\bown code\b"):
         anatomy_of(hf)

@@ -121,11 +121,6 @@ def pickled(folder):
     (folder / "model.safetensors").unlink()
 
 
-def other_tokenizer(folder):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 100}))
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

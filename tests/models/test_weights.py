@@ -279,7 +279,3 @@ def test_a_command_refuses_a_device_before_it_looks_for_models(capsys):
 )
 def test_number_types_have_short_names(short, full):
     assert Loading(dtype=short).dtype == full
-
-
-def test_a_model_loads_by_a_short_name():
-    assert interp.load_model(DEFAULT, device="cpu", dtype="bf16").dtype == "bfloat16"

@@ -118,19 +118,6 @@ def test_headline_numbers_are_means_of_the_numbers_of_the_pairs(measured, name):
         assert mean == pytest.approx(headline[own.headline])
 
 
-def test_a_row_of_a_table_is_the_mean_of_the_number_to_which_it_leads(measured):
-    patch = measured["patch"]
-    table = patch.summary().query("recognized == 'all'").dropna(subset="effect")
-    cells = [own for own in patch.browser().numbers if own.name == "effect"]
-    assert len(cells) >= len(table)
-    for own in cells:
-        rows = table
-        for name, value in own.of.items():
-            rows = rows[rows[name].astype(str) == value]
-        if len(rows):
-            assert np.mean(list(own.values.values())) == pytest.approx(rows["effect"].iloc[0])
-
-
 def test_the_largest_effect_of_a_pair_is_that_of_one_of_its_cells(measured):
     result = measured["patch"]
     (largest,) = [own for own in result.browser().numbers if own.name == "largest effect"]

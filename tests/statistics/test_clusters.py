@@ -107,14 +107,6 @@ def test_the_interval_is_that_of_a_studentized_bootstrap_written_out(monkeypatch
     assert found.p == pytest.approx(max(p, (1 + as_far_by_signs(0.0)) / 200))
 
 
-def test_with_one_trial_a_cluster_and_no_weights_it_is_close_to_students_interval():
-    values = np.random.default_rng(2).normal(0.2, 1.0, 300)
-    trials = pd.DataFrame({"difference": values, "city": np.arange(300), "weight": 1.0})
-    low, high = ttest_1samp(values, 0.0).confidence_interval()
-    assert (mean(trials).low, mean(trials).high) == pytest.approx((low, high), abs=0.01)
-    assert mean(trials).p == pytest.approx(ttest_1samp(values, 0.0).pvalue, abs=0.01)
-
-
 @pytest.mark.parametrize("unequal", [False, True])
 def test_means_of_skewed_clusters_are_found_as_often_as_stated_and_where_intervals_exclude_zero(
     monkeypatch, unequal

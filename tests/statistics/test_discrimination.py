@@ -3,11 +3,18 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 from sklearn.metrics import roc_auc_score
 
-from interp.statistics.discrimination import Discrimination, concordance, discrimination
-from interp.statistics.means import cluster_mean
+from interp.statistics.clusters import too_few
+from interp.statistics.discrimination import (
+    Discrimination,
+    concordance,
+    discrimination,
+    mean_concordance,
+)
+from interp.statistics.means import least_p
+from interp.statistics.proportions import proportions
 from interp.statistics.summaries import table_by
 
 
@@ -114,6 +121,50 @@ def test_concordance_counts_a_tie_as_a_half():
     assert concordance(high, low).tolist() == pytest.approx([1.0, 0.0, 0.5, np.nan], nan_ok=True)
 
 
+def mean_order(order, city, weight=1.0):
+    rows = pd.DataFrame({"order": order, "city": city, "weight": weight})
+    return mean_concordance(rows, value="order", cluster="city", weight="weight")
+
+
+@pytest.mark.parametrize("right", [12, 10, 9, 6, 2])
+def test_a_mean_concordance_by_hand(right):
+    """Of 12 pairs: the sign test is binomial, and the ends of a share are those of betas."""
+    mean = mean_order([1.0] * right + [0.0] * (12 - right), range(12))
+    exact = min(1.0, 2 * binom.cdf(min(right, 12 - right), 12, 0.5))
+    assert mean.p == pytest.approx(exact, abs=0.012)
+    assert (mean.mean, mean.trials, mean.clusters) == (right / 12, 12, 12)
+    low = beta.ppf(0.025, right, 12.5 - right)
+    high = beta.ppf(0.975, right + 0.5, 12 - right) if right < 12 else 1.0
+    assert mean.low <= low + 0.02 and mean.high >= high - 0.02
+    if right > 9:  # random signs reject what lies beyond these lower ends
+        assert mean.low == pytest.approx(low, abs=0.02)
+
+
+def test_p_of_a_mean_concordance_agrees_with_its_interval():
+    rng, small = np.random.default_rng(7), 0
+    for _ in range(40):
+        clusters = int(rng.integers(10, 30))
+        city = rng.integers(0, clusters, 60)
+        order = rng.choice([0.0, 0.5, 1.0], 60, p=[0.3, 0.1, 0.6])
+        mean = mean_order(order, city, rng.choice([1.0, 6.0], clusters)[city])
+        assert (mean.p <= 0.05) == (not mean.low <= 0.5 <= mean.high)
+        assert 0 <= mean.low <= mean.mean <= mean.high <= 1
+        assert mean.p >= least_p(mean.clusters)
+        small += mean.p <= 0.05
+    assert 0 < small < 40
+
+
+def test_a_mean_concordance_of_few_clusters_is_not_tested():
+    rows = pd.DataFrame({"order": [1.0] * 8 + [0.0, np.nan], "city": range(10), "weight": 1.0})
+    mean = mean_order(rows["order"], rows["city"])
+    (share,) = proportions(rows, values=["order"], by=[], cluster="city").itertuples()
+    assert (mean.low, mean.high, mean.note) == (share.low, share.high, too_few(9))
+    assert np.isnan(mean.p)
+    one, none = mean_order([1.0, 0.0], "x"), mean_order([np.nan], "x")
+    assert one.mean == 0.5 and np.isnan([one.low, one.high, one.p]).all() and one.note == too_few(1)
+    assert np.isnan([none.mean, none.p]).all() and none.clusters == 0
+
+
 @pytest.mark.slow
 def test_intervals_hold_the_truth_and_concordance_finds_nothing_where_nothing_is(monkeypatch):
     monkeypatch.setattr("interp.statistics.clusters.RESAMPLES", 199)
@@ -127,9 +178,10 @@ def test_intervals_hold_the_truth_and_concordance_finds_nothing_where_nothing_is
         sensitivity.append(result.d_prime_low <= 0 <= result.d_prime_high)
         sides = trials.pivot(index=["pair", "city", "weight"], columns="positive", values="score")
         order = concordance(sides[True], sides[False])
-        rows = sides.assign(excess=order - 0.5).reset_index()
-        discoveries.append(cluster_mean(rows, value="excess", cluster="city", weight="weight").p)
+        rows = sides.assign(order=order).reset_index()
+        discoveries.append(mean_order(rows["order"], rows["city"], rows["weight"]).p)
     low, high = binom.ppf([0.001, 0.999], studies, 0.05) / studies
-    assert low <= np.mean(np.array(discoveries) <= 0.05) <= high
+    assert np.mean(np.array(discoveries) <= 0.05) <= high
+    assert np.mean(np.array(discoveries) <= 0.1) >= low
     assert 0.91 <= np.mean(area) <= 0.99
     assert 0.89 <= np.mean(sensitivity) <= 0.99

@@ -43,13 +43,6 @@ clustered = st.lists(
 )
 
 
-@pytest.mark.parametrize("hits", [0, 1, 7, 20])
-def test_without_clusters_the_interval_is_that_ofwilson(hits):
-    row = interval([(hits, 20)], cluster=None)
-    assert (row.low, row.high) == pytest.approx(proportion_confint(hits, 20, method="wilson"))
-    assert (row.share, row.n) == (hits / 20, 20)
-
-
 @given(
     share=st.floats(0, 1),
     trials=st.floats(1.5, 1e4),

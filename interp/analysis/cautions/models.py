@@ -37,9 +37,6 @@ SURPRISING = 0.05
 """Surprisal minus entropy in nats per token from which stored thoughts are less probable than the
 model's own, beyond what other numerical precision on another machine does to probabilities."""
 
-CERTAIN = 3.3
-"""Number of standard errors by which it must exceed 0, which happens by chance once in 2,000."""
-
 MORE = 5
 """How many times as many steps a caution proposes if scores do not add up."""
 
@@ -72,7 +69,8 @@ def model_cautions(
 
 def _foreign(model: str, file: str, mean: float, se: float) -> Iterator[Caution]:
     """That stored thoughts are less probable than what the model itself would write."""
-    if mean > SURPRISING and mean > CERTAIN * se:
+    # So many standard errors are exceeded once in 2,000 by chance.
+    if mean > SURPRISING and mean > 3.3 * se:
         text = (
             f"the thoughts in {file} are less probable to it than its own: a token is on average "
             f"{mean:.2f} nats more surprising than those that it samples (0 ± {se:.2f} for its "

@@ -65,7 +65,6 @@ def read_facts(source: Source) -> PromptSet:
 
 
 def _names(cell: str) -> tuple[str, ...]:
-    """The names of an answer."""
     parts = cell.split(FORMS if FORMS in cell else "/")
     return tuple(dict.fromkeys(filter(None, map(str.strip, parts))))
 

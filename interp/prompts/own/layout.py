@@ -43,9 +43,6 @@ SEGMENTS = (
 PHRASING = "phrasing"
 """The factor for the template's number, if there are several templates."""
 
-YES_OR_NO = "Yes|No"
-"""The options if a table has no column of options."""
-
 FORMS = "//"
 """What separates the forms of an option; a single slash does so only between forms that differ in
 their capitals alone, since it is a part of options such as n/a, 1/2 and and/or."""
@@ -132,7 +129,7 @@ class Layout:
         own = {factor: cells[column].strip() for column, factor in self.factors.items()}
         # All phrasings share this id, since tests do not count them as separate pairs.
         factors = {PAIR: cells.get(CLUSTER, cells[PAIR]).strip(), **own}
-        answer = _answer(cells.get(OPTIONS, YES_OR_NO), cells["gold"], cells.get(CONTRAST))
+        answer = _answer(cells.get(OPTIONS, "Yes|No"), cells["gold"], cells.get(CONTRAST))
         messages = self._messages(cells)
         several = len(self.templates) > 1
         for number, (text, segments) in enumerate(self._texts(cells), start=1):

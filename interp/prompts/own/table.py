@@ -27,9 +27,6 @@ _NO_VALUE = frozenset(
 )
 """What pandas and Excel write in place of a value."""
 
-_MAY_HAVE_NO_VALUE = ("gold", "answer")
-"""Columns in which such a word can be an answer."""
-
 _NAMELESS = re.compile(r"|Unnamed: \d+")
 """Names that pandas gives to a column that has none."""
 
@@ -54,7 +51,8 @@ class Table(NamedTuple):
             check_cell(shortened(column, 60), _plain(row.cells.get(column)))
             if is_blank(text):
                 raise UserError(f"{shortened(column, 60)} is empty; {self._advice}")
-            if text in _NO_VALUE and column not in _MAY_HAVE_NO_VALUE:
+            # In two columns, such a word can be an answer.
+            if text in _NO_VALUE and column not in ("gold", "answer"):
                 raise UserError(
                     f"{shortened(column, 60)} is {text!r}, which stands for a missing value; "
                     f"{self._advice}"

@@ -91,15 +91,9 @@ def _limits(values: pd.Series) -> tuple[float, float]:
 _LABEL_GAP = 13.0
 """Smallest distance between the names of two data points, in typographic points."""
 
-_LIFT = 9.0
-"""Distance in typographic points between a name and the whisker below it."""
-
 _LETTER = 5.5
 """Approximate width of a letter in the name of a data point, in typographic points."""
 
-
-_FEW_NAMES = 8
-"""Up to this number, rows without a value are named; otherwise they are counted."""
 
 _LONGEST = 40
 """Maximum number of letters of the name of a data point."""
@@ -137,10 +131,11 @@ def labeled_points(
         places = list(zip(points[x].astype(float), points[y].astype(float), strict=True))
         mark_points(ax, points, places, series=0, number=y, named=[label])
         ax.margins(0.12)
-        lift = 0.0 if x_interval is None else _LIFT
+        # Names lie so many points above the whisker.
+        lift = 0.0 if x_interval is None else 9.0
         _point_labels(ax, points, x=x, y=y, label=label, lift=lift)
         who = f"{len(undefined):,} of {len(table):,}"
-        if len(undefined) <= _FEW_NAMES:
+        if len(undefined) <= 8:
             who = ", ".join(shortened(name, _LONGEST) for name in undefined)
         remark = f"\n{textwrap.fill(f'{UNDEFINED}: {who}', 80)}" if undefined else ""
         ax.grid(visible=True, axis="x")

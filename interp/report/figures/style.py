@@ -75,9 +75,6 @@ _OPTIONS: dict[Any, object] = {
 _LINE, _LETTERS_AN_INCH = 0.15, 17
 """Height of a caption line in inches, and the number of letters per inch of its width."""
 
-_LEGEND = 1.8
-"""Smallest width of a legend next to a figure, in inches."""
-
 LETTER = 0.08
 """Width of a letter of a row's name or a legend, in inches, rounded up."""
 
@@ -142,7 +139,7 @@ def legend_beside(figure: Figure, handles: Sequence[Artist | Container]) -> None
     width, height = figure.get_size_inches()
     names = [wrapped(handle.get_label()) for handle in handles]
     longest = max(len(line) for name in names for line in name.splitlines())
-    figure.set_size_inches(width + max(_LEGEND, LETTER * longest + _HANDLE), height)
+    figure.set_size_inches(width + max(1.8, LETTER * longest + _HANDLE), height)
     figure.legend(handles=handles, labels=names, loc="outside right center")
 
 
@@ -170,7 +167,6 @@ class Picture(Figure):
     """A figure that notebooks show, also without `%matplotlib inline`."""
 
     def __init__(self, **options: Any) -> None:
-        """Create a figure without marks."""
         super().__init__(**options)
         self.marks: list[Mark] = []
 
@@ -261,9 +257,6 @@ def add_legend(ax: Axes, groups: Sequence[object]) -> None:
         figure.set_size_inches(width, height + _ROW * max(0.0, lines - 3))
 
 
-PANELS_A_ROW = 3
-
-
 def panel_a_model(
     table: pd.DataFrame,
     draw: Callable[[pd.DataFrame, Axes], object],
@@ -277,7 +270,7 @@ def panel_a_model(
     """
     models = distinct(table["model"])
     shown: dict[str, Artist | Container] = {}
-    columns = max(1, min(PANELS_A_ROW, len(models)))
+    columns = max(1, min(3, len(models)))
     rows = max(1, -(-len(models) // columns))
     with house_style():
         figure = Picture(figsize=(3.6 * columns, 3.0 * rows + 0.5))
@@ -303,9 +296,6 @@ def panel_a_model(
 
 MOST_MARKS = 800
 """Largest number of marks of a figure, since each makes its page larger."""
-
-_AREA = 12
-"""Width of the area around a point that is its mark, in typographic points."""
 
 
 def mark(
@@ -355,7 +345,8 @@ def mark_points(
             # Axes may be logarithmic, which the types of Matplotlib do not foresee.
             scale: Any = ax.transData
             here = ScaledTranslation(float(x), float(y), scale)
-            size = Affine2D().translate(-0.5, -0.5).scale(_AREA / 72) + figure.dpi_scale_trans
+            # The mark is 12 points wide.
+            size = Affine2D().translate(-0.5, -0.5).scale(12 / 72) + figure.dpi_scale_trans
             area = PathPatch(
                 Path.unit_rectangle(), transform=size + here, facecolor="none", edgecolor="none"
             )
