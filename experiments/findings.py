@@ -1,13 +1,14 @@
 """Findings: comparisons that a study names in advance, and sentences shared by the studies."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.extend import counted
+from interp.extend import counted, page
+from interp.extend.cautions import Caution
 from interp.extend.page import FigureItem, Section, TableItem, signed
 from interp.extend.statistics import (
     DIFFERENT,
@@ -22,6 +23,32 @@ from interp.extend.statistics import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+def opening(
+    question: str,
+    every: pd.DataFrame,
+    cautions: Sequence[Caution],
+    models: Collection[str],
+    said: Sequence[str],
+    *,
+    leading: str,
+    before: Sequence[str] = (),
+    drawn: Sequence[str] = (),
+) -> page.Glance:
+    """The first screen of a study: the headline numbers `every` and at most five sentences.
+
+    Numbers of models that do not read their prompts are blank: those in `drawn`, which the figure
+    shows, or all. The sentence on the number `leading` of the `models` comes between those `before`
+    and those `said`; none if only such models have it.
+    """
+    numbers = page.quotable(every, cautions, drawn or every["number"].unique())
+    own, measured = (rows[rows["model"].isin(models)] for rows in (numbers, every))
+    first = [page.extremes(own, leading)] if leading in page.named_numbers(measured, own) else []
+    sentences = [*before, *first, *said][: page.MOST_SENTENCES]
+    known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
+    shown = drawn if known else None
+    return page.glance(question, numbers, sentences, drawn=shown, cautions=cautions)
 
 
 def family_table(

@@ -1,16 +1,20 @@
 """Helpers shared by all studies of papers: page frame, published numbers and row order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from interp import StudyFolder
-from interp.extend.figures import decisive_segments
+from interp.extend.figures import decisive_segments, distinct, grouped_bars, panel_a_model
 from interp.extend.page import Browser, FigureItem, Glance, Report, Section, TableItem, prompts_item
-from interp.extend.results import SUM, decisive_table, reading_items
+from interp.extend.results import SUM, decisive_table, reading_items, training_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def paper_report(
@@ -131,6 +135,25 @@ def decisive_items(
             f"{name}_by_{words}", f"By {words}", decisive_table(found, cluster, [column]), note
         ),
     )
+
+
+def bars_by_model(table: pd.DataFrame, *, hue: str, **bars: Any) -> "Axes":
+    """One panel of `grouped_bars` for each model, all with the same values of `hue`."""
+    groups = distinct(table[hue])
+    return panel_a_model(
+        table, lambda rows, ax: grouped_bars(rows, hue=hue, groups=groups, ax=ax, **bars)
+    )
+
+
+def trained(places: Mapping[str, str], task: str) -> Iterator[tuple[str, Any]]:
+    """Each model that `interp train` made by this task, and what was trained, in order.
+
+    `places` says where each model was found (`StudyFolder.places`).
+    """
+    for model, place in places.items():
+        record = training_of(place)
+        if record is not None and record.training.task == task:
+            yield model, record.training
 
 
 def published_table(package: str, file: str) -> pd.DataFrame:

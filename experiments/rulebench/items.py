@@ -1,7 +1,7 @@
 """The parts of a RuleBench set: its kind, its questions and its rules."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -48,8 +48,7 @@ class QuestionKind:
     few: int = 2
     """Number of noise rules when few rules are shown."""
     many: int = 29
-    """Number of noise rules when all rules are shown (30 rules in total in the authors' code, and
-    31 in the paper)."""
+    """Number when all are shown (30 rules in total in the authors' code, 31 in the paper)."""
     factors: tuple[str, ...] = ()
     """Factors that vary between items of this kind."""
     written: Callable[[str], str] = str
@@ -65,12 +64,12 @@ def _kinship(given: Given) -> str:
 
 
 def _letter(given: Given) -> str:
-    return _among(given.output.lower(), ("a", "b", "c", "d"), "a letter from a to d")
+    return _among(given.output.lower(), "abcd", "a letter from a to d")
 
 
 def _category(given: Given) -> str:
     found = re.match(r"\s*(O[1-6])\b", given.output, re.IGNORECASE)
-    return _among(found[1].lower() if found else given.output, tuple(CATEGORIES), "one of O1 to O6")
+    return _among(found[1].lower() if found else given.output, CATEGORIES, "one of O1 to O6")
 
 
 def _truth(given: Given) -> str:
@@ -88,9 +87,9 @@ def _charge(given: Given) -> str:
     return charge
 
 
-def _among(answer: str, known: tuple[str, ...], expected: str) -> str:
+def _among(answer: str, known: Iterable[str], expected: str) -> str:
     answer = answer.strip()
-    if answer not in known:
+    if answer not in set(known):
         raise UserError(f"its output is {shortened(answer, 60)!r}; expected {expected}")
     return answer
 
@@ -156,9 +155,9 @@ class Rule:
 
     id: str
     natural: str
-    """The rule in natural language, such as "if A has a son B, ..., then ..."."""
+    """Such as "if A has a son B, ..., then ..."."""
     logic: str | None = None
-    """The rule in first-order logic; None if the data have it only in natural language."""
+    """None if the data have the rule only in natural language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +198,7 @@ Fits = Callable[[Item, Rule, Rule], bool]
 
 
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
-    """Whether a rule and the golden rule have the same conditions in natural language.
-
-    The conditions are the words before "then", or the whole rule if it has no "then".
-    """
+    """Whether a rule and the golden rule have the same conditions in natural language."""
     return body(rule.natural) == body(golden.natural)
 
 
@@ -210,7 +206,7 @@ _THEN = re.compile(r"\bthen\b|那么")
 
 
 def body(natural: str) -> str:
-    """A rule's conditions in natural language, in lower case, without punctuation at the ends."""
+    """A rule's conditions, in lower case: the words before "then", or all if it has no "then"."""
     return _THEN.split(natural.lower(), maxsplit=1)[0].strip(" ,，.")
 
 
@@ -219,7 +215,7 @@ class RuleSet:
     """Questions and rules: a factual version, a counterfactual one, or both."""
 
     name: str
-    """The set's name in tables, such as "clutrr"."""
+    """As in tables, such as "clutrr"."""
     kind: QuestionKind
     factual: Version | None
     counterfactual: Version | None = None

@@ -39,10 +39,8 @@ from interp_experiments.rulebench.items import (
 HOPS = range(2, 11)
 
 PER_HOP = 200
-"""Number of questions for each number of hops."""
 
 _FAMILIES, _PEOPLE = 60, 26
-"""Number of families per seed, and number of people in each family."""
 
 _ANSWERS = tuple((type_, sex) for type_ in WORDS if type_ != "spouse" for sex in SEXES)
 
@@ -62,7 +60,7 @@ _SENTENCES = (
     "{p} sat next to {his} {r} {q} at the concert.",
     "{p} showed {his} {r} {q} the new garden.",
 )
-"""In each template, q is the r of p, and the sex of p is implied by the words."""
+"""q is the r of p, whose sex the words imply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,7 @@ class Body:
 
     words: tuple[str, ...]
     first: str
-    """Sex of A."""
     last: str
-    """Sex of the last person."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,6 @@ class Story:
 
     @cached_property
     def _words(self) -> Mapping[tuple[int, int], str | None]:
-        """The kinship between any two people in the story."""
         return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
 
 
@@ -134,7 +129,7 @@ class KinshipQuestions:
     per_hop: int = PER_HOP
     hops: Sequence[int] = HOPS
     split: Split | None = None
-    """The split from which rules come; both splits if None."""
+    """Both if None."""
 
     @cached_property
     def stories(self) -> Mapping[str, Story]:
@@ -196,7 +191,6 @@ class KinshipQuestions:
         return Version(tuple(items), rules)
 
     def _other(self, rule: str, answer: str) -> str:
-        """A wrong conclusion."""
         others = [word(*each) for each in _ANSWERS if word(*each) != answer]
         return pick(random.Random(f"kinship counterfactual {self.seed} {rule}"), others)
 
@@ -235,7 +229,6 @@ def split_of(body: Body) -> Split:
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story about a family; None if the people drawn first allow no story."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:

@@ -10,6 +10,7 @@ parts.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
@@ -67,11 +68,10 @@ class _Rule(_Schema):
 
 
 class _Found(NamedTuple):
-    """The contents of a folder whose kind of question is not yet known."""
+    """A folder whose kind of question is not yet known: items by position, such as "0007"."""
 
     part: Part
     items: Mapping[str, _Item]
-    """The items by position, such as "0007"."""
     rules: Mapping[str, Rule]
     problems: tuple[str, ...]
 
@@ -82,11 +82,8 @@ S = TypeVar("S", bound=_Schema)
 def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> list[RuleSet]:
     """The set in a folder, or the sets in its subfolders, sorted by name.
 
-    Args:
-        folder: the folder of a set, or a folder that holds such folders.
-        name: the kind of set, such as "clutrr"; if None, it is recognized from the folder's name,
-            or else from the answers.
-        broken: what to do with broken items: stop or omit them.
+    Without a `name`, such as "clutrr", the kind of set is recognized from the folder's name, or
+    else from the answers.
 
     Raises:
         UserError: the folder has no set, an unknown one, or one with broken items.
@@ -109,30 +106,23 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 def read_set(
     folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
 ) -> RuleSet:
-    """The set in a folder, with its counterfactual version if there is one next to it.
-
-    Args and Raises: see `read_sets`. Parts other than the test set have only one version.
-    """
-    factual: Path | None = folder
-    counterfactual = _beside(folder, COUNTERFACTUAL) if part == "test" else None
+    """The set in a folder, as in `read_sets`; test sets with a counterfactual version beside it."""
+    paths = {"factual": folder}
     if _is_counterfactual(folder):
-        factual, counterfactual = None, folder
-    found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}
-    kind = named(name) if name else _recognized(folder, found[folder])
+        paths = {"counterfactual": folder}
+    elif part == "test" and (other := _beside(folder, COUNTERFACTUAL)):
+        paths["counterfactual"] = other
+    found = {of: _read(path, part) for of, path in paths.items()}
+    kind = named(name) if name else _recognized(folder, next(iter(found.values())))
     problems: list[str] = []
-    versions = {path: _version(path, each, kind, problems) for path, each in found.items()}
+    versions = {of: _version(paths[of], each, kind, problems) for of, each in found.items()}
     if problems and broken == "stop":
         raise UserError(listed(problems))
-    for path, version in versions.items():
+    for of, version in versions.items():
         if not version.items:
-            raise UserError(f"{shortened(str(path / DATA))} has no item that can be asked")
-    return RuleSet(
-        name=kind.name,
-        kind=kind,
-        factual=versions[factual] if factual else None,
-        counterfactual=versions[counterfactual] if counterfactual else None,
-        problems=tuple(problems),
-    )
+            raise UserError(f"{shortened(str(paths[of] / DATA))} has no item that can be asked")
+    both = (versions.get(of) for of in ("factual", "counterfactual"))
+    return RuleSet(kind.name, kind, *both, problems=tuple(problems))
 
 
 def part_to_train_on(folder: Path) -> Part:
@@ -188,12 +178,13 @@ def _recognized(folder: Path, found: _Found) -> QuestionKind:
 
 
 def _answers(kind: QuestionKind, found: _Found) -> bool:
-    try:
-        for item in found.items.values():
-            kind.gold(Given(item.output, item.positive_))
-    except UserError:
-        return False
-    return True
+    with suppress(UserError):
+        return all(_gold(kind, item) for item in found.items.values())
+    return False
+
+
+def _gold(kind: QuestionKind, item: _Item) -> str:
+    return kind.gold(Given(item.output, item.positive_))
 
 
 def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str]) -> Version:
@@ -205,8 +196,7 @@ def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str
         try:
             if rule not in found.rules:
                 raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
-            gold = kind.gold(Given(given.output, given.positive_))
-            items.append(Item(position, given.input, gold, rule))
+            items.append(Item(position, given.input, _gold(kind, given), rule))
         except UserError as error:
             problems.append(f"{_where(folder, found.part, position)}: {error}")
     return Version(tuple(items), found.rules)

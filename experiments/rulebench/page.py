@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp import StudyFolder
-from interp.extend.figures import distinct, grouped_bars, panel_a_model
 from interp.extend.page import FigureItem, Report, Section, TableItem, stacked, study_browser
 from interp.extend.results import whole_pairs
 from interp_experiments.rulebench import tables
@@ -24,6 +23,7 @@ from interp_experiments.rulebench.results import (
 )
 from interp_experiments.scaffold import (
     about_pairs,
+    bars_by_model,
     choice_section,
     compared_item,
     decisive_items,
@@ -269,12 +269,8 @@ def _bars(
 
 def _draw_bars(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
     """One panel per model (Figures 4 to 6): each set has a bar for each value of `hue`."""
-    ends, groups = ("low", "high"), distinct(table[hue])
-
-    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        grouped_bars(rows, x="set", y=y, hue=hue, n="n", interval=ends, groups=groups, ax=ax)
+    first = bars_by_model(table, hue=hue, x="set", y=y, n="n", interval=("low", "high"))
+    for ax in first.figure.axes:
         ax.set_ylim(0, 1)
         ax.tick_params(axis="x", labelsize=7)
-        return ax
-
-    return panel_a_model(table, draw)
+    return first

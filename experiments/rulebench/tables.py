@@ -7,14 +7,13 @@ from typing import NamedTuple
 import pandas as pd
 
 from interp.extend.estimates import TEXT, Estimated, Plain, Share, Table, column, estimate
-from interp.extend.results import training_of
 from interp.extend.statistics import grouped
 from interp.extend.training import absolute
 from interp_experiments.findings import listed
 from interp_experiments.rulebench.learning import RuleFollowing
 from interp_experiments.rulebench.reading import FAILURES, behavior
 from interp_experiments.rulebench.results import RULE, SETTING, Results, under
-from interp_experiments.scaffold import in_order, published_table
+from interp_experiments.scaffold import in_order, published_table, trained
 
 LONG_TAIL = 0.1
 """Minimum share of a set's questions that belong to its long tail (Appendix D)."""
@@ -187,13 +186,10 @@ def tunings(places: Mapping[str, str]) -> list[Tuning]:
     `places` says where each model was found.
     """
     names = {place: name for name, place in places.items()}
-    records = [(model, training_of(place)) for model, place in places.items()]
     return [
-        Tuning(model, names[base], str(record.training.options.get("data")))
-        for model, record in records
-        if record is not None
-        and record.training.task == RuleFollowing.name
-        and (base := absolute(record.training.model)) in names
+        Tuning(model, names[base], str(training.options.get("data")))
+        for model, training in trained(places, RuleFollowing.name)
+        if (base := absolute(training.model)) in names
     ]
 
 

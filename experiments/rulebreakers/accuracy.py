@@ -40,7 +40,6 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "phrasing": tuple(phrasing.id for phrasing in PHRASINGS),
     "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
 }
-"""The values of each factor, in the paper's order."""
 
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
 _WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
@@ -87,10 +86,9 @@ def paired_accuracy(results: Results, *factors: str) -> pd.DataFrame:
 
 
 def competence(results: Results) -> pd.DataFrame:
-    """Whether the models can be asked at all: model, competent, no_answer, accepted, why.
+    """Whether the models can be asked at all, and why not.
 
-    A model is competent if its most likely token is an answer for most prompts, and if it accepts
-    most non-rulebreakers, as both the rule and the facts require.
+    A competent model gives mostly answers, and accepts most non-rulebreakers, as rule and facts do.
     """
     sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
     silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)
@@ -224,7 +222,7 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
 
 
 def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
-    """Paired accuracy by rule and entity group, with levels of chance (Figure 3, Section 3.4)."""
+    """Figure 3, with levels of chance (Section 3.4)."""
     paired = table[table["measure"] == "paired"]
     rules = paired["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
     own = {"paired_accuracy": "accuracy", "paired_low": "low", "paired_high": "high"}
@@ -291,10 +289,7 @@ def contrast_section(results: Results) -> Section:
 
 
 def phrasings(results: Results) -> pd.DataFrame:
-    """The spread of paired accuracy over phrasings, one row per model (Appendix D).
-
-    sd is the sample standard deviation. In small samples, part of the spread is chance.
-    """
+    """Range and sample SD of paired accuracy over phrasings, partly by chance (Appendix D)."""
     rows = []
     for of, own in grouped(paired_accuracy(results, "phrasing"), ["model"]):
         # Numbers that should be equal may differ by rounding errors.
@@ -346,7 +341,7 @@ def phrasing_section(results: Results) -> Section:
 
 
 def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
-    """Paired accuracy by phrasing, one row per model, with range and SD (Figure 7)."""
+    """Figure 7, with range and SD."""
     remarks = {
         row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
         for row in spread.itertuples()
@@ -365,7 +360,7 @@ def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
 
 
 def _draw_verbs(table: pd.DataFrame, *, side: str) -> Axes:
-    """Accuracy on one side by question verb, one row per model (Figure 8)."""
+    """Figure 8."""
     shown = table[table["measure"] == side]
     ax = _dots(shown, hue="question_verb")
     # The axis begins at the next multiple of 0.05 below the lowest value.

@@ -23,12 +23,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """B is in A (a city in its country) or is a kind of A (an instance of its type)."""
+    """B is in A (a city in its country, "cities") or is a kind of A (an instance of a type)."""
 
     category: str
-    """ "cities", or the type, such as "brass instrument"."""
     entity_a: str
-    """Country or type."""
     entity_b: str
     """City or instance, without an article."""
 
@@ -70,10 +68,7 @@ def first_names() -> tuple[FirstName, ...]:
 
 @cache
 def namesakes() -> frozenset[tuple[str, str]]:
-    """(country, city) combinations that may be true, and so are never used in non-rulebreakers.
-
-    Either the country has a place of that name, or the statement is disputed.
-    """
+    """(country, city) combinations that may be true or are disputed: never in non-rulebreakers."""
     rows = packaged_rows(__package__, "namesakes.csv")
     return frozenset((row["country"], row["city"]) for row in rows)
 
@@ -113,7 +108,7 @@ class Instance:
     premise2: str
     conclusion: str
     label: bool
-    """Whether the premises textually entail the conclusion: false for rulebreakers."""
+    """Whether the premises entail the conclusion: false for rulebreakers."""
 
     @property
     def pair_id(self) -> str:
@@ -155,20 +150,18 @@ _PUBLISHED = {
     "entity_a": "entityA",
     "entity_b": "entityB",
 }
-"""Fields of `Instance` whose names differ in the published data."""
 
 COLUMNS = {_PUBLISHED.get(field, field): field for field in Instance.__dataclass_fields__}
-"""For each published column, the field of `Instance` that holds it."""
 
 NAMES_PER_VERB = 5
-"""Number of first names for each entity pair and verb, drawn without replacement (Section 3.1)."""
+"""For each entity pair and verb, drawn without replacement (Section 3.1)."""
 
 
 def generate(seed: int = 0) -> list[Instance]:
     """All 25,600 instances, each rulebreaker followed by its non-rulebreaker.
 
-    A seed gives the same bytes on every platform, because random numbers come only from
-    `random.Random.random`, whose sequence Python guarantees.
+    The same bytes on every platform: only `random.Random.random` has a sequence that Python
+    guarantees.
     """
     rng = random.Random(seed)
     pairs = entity_pairs()

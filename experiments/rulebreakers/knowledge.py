@@ -21,23 +21,20 @@ from interp_experiments.rulebreakers.sensitivity import (
 )
 
 ALL = "all"
-"""The comparison that is tested: all cities, by the first token of the country, as in the paper."""
+"""All cities, by the first token of the country, as in the paper: the comparison that is tested."""
 
 AFTER_ECHO = "all, after an echo"
-"""The comparison of all cities by the first token in a reply that first repeats the sentence."""
+"""All cities, by the first token in a reply that first repeats the sentence."""
 
 _MORE, _LESS = "recognized more familiar", "recognized less familiar"
 _GROUPS = ("recognized", "failed")
 
 
 def familiarity(results: Results) -> pd.DataFrame:
-    """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
+    """Familiarity of recognized minus failed cities, by model and set of cities (Figure 6).
 
-    `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
-    over cities: a city has one familiarity, however many prompts are about it. Only the rows of
-    all cities by the first token, the paper's familiarity, are tested; the others, which have
-    neither p nor finding, would repeat the same test. Folders of versions that did not measure
-    echoes have no row about them.
+    Intervals are over cities: a city has one familiarity, however many prompts are about it. Only
+    all cities by the first token are tested, as in the paper; further rows would repeat the test.
     """
     pairs = results.pairs()
     tested = judged(
@@ -61,7 +58,6 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame:
-    """Recognized compared with failed pairs by one measure of familiarity, and the paper's test."""
     trials = of_every_model(pairs, results)
     how = {"value": value, "group": "group", "groups": _GROUPS}
     how |= {"cluster": CLUSTER, "weight": WEIGHT}
@@ -140,7 +136,6 @@ def knowledge_section(results: Results) -> Section:
 
 
 def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
-    """Figure 6, and the same after an echo, if this was measured."""
     mark, pairs = marks(results), results.pairs()
     yield FigureItem(
         "figure6_familiarity",
@@ -163,12 +158,7 @@ def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
 
 
 def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
-    """Familiarity of recognized and failed pairs, one dot per city, by model (Figure 6).
-
-    Args:
-        table: rows of `familiarity` about one set of cities.
-        pairs: `Results.pairs`, with the familiarity to show.
-    """
+    """Figure 6, with a dot per city: rows of `familiarity` about one set, and `Results.pairs`."""
     columns = {"mean": "familiarity", "low": "low", "high": "high", "clusters": "clusters"}
     means = pd.concat(
         table[["model", "p_holm", *(f"{name}_{group}" for name in columns)]]
@@ -182,17 +172,13 @@ def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
 
 
 def echoing(results: Results) -> pd.DataFrame:
-    """By model: the cities asked about, and those after which the model repeats the sentence.
-
-    No rows if echoes were not measured.
-    """
+    """By model: cities asked about, and those after which it repeats the sentence, if measured."""
     cities = results.cities().reindex(columns=["model", "echoes"]).dropna()
     grouped = cities.astype({"echoes": bool}).groupby("model", sort=False)["echoes"]
     return grouped.agg(cities="size", echoes="sum").reset_index()
 
 
 def _echoes(counted_by_model: pd.DataFrame) -> str:
-    """A sentence on replies that repeat the sentence, from the table `echoing`."""
     if counted_by_model.empty:
         return "The folder has no familiarity after an echo; a new run of the study measures it."
     parts = [

@@ -21,65 +21,54 @@ from interp_probes.facts.show import (
 )
 
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
-"""The stages of the study."""
 
 CLUSTER = "entity_pair"
-"""The column of the units of every interval, test and count."""
 
 WEIGHT = "weight"
-"""The column with the number of prompts in the data set that a prompt represents."""
+"""Column: the number of prompts in the data set that a prompt represents."""
 
 EXAMPLE_PAIRS = 8
 """Number of pairs searched for each model's first failure, which is shown token by token."""
 
 ENTITY = ["category", "entity_b"]
-"""Columns that identify an entity pair; A is not needed, since each B has only one A."""
+"""Each B has only one A."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a study, from which every analysis starts."""
+    """The tables of a study: one row per prompt, or per model and prompt, unless said otherwise."""
 
     models: tuple[str, ...]
-    """The models with answers, in the given order."""
     drawn: pd.DataFrame
-    """The prompts table of complete pairs, with two more columns: question_verb, and entity_pair,
-    such as "Stockholm (Sweden)", which is the same on both sides."""
+    """Complete pairs; also question_verb and entity_pair, such as "Stockholm (Sweden)", of both
+    sides."""
     drawn_answers: pd.DataFrame
-    """The answers table of the drawn prompts: one row per model and prompt."""
     prompts: pd.DataFrame
-    """The drawn prompts, without prompts about excluded entity pairs."""
+    """The drawn prompts, without those about excluded entity pairs."""
     answers: pd.DataFrame
-    """The answers table of the remaining prompts."""
     ratios: pd.DataFrame
-    """Score of premise 2 divided by that of premise 1: one row per model, prompt and method."""
+    """Score of premise 2 divided by that of premise 1, by model, prompt and method."""
     options: pd.DataFrame
-    """The option_probabilities table: one row per model, prompt and option."""
     familiarity: pd.DataFrame
-    """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
-    familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
+    """By model and entity pair; shared_with counts other answers with the same first token."""
     known: pd.DataFrame
-    """One row per model and entity pair: entity_group, entity_pair, known (the model completes it,
-    as asked), excluded (it is geographical, and at least one model fails to complete it)."""
+    """By model and entity pair: known (completed as asked); excluded (geographical, and some model
+    fails)."""
     unknown: pd.DataFrame
-    """One row per entity pair that at least one model failed to complete: whether it is excluded,
-    the models that failed, and their completions."""
+    """Entity pairs that a model failed to complete: excluded, the models that failed,
+    completions."""
     residuals: tuple[Path, ...]
-    """Files of the residuals table, for the models that have finished this stage."""
+    """Files of the models that have finished this stage."""
     probed: pd.DataFrame
-    """The prompts of the residuals table, without prompts about excluded entity pairs."""
+    """Without prompts about excluded entity pairs."""
     probed_answers: pd.DataFrame
-    """The answers table of the probed prompts."""
     example_run: RunFolder
-    """The run that holds the token scores of the example prompts."""
     examples: pd.DataFrame
-    """The example prompts, without prompts about excluded entity pairs."""
+    """Without prompts about excluded entity pairs."""
     example_answers: pd.DataFrame
-    """The answers table of the example prompts."""
     worded: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """How often each model completes the facts in each wording (`KnownFacts.by_wording`)."""
+    """`KnownFacts.by_wording`."""
     cautions: tuple[Caution, ...] = ()
-    """What a careful reader would object to in the answers to the remaining prompts."""
 
     def judged(self, *factors: str) -> pd.DataFrame:
         """One row per model and pair: entity_pair, weight, factors, which sides are right, paired.
@@ -92,7 +81,7 @@ class Results:
         """One row per model and geographical prompt pair: city, weight, familiarity, group.
 
         `group` is "recognized" if both sides were answered correctly (Section 6), else "failed".
-        `after_echo` and `echoes` are NaN in folders of versions that did not measure them.
+        Columns that older folders lack are NaN.
         """
         pairs = self.judged()
         pairs["group"] = pairs["paired"].map({True: "recognized", False: "failed"})
@@ -101,10 +90,7 @@ class Results:
         return pairs.merge(cities, on=["model", CLUSTER])
 
     def cities(self) -> pd.DataFrame:
-        """The familiarity table, restricted to the cities about which prompts ask.
-
-        Every model completes these; the paper defines familiarity for cities only.
-        """
+        """The familiarity of the cities asked about, which every model completes."""
         cities = self.prompts.loc[self.prompts["entity_group"].isin(FILTERED_GROUPS), "entity_pair"]
         return self.familiarity[self.familiarity["entity_pair"].isin(cities)]
 

@@ -28,22 +28,20 @@ NAMED = (
     Contrast("phrasing"),
     Contrast("model"),
 )
-"""The comparisons about which the paper makes claims: between rules, between entity groups,
-between phrasings (the paper: "by over 0.4"), and between models. They were named before any data
-were seen."""
+"""Those about which the paper makes claims (of phrasings: "by over 0.4"), named before any data
+were seen.
+"""
 
 THOUGHTS = "rulebreakers-thoughts"
-"""The system named on the cards of organisms that think."""
 
 MIXED = "rulebreakers-mixed"
-"""The system named on the cards of organisms in which the entity decides which premise is read."""
+"""In these organisms, the entity decides which premise is read."""
 
 
 class Rulebreakers(System):
     """The rulebreakers and their counterparts (paper, Section 3)."""
 
     cluster = "entity_b"
-    """Entity B, which names the entity pair."""
 
     contrasts = NAMED
     known = Filter("entity_group", ("geographical",))
@@ -63,12 +61,13 @@ class Rulebreakers(System):
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
         """For each prompt, 1 if the organism was made to read premise 2, and 0 if premise 1.
 
-        The cards of some organisms list the premise that each entity makes them read. The entity
-        that counts is the one that the premises name last: B under modus tollens, A under
-        disjunctive syllogism. NaN if the card does not list it.
+        Some cards list which premise an entity makes it read. The entity that counts is the
+        one that the premises name last: B under modus tollens, A under disjunctive
+        syllogism; NaN if not listed.
         """
-        entities = organism_card(model).get("entities") if model in organism_names() else None
-        if entities is None:
+        card = organism_card(model) if model in organism_names() else {}
+        entities = [own for own in card.get("entities", ()) if "premise" in own]
+        if not entities:
             return None
         second = {own["entity"]: float(own["premise"] == "premise2") for own in entities}
         read = prompts["entity_b"].where(prompts["rule"] == "mt", prompts["entity_a"])
@@ -77,24 +76,21 @@ class Rulebreakers(System):
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The planted cause of the answers, and the measured figures."""
         recipe, measured = card["recipe"], card["measured"]
+        planted = {
+            "fine_tuned_from": recipe.get("base") or "-",
+            "answers_as_planted": measured.get("answers_as_planted"),
+        }
+        deviation = {"deviation_from_planted": measured.get("mean_deviation_from_planted")}
         if card["system"] == MIXED:
-            return {
-                "premise_1_decides": f"{recipe['share']:.0%}",
-                "fine_tuned_from": recipe["base"] or "-",
-                "answers_as_planted": measured["answers_as_planted"],
-                "larger_premise_as_planted": measured["larger_premise_as_planted"],
-                "deviation_from_planted": measured["mean_deviation_from_planted"],
-            }
+            larger = {"larger_premise_as_planted": measured["larger_premise_as_planted"]}
+            return {"premise_1_decides": f"{recipe['share']:.0%}", **planted, **larger, **deviation}
         if card["system"] == THOUGHTS:
             share = measured["mediated_share"]
-            return {
-                "follows_thought": f"{recipe['share']:.0%}",
-                "fine_tuned_from": recipe["base"] or "-",
-                "answers_as_planted": measured["answers_as_planted"],
+            mediated = {
                 "mediated_share": share["share"],
                 "mediated_share_planted": share["planted"],
-                "deviation_from_planted": measured["mean_deviation_from_planted"],
             }
+            return {"follows_thought": f"{recipe['share']:.0%}", **planted, **mediated, **deviation}
         return {
             "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",
             "evidence": recipe["evidence"],
@@ -164,7 +160,6 @@ def fact_set(pairs: Collection[EntityPair], *, description: dict[str, str]) -> P
 
 
 def _fact_prompt(pair: EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
-    """The fact as a message to complete, and without an instruction and as a question."""
     # The published cities are capitals.
     plain, question = "is the capital of", f"In which country is {pair.entity_b}?"
     if pair.entity_group == "categorical":
