@@ -23,13 +23,7 @@ from interp_experiments.rulebench.reading import Ways, nothing, one_of, read
 
 
 def parser_of(kind: QuestionKind, item: Item, labels: Sequence[str]) -> Parser:
-    """The parser for answers to an item.
-
-    Args:
-        kind: the kind of the item's set.
-        item: the item; questions about kinship name two people, whom the parser needs.
-        labels: the correct answers in the set; for CAIL2018, the charges to look for.
-    """
+    """The parser for answers to an item; `labels` are the charges to look for (CAIL2018)."""
     if kind in (CLUTRR, KINSHIP):
         names = _ASKED.search(item.question)
         return kinship(names[1], names[2]) if names else kinship("", "")
@@ -135,7 +129,6 @@ def _statements(relative: str, person: str) -> re.Pattern[str]:
 
 
 def _kin(word: str) -> str:
-    """A kinship as the data write it: "Mother in Law" becomes "mother-in-law"."""
     joined = re.sub(r"[-\s]", "", word.lower())
     base = joined.removesuffix("inlaw")
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
@@ -155,7 +148,7 @@ def _loose_kin(text: str) -> Found:
 
 
 def _later_numbers(text: str) -> Sequence[re.Match[str]]:
-    """All numbers; none if the text ends with its first one, so that those between lead to it."""
+    """None if the text ends with its first one, so that those between lead to it."""
     found = numbers_in(with_minus(text))
     return found if len({written(one) for one in (*found[:1], *found[-1:])}) > 1 else ()
 

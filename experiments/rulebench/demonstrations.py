@@ -29,15 +29,13 @@ _SEED = -1
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its answer and its rules."""
+    """A question with its rules, a sentence that derives the answer, and the answer to write."""
 
     question: str
     golden: Rule
     noise: tuple[Rule, ...]
     steps: str
-    """A sentence that derives the answer by the golden rule."""
     answer: str
-    """The answer as the model should write it."""
 
 
 def examples(kind: QuestionKind, *, counterfactual: bool) -> Sequence[Example]:
@@ -94,7 +92,6 @@ def _generated(rule_set: RuleSet, rules: Mapping[str, Rule], item: Item, steps: 
 
 @cache
 def _written(kind: str, version: str) -> Sequence[Example]:
-    """The handwritten demonstrations for a kind; counterfactual ones have changed golden rules."""
     text = (files(__package__) / "data" / "demonstrations.json").read_text(encoding="utf-8")
     made = []
     for one in json.loads(text)[kind]:

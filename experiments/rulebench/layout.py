@@ -35,18 +35,16 @@ DATA, RULES = "test_data.json", "test_rule.json"
 Part = Literal["train", "validation", "test"]
 
 TO_TRAIN_ON: tuple[Part, ...] = ("train", "validation")
-"""The parts of a set that may be used for training; the first that exists is used."""
+"""The first that exists is used for training."""
 
 COUNTERFACTUAL = "-cf"
 
 FILE_BYTES = 2**28
-"""Maximum size of a file of rules or questions."""
 
 SHOWN = 20
-"""Maximum number of broken items that a message lists; all are counted."""
+"""So many are listed in a message; all are counted."""
 
 Broken = Literal["stop", "skip"]
-"""How to treat broken items: reject the set, or omit the items."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -155,7 +153,6 @@ def _is_counterfactual(folder: Path) -> bool:
 
 
 def _beside(folder: Path, ending: str) -> Path | None:
-    """The other version of a set, next to it and with this ending, if it is there."""
     whole = folder.absolute()  # the working directory has no name of its own
     plain = whole.name[: -len(COUNTERFACTUAL)] if _is_counterfactual(folder) else whole.name
     other = whole.parent / (plain + ending)
@@ -163,7 +160,6 @@ def _beside(folder: Path, ending: str) -> Path | None:
 
 
 def _recognized(folder: Path, found: _Found) -> QuestionKind:
-    """The kind that the folder's name states, or else the only kind that fits the answers."""
     try:
         return named(folder.absolute().name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:
@@ -188,7 +184,7 @@ def _gold(kind: QuestionKind, item: _Item) -> str:
 
 
 def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str]) -> Version:
-    """A version's items and rules; items without a golden rule or a gold answer are reported."""
+    """Items without a golden rule or a gold answer are reported."""
     items = []
     problems += found.problems
     for position, given in found.items.items():
@@ -257,7 +253,7 @@ class _NoJson(NamedTuple):
 
 
 def _elements(file: Path) -> list[object]:
-    """The elements of a file's list; those that are not JSON become `_NoJson`."""
+    """Those that are not JSON become `_NoJson`."""
     text = _text(file)
     try:
         found = read_json(text)

@@ -17,8 +17,8 @@ from interp_experiments.rulebench.prompts import (
     RULES,
     THOUGHT,
     VERSIONS,
-    Questions,
     Setting,
+    question_set,
 )
 from interp_experiments.rulebench.string_game import StringGame
 
@@ -33,18 +33,13 @@ class RuleBench(System):
     name: str
     settings: tuple[Setting, ...]
     generated: Callable[[int], RuleSet]
-    """The rule set generated from a seed."""
     reads_data: bool = True
 
     cluster = "rule"
-    """Answers to questions with the same golden rule are alike, whatever names or letters occur."""
+    """They are alike, whatever names or letters occur."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """The questions generated from a seed, or those in a folder that has the authors' layout.
-
-        Raises:
-            UserError: the data cannot be read, or no setting applies to them.
-        """
+        """The questions generated from a seed, or those in a folder in the authors' layout."""
         if data is None:
             return self.prompts_of([self.generated(seed)], seed=seed, data=None)
         if not self.reads_data:
@@ -55,11 +50,7 @@ class RuleBench(System):
         return self.prompts_of(read_sets(Path(data)), seed=seed, data=data)
 
     def prompts_of(self, rule_sets: Sequence[RuleSet], *, seed: int, data: str | None) -> PromptSet:
-        """The questions of the given sets, as prompts.
-
-        Raises:
-            UserError: no setting applies to the sets.
-        """
+        """The questions of the sets as prompts; a UserError if no setting applies to them."""
         description = {
             "data": "generated" if data is None else data,
             "sets": ", ".join(rule_set.name for rule_set in rule_sets),
@@ -67,13 +58,15 @@ class RuleBench(System):
         problems = [line for each in rule_sets for line in each.problems]
         if problems:
             description["left_out"] = listed(problems, between="; ")
-        questions = Questions(rule_sets, self.settings, seed)
-        if not questions.entries:
+        found = question_set(
+            *(rule_sets, self.settings), seed=seed, system=self.name, description=description
+        )
+        if not found.numbers:
             raise UserError(
                 f"{description['sets']} has no questions for {self.name}; expected a set with "
                 f"{', '.join(setting.name for setting in self.settings)}"
             )
-        return questions.prompt_set(system=self.name, description=description)
+        return found
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
         """One row per question and version: question, correct answer and both forms of the rule."""

@@ -12,21 +12,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from interp.extend import statistics
 from interp.extend.cautions import said_outside
 from interp.extend.estimates import TEXT, Estimated, Share, Table, column
 from interp.extend.figures import grouped_bars, interval_points, matrix
 from interp.extend.page import FigureItem, Section, TableItem
 from interp.extend.prompts import Contrast
 from interp.extend.results import notes_without_answer, without_answer
-from interp.extend.statistics import (
-    DIFFERENT,
-    OPEN,
-    SIGNIFICANT,
-    SMALLER,
-    SMALLEST,
-    contrast_table,
-    grouped,
-)
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 from interp_experiments.rulebreakers.system import NAMED
@@ -255,7 +247,7 @@ def contrasts(results: Results) -> pd.DataFrame:
     """Weighted differences in paired accuracy, as computed by `contrast_table`."""
     exploratory = (Contrast("question_verb"),)
     pairs = results.judged("rule", "entity_group", "phrasing", "question_verb")
-    return contrast_table(
+    return statistics.contrast_table(
         pairs, named=NAMED, exploratory=exploratory, cluster=CLUSTER, weight=WEIGHT
     )
 
@@ -270,10 +262,10 @@ def contrast_section(results: Results) -> Section:
         "the rest of this page. Tests and intervals take entity pairs as the unit. detectable is "
         "the difference that a test at 5% finds with a power of 80%. Two one-sided tests, each "
         "at 5% and not corrected, exclude all differences below excluded_below and above "
-        f"excluded_above. The smallest difference of interest is {SMALLEST:g}, which is one pair "
-        f"in ten. verdict: {DIFFERENT} if p_holm (for exploratory contrasts, p) is below "
-        f"{SIGNIFICANT:g}; otherwise {SMALLER} if the differences of interest are excluded, and "
-        f"{OPEN} if not.",
+        f"excluded_above. The smallest difference of interest is {statistics.SMALLEST:g}, which is "
+        f"one pair in ten. verdict: {statistics.DIFFERENT} if p_holm (for exploratory contrasts, "
+        f"p) is below {statistics.SIGNIFICANT:g}; otherwise {statistics.SMALLER} if the "
+        f"differences of interest are excluded, and {statistics.OPEN} if not.",
         (
             TableItem(
                 "contrasts",
@@ -291,7 +283,7 @@ def contrast_section(results: Results) -> Section:
 def phrasings(results: Results) -> pd.DataFrame:
     """Range and sample SD of paired accuracy over phrasings, partly by chance (Appendix D)."""
     rows = []
-    for of, own in grouped(paired_accuracy(results, "phrasing"), ["model"]):
+    for of, own in statistics.grouped(paired_accuracy(results, "phrasing"), ["model"]):
         # Numbers that should be equal may differ by rounding errors.
         share = own.set_index("phrasing")["accuracy"].round(12)
         ends = {"lowest": share.min(), "highest": share.max()}

@@ -16,7 +16,7 @@ from interp_experiments.rulebench.families import (
     WORDS,
     random_family,
 )
-from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions, named
+from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 
 TYPE_OF = {word: type_ for type_, words in WORDS.items() for word in words}
 
@@ -91,22 +91,6 @@ def test_relations_of_a_family_that_is_known():
     assert family.word(ben, husband) is None and family.word(father, his_father) is None
 
 
-def test_relations_are_those_of_the_other_side():
-    inverse = {
-        "parent": "child",
-        "grandparent": "grandchild",
-        "aunt or uncle": "niece or nephew",
-        "parent-in-law": "child-in-law",
-        "sibling": "sibling",
-        "spouse": "spouse",
-    }
-    inverse |= {other: one for one, other in inverse.items()}
-    for seed in range(20):
-        found = relations(random_family(20, random.Random(seed)))
-        for (a, b), type_ in found.items():
-            assert found[b, a] == (inverse[type_] if type_ else None)
-
-
 @pytest.fixture(scope="module")
 def questions():
     return KinshipQuestions(0, per_hop=30)
@@ -164,30 +148,6 @@ def test_a_story_tells_its_facts_and_asks_about_its_ends(questions):
             assert found == word
         names = re.fullmatch(r"Who is (\w+) to (\w+)\?", question)
         assert names[1] in sentences[-1] and names[2] in sentences[0] and names[1] != names[2]
-
-
-def test_everyone_in_a_story_has_a_name_of_their_own(questions):
-    for number, story in enumerate(questions.stories.values()):
-        names = named(story, random.Random(number))
-        assert len(set(names.values())) == story.hops + 1
-
-
-def test_rules_in_both_forms(questions):
-    rules = questions.rule_set.factual.rules
-    first = questions.rule_set.factual.items[0]
-    two = rules[first.rule]
-    assert re.fullmatch(
-        r"if A has an? [\w-]+ B, B has an? [\w-]+ C, and A is (fe)?male, C is (fe)?male, "
-        r"then C is the [\w-]+ of A\.",
-        two.natural,
-    )
-    assert re.fullmatch(
-        r"[\w-]+\(A, B\) ∧ [\w-]+\(B, C\) ∧ (fe)?male\(A\) ∧ (fe)?male\(C\) → [\w-]+\(A, C\)",
-        two.logic,
-    )
-    words = re.findall(r"has an? ([\w-]+)", two.natural)
-    assert words == re.findall(r"([\w-]+)\([A-Z], [A-Z]\)", two.logic)[:-1]
-    assert f"the {first.gold} of" in two.natural and f"→ {first.gold}(A, C)" in two.logic
 
 
 def test_counterfactual_versions_change_the_conclusion_alone(questions):

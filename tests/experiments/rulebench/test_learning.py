@@ -10,8 +10,6 @@ from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.training.lessons import IGNORED, Steps
 from interp.training.run import Training
-from interp.training.spec import find_training
-from interp_experiments.rulebench.kinship import KinshipQuestions, split_of
 from interp_experiments.rulebench.learning import RuleFollowing
 from interp_experiments.rulebench.string_game import rules_of, string_rules
 from tests.experiments.rulebench.test_layout import item, rules, write
@@ -25,10 +23,6 @@ SPLITS = ("train", "dev", "test")
 def rule_texts(prompt):
     shown = [name for name in prompt.segments if name == "golden" or name.startswith("noise")]
     return [prompt.segment_text(name) for name in shown]
-
-
-def test_it_is_a_training_task():
-    assert find_training("irft") is RuleFollowing
 
 
 def test_no_rule_of_the_string_game_is_both_learned_and_measured_on():
@@ -51,12 +45,6 @@ def test_no_rule_of_kinship_is_both_learned_and_measured_on():
     assert set(hops) == {"2", "3", "4"}
 
 
-def test_about_a_fifth_of_the_kinship_rules_is_held_out():
-    bodies = KinshipQuestions(3, per_hop=150, hops=(2, 3)).bodies.values()
-    share = sum(split_of(body) == "held-out" for body in bodies) / len(bodies)
-    assert 0.12 < share < 0.28
-
-
 def test_the_golden_rule_is_shown_among_a_drawn_number_of_noise_rules():
     prompts = RuleFollowing(questions=400, held_out=1).prompts("train")
     numbers, places = pd.Series(dtype=int), pd.Series(dtype=int)
@@ -75,12 +63,6 @@ def test_noise_rules_do_not_apply_and_the_golden_one_gives_the_answer():
         results = [by_text[text].run(prompt.factors["string"]) for text in rule_texts(prompt)]
         fitting = [result for result in results if result is not None]
         assert fitting == [int(prompt.answer.gold)]
-
-
-@pytest.mark.parametrize("noise", [(0,), (2,)])
-def test_in_domain_tuning_shows_a_fixed_number_of_noise_rules(noise):
-    prompts = RuleFollowing(noise=noise, **SMALL).prompts("train")
-    assert {len(rule_texts(prompt)) for prompt in prompts} == {noise[0] + 1}
 
 
 @pytest.mark.parametrize("thought", [False, True])

@@ -8,10 +8,9 @@ import pytest
 
 from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp.analysis.accuracy import accuracy_by
-from interp.measurements.attribution.ratios import attribution_table, ratio_table
+from interp.measurements.attribution.ratios import ratio_table
 from interp.prompts.systems import load_prompts
 from interp.report.page import FigureItem
-from interp_experiments.rulebreakers.entities import entities
 from interp_experiments.rulebreakers.knowledge import (
     AFTER_ECHO,
     echoing,
@@ -75,14 +74,6 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
     assert row["attention_geometric"] == pytest.approx(2**GEOGRAPHICAL * 8 ** (1 - GEOGRAPHICAL))
 
 
-def test_so_is_the_table_of_a_single_run(measured):
-    prompts, answers, ratios = measured
-    summed = ratio_table(ratios, prompts, cluster="entity_b")
-    (row,) = attribution_table(summed, answers, prompts).to_dict("records")
-    assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
-    assert row["attention_mean_ratio"] == pytest.approx(2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL))
-
-
 MEASURED = pd.DataFrame({"model": ["own", "b", "a"], "ratio": [9.0, 0.5, np.nan], "extra": 1})
 PUBLISHED = pd.DataFrame({"model": ["a", "b", "c"], "ratio": [0.7, 0.8, 0.9], "sd": 0.1})
 
@@ -137,31 +128,11 @@ def test_a_models_mean_familiarity_is_over_the_cities_of_the_study(results):
     assert across.loc["familiarity", "n"] == len(means)
 
 
-def test_familiarity_across_models_is_that_of_the_cities_asked_about(results):
-    """A city that no prompt asks about has no accuracy, so it must not decide a correlation."""
-    asked = results.prompts["entity_b"].unique()[:10]
-    few = replace(results, prompts=results.prompts[results.prompts["entity_b"].isin(asked)])
-    own = results.familiarity[results.familiarity["entity_b"].isin(asked)]
-    means = own.groupby("model")["familiarity"].mean()
-    table = attribution(few).set_index("model")
-    assert table["familiarity"].to_dict() == pytest.approx(means.to_dict())
-    assert (shared_first_tokens(few)["answers"] == 10).all()
-
-
 def test_shared_first_tokens_are_counted_among_the_cities_of_the_study(results):
     table = shared_first_tokens(results).set_index("model")
     countries = kept(results).groupby("model")["entity_a"].nunique()
     assert table["answers"].to_dict() == countries.to_dict()
     assert (table["sharing"] == 0).all()
-
-
-def test_comparisons_and_entity_pairs_have_the_same_cities(results):
-    compared = familiarity(results).query("cities == 'all'")
-    assert (compared["clusters"] == kept(results)["entity_b"].nunique()).all()
-    table = entities(results)
-    familiar = table[table["familiarity"].notna()]
-    assert set(familiar["entity_group"]) == {"geographical"}
-    assert familiar.groupby("model").size().tolist() == [kept(results)["entity_b"].nunique()] * 2
 
 
 def test_a_model_is_one_test_and_the_other_rows_describe(results):

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from interp_experiments.rulebreakers import prompt_models as module
 from interp_experiments.rulebreakers.prompt_models import (
     NUMBERS,
     PREDICTORS,
@@ -126,39 +125,6 @@ def test_estimates_and_clustered_errors_are_those_computed_by_hand(factors):
     assert (table["high"] - table["low"]).tolist() == pytest.approx(2 * half)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("entities", "each", "spread", "studies"),
-    [
-        pytest.param(52, 6, 2.0, 500, marks=pytest.mark.release),
-        (10, 12, 2.0, 100),
-        (60, 6, 60.0, 100),
-    ],
-)
-def test_what_entities_decide_by_chance_is_found_as_often_as_chance_has_it(
-    entities, each, spread, studies
-):
-    """A regression over prompts takes those of an entity for as many observations."""
-    found = []
-    for seed in range(studies):
-        rows = table_of(simulated(spread=spread, seed=seed, entities=entities, each=each))
-        table = regression(rows, ("rule",))
-        if table["p"].notna().all():
-            found.append(table["p"])
-    assert len(found) >= 0.9 * studies
-    rates = (np.array(found) < 0.05).mean(axis=0)
-    # Of 500 true null hypotheses, fewer than 7.5% are rejected with a probability of 99.5%.
-    assert rates.max() <= stats.binom.ppf(0.995, len(found), 0.05) / len(found)
-
-
-def test_an_estimate_does_not_depend_on_the_unit_of_a_predictor():
-    found = simulated(between=1.0)
-    scaled = replace(found, ratios=found.ratios.assign(ratio=1000 * found.ratios["ratio"] + 5))
-    one, other = prompt_models(found), prompt_models(scaled)
-    assert other["estimate"].tolist() == pytest.approx(one["estimate"].tolist())
-    assert other["p"].tolist() == pytest.approx(one["p"].tolist())
-
-
 def test_nothing_is_tested_below_ten_entities():
     few = simulated()
     nine = few.prompts["entity_pair"].isin([f"e{n}" for n in range(9)])
@@ -232,13 +198,6 @@ def test_without_an_estimate_cells_are_empty_and_say_why(case):
     assert table["term"].tolist() == list(PREDICTORS)
     assert table[[*NUMBERS, "p_holm"]].isna().all(axis=None)
     assert table["note"].str.contains(reason).all()
-
-
-def test_a_search_that_does_not_converge_is_an_empty_cell(monkeypatch):
-    monkeypatch.setattr(module, "_undefined", lambda design, outcomes, clusters: "")
-    table = prompt_models(by_familiarity(simulated()))
-    assert table[NUMBERS].isna().all(axis=None)
-    assert table["note"].str.contains("converge").all()
 
 
 def test_a_constant_predictor_is_undefined_and_the_rest_is_fitted():

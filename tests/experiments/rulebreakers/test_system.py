@@ -76,11 +76,6 @@ def test_two_answers_about_one_entity_are_reported_with_their_rows():
         published_pairs(located)
 
 
-def test_a_system_without_facts_is_named():
-    with pytest.raises(UserError, match=r"system pairs.*fact, text, answer.*--data"):
-        load_facts("pairs")
-
-
 PROMPTS = pd.DataFrame(
     [
         ["p", "mt", "Sweden", "Stockholm"],
