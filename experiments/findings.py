@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.extend import counted, page
+from interp.extend import counted, page, statistics
 from interp.extend.cautions import Caution
-from interp.extend.page import FigureItem, Section, TableItem, signed
-from interp.extend.statistics import (
-    DIFFERENT,
-    SIGNIFICANT,
-    SMALLEST,
-    UNTESTED,
-    Difference,
-    holm,
-    out_of_reach,
-    verdicts,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +41,7 @@ def opening(
 
 
 def family_table(
-    found: Iterable[tuple[Mapping[str, object], Difference]], keys: Iterable[str]
+    found: Iterable[tuple[Mapping[str, object], statistics.Difference]], keys: Iterable[str]
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
@@ -60,9 +49,10 @@ def family_table(
     next to excluded_above, is that of `interp.statistics.decisions.verdicts`.
     """
     rows = [{**where, **asdict(difference)} for where, difference in found]
-    table = pd.DataFrame(rows, columns=[*keys, *Difference.__dataclass_fields__])
-    table = holm(table, family="named comparisons").drop(columns=["family", "family_size"])
-    table.insert(list(table.columns).index("excluded_above") + 1, "verdict", verdicts(table))
+    table = pd.DataFrame(rows, columns=[*keys, *statistics.Difference.__dataclass_fields__])
+    table = statistics.holm(table, family="named").drop(columns=["family", "family_size"])
+    place = list(table.columns).index("excluded_above") + 1
+    table.insert(place, "verdict", statistics.verdicts(table))
     return table
 
 
@@ -79,26 +69,29 @@ NAMED_IN_ADVANCE = (
     "These comparisons were named in the code before any model was measured. p is corrected "
     "across all of them by Holm's method, so the chance of any false finding among them is at "
     "most 5%. Brackets hold 95% intervals. A difference counts as shown if p is below "
-    f"{SIGNIFICANT:g}. The smallest difference of interest is {SMALLEST:g}; if no difference is "
-    "shown, two one-sided tests, each at 5% and not corrected, exclude all differences outside "
-    "the given range."
+    f"{statistics.SIGNIFICANT:g}. The smallest difference of interest is {statistics.SMALLEST:g}; "
+    "if no difference is shown, two one-sided tests, each at 5% and not corrected, exclude all "
+    "differences outside the given range."
 )
 """How to read named comparisons; printed before them."""
 
 
 def named_section(
-    table: pd.DataFrame, item: TableItem, matrices: Sequence[FigureItem | None], text: str = ""
-) -> Section:
+    table: pd.DataFrame,
+    item: page.TableItem,
+    matrices: Sequence[page.FigureItem | None],
+    text: str = "",
+) -> page.Section:
     """The section on comparisons named in advance: matrices of differences, then the table.
 
     `table` has the rows of `family_table`; Nones among the matrices are omitted; `text` has further
     notes for reading the comparisons.
     """
-    tested = (table["verdict"] != UNTESTED).sum()
+    tested = (table["verdict"] != statistics.UNTESTED).sum()
     counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
     paragraphs = [f"{NAMED_IN_ADVANCE} {counts}", text]
     drawn = [one for one in matrices if one is not None]
-    return Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
+    return page.Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
 
 
 CELLS = (
@@ -110,7 +103,7 @@ CELLS = (
 
 def model_matrix(
     name: str, title: str, table: pd.DataFrame, models: Sequence[str]
-) -> FigureItem | None:
+) -> page.FigureItem | None:
     """A matrix of differences between models, row minus column; None for fewer than two models.
 
     `table` has contrast ("a - b"), difference, verdict and clusters; the models are in order.
@@ -127,7 +120,7 @@ def model_matrix(
 
 def matrix(
     name: str, title: str, table: pd.DataFrame, *, x: str, y: str = "model"
-) -> FigureItem | None:
+) -> page.FigureItem | None:
     """A matrix of differences, with a row for each `y` and a column for each `x`."""
     if table.empty:
         return None
@@ -137,7 +130,7 @@ def matrix(
 
         return differences(table, x=x, y=y)
 
-    return FigureItem(name, title, draw, CELLS)
+    return page.FigureItem(name, title, draw, CELLS)
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
@@ -152,21 +145,21 @@ def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
         subject: what is compared with what.
         ordered: whether the sign of a difference is meaningful; between models it is not.
     """
-    tested = rows[rows["verdict"] != UNTESTED]
+    tested = rows[rows["verdict"] != statistics.UNTESTED]
     if tested.empty:
         most = rows.iloc[int(rows["clusters"].argmax())]
         number = counted(len(rows), "comparison")
         return f"{subject}: too few clusters to test {number} (at most {most['n']})."
-    shown = tested[tested["verdict"] == DIFFERENT]
+    shown = tested[tested["verdict"] == statistics.DIFFERENT]
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
         fewest = tested.iloc[int(tested["clusters"].argmin())]
         smallest = tested["p_holm"].min()
         p = "p = 1" if smallest > 0.9995 else _p(smallest).replace("p ", "p ≥ ")
-        could = "can be " * bool(out_of_reach(tested).all())
+        could = "can be " * bool(statistics.out_of_reach(tested).all())
         return (
             f"{subject}: no difference {could}shown in {counted(len(tested), 'comparison')}; "
-            f"{signed(low)} to {signed(high)} not excluded, "
+            f"{page.signed(low)} to {page.signed(high)} not excluded, "
             f"{p}, {fewest['n']}."
         )
     if len(tested) == 1:
@@ -187,7 +180,7 @@ def _estimate(row: Mapping[Hashable, object]) -> str:
     difference, low, high, p = (
         float(str(row[name])) for name in ("difference", "low", "high", "p_holm")
     )
-    return f"{signed(difference)} [{signed(low)}, {signed(high)}], {_p(p)}"
+    return f"{page.signed(difference)} [{page.signed(low)}, {page.signed(high)}], {_p(p)}"
 
 
 def _p(p: float) -> str:

@@ -19,16 +19,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from interp import UserError
 from interp.extend import one_line, shortened
 from interp.extend.data import DECODER, check_fits, read_bytes, read_json, reading
-from interp_experiments.rulebench.items import (
-    READ,
-    Given,
-    Item,
-    QuestionKind,
-    Rule,
-    RuleSet,
-    Version,
-    named,
-)
+from interp_experiments.rulebench import items as kinds
 
 DATA, RULES = "test_data.json", "test_rule.json"
 
@@ -70,14 +61,16 @@ class _Found(NamedTuple):
 
     part: Part
     items: Mapping[str, _Item]
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, kinds.Rule]
     problems: tuple[str, ...]
 
 
 S = TypeVar("S", bound=_Schema)
 
 
-def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> list[RuleSet]:
+def read_sets(
+    folder: Path, *, name: str | None = None, broken: Broken = "stop"
+) -> list[kinds.RuleSet]:
     """The set in a folder, or the sets in its subfolders, sorted by name.
 
     Without a `name`, such as "clutrr", the kind of set is recognized from the folder's name, or
@@ -103,7 +96,7 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 
 def read_set(
     folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
-) -> RuleSet:
+) -> kinds.RuleSet:
     """The set in a folder, as in `read_sets`; test sets with a counterfactual version beside it."""
     paths = {"factual": folder}
     if _is_counterfactual(folder):
@@ -111,7 +104,7 @@ def read_set(
     elif part == "test" and (other := _beside(folder, COUNTERFACTUAL)):
         paths["counterfactual"] = other
     found = {of: _read(path, part) for of, path in paths.items()}
-    kind = named(name) if name else _recognized(folder, next(iter(found.values())))
+    kind = kinds.named(name) if name else _recognized(folder, next(iter(found.values())))
     problems: list[str] = []
     versions = {of: _version(paths[of], each, kind, problems) for of, each in found.items()}
     if problems and broken == "stop":
@@ -120,7 +113,7 @@ def read_set(
         if not version.items:
             raise UserError(f"{shortened(str(paths[of] / DATA))} has no item that can be asked")
     both = (versions.get(of) for of in ("factual", "counterfactual"))
-    return RuleSet(kind.name, kind, *both, problems=tuple(problems))
+    return kinds.RuleSet(kind.name, kind, *both, problems=tuple(problems))
 
 
 def part_to_train_on(folder: Path) -> Part:
@@ -159,31 +152,33 @@ def _beside(folder: Path, ending: str) -> Path | None:
     return other if (other / DATA).is_file() else None
 
 
-def _recognized(folder: Path, found: _Found) -> QuestionKind:
+def _recognized(folder: Path, found: _Found) -> kinds.QuestionKind:
     try:
-        return named(folder.absolute().name.lower().removesuffix(COUNTERFACTUAL))
+        return kinds.named(folder.absolute().name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:
-        possible = [kind for kind in READ if found.items and _answers(kind, found)]
+        possible = [kind for kind in kinds.READ if found.items and _answers(kind, found)]
     if len(possible) == 1:
         return possible[0]
-    names = [kind.name for kind in possible or READ]
+    names = [kind.name for kind in possible or kinds.READ]
     raise UserError(
         f"cannot recognize the set in {shortened(str(folder))} by its name or its answers; name "
         f"its folder like one of {', '.join(names)}"
     )
 
 
-def _answers(kind: QuestionKind, found: _Found) -> bool:
+def _answers(kind: kinds.QuestionKind, found: _Found) -> bool:
     with suppress(UserError):
         return all(_gold(kind, item) for item in found.items.values())
     return False
 
 
-def _gold(kind: QuestionKind, item: _Item) -> str:
-    return kind.gold(Given(item.output, item.positive_))
+def _gold(kind: kinds.QuestionKind, item: _Item) -> str:
+    return kind.gold(kinds.Given(item.output, item.positive_))
 
 
-def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str]) -> Version:
+def _version(
+    folder: Path, found: _Found, kind: kinds.QuestionKind, problems: list[str]
+) -> kinds.Version:
     """Items without a golden rule or a gold answer are reported."""
     items = []
     problems += found.problems
@@ -192,10 +187,10 @@ def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str
         try:
             if rule not in found.rules:
                 raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
-            items.append(Item(position, given.input, _gold(kind, given), rule))
+            items.append(kinds.Item(position, given.input, _gold(kind, given), rule))
         except UserError as error:
             problems.append(f"{_where(folder, found.part, position)}: {error}")
-    return Version(tuple(items), found.rules)
+    return kinds.Version(tuple(items), found.rules)
 
 
 def _where(folder: Path, part: Part, position: str) -> str:
@@ -224,7 +219,7 @@ def _read(folder: Path, part: Part) -> _Found:
         where = f"{folder.name}/{_rules(folder, part)}, rule {shortened(id_, 60)!r}"
         rule = _checked(_Rule, element, where, problems)
         if rule is not None:
-            rules[id_] = Rule(id_, rule.NL, (rule.FOL or "").strip() or None)
+            rules[id_] = kinds.Rule(id_, rule.NL, (rule.FOL or "").strip() or None)
     return _Found(part, items, rules, tuple(problems))
 
 

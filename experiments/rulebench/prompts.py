@@ -62,32 +62,27 @@ QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
 RULES = tuple(Setting(quantity=quantity) for quantity in QUANTITIES)
 """Do rules help? (Section 4.2, Figure 4.)"""
 
-FORMS = tuple(
-    Setting(quantity=quantity, logic=logic)
-    for quantity in QUANTITIES[2:]
-    for logic in (False, True)
-)
+
+def _both(factor: str, quantities: Sequence[Quantity], **same: bool) -> tuple[Setting, ...]:
+    """Settings with these quantities of rules, without and with a factor."""
+    return tuple(
+        Setting(quantity=quantity, **same, **{factor: value})
+        for quantity in quantities
+        for value in (False, True)
+    )
+
+
+FORMS = _both("logic", QUANTITIES[2:])
 """Natural language or first-order logic? (Section 4.3, Table 1.)"""
 
-THOUGHT = tuple(
-    Setting(quantity=quantity, shots=True, thought=thought)
-    for quantity in QUANTITIES[1:3]
-    for thought in (False, True)
-)
+THOUGHT = _both("thought", QUANTITIES[1:3], shots=True)
 """With or without chain of thought? (Section 4.4, Figure 5.)"""
 
-COUNTERFACTUAL = tuple(
-    Setting(quantity=quantity, shots=True, thought=True, counterfactual=counterfactual)
-    for quantity in QUANTITIES[1:3]
-    for counterfactual in (False, True)
-)
+COUNTERFACTUAL = _both("counterfactual", QUANTITIES[1:3], shots=True, thought=True)
 """Are rules followed when they contradict known facts? (Section 4.5, Table 2; few rules: Section
 4.6.)"""
 
-VERSIONS = tuple(
-    Setting(quantity="few", choice=True, counterfactual=counterfactual)
-    for counterfactual in (False, True)
-)
+VERSIONS = _both("counterfactual", ["few"], choice=True)
 """The same question with factual and with counterfactual rules, as a pair for patching."""
 
 

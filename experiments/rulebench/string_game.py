@@ -14,15 +14,7 @@ from itertools import pairwise, product
 from string import ascii_uppercase
 
 from interp_experiments.chance import pick, shuffled
-from interp_experiments.rulebench.items import (
-    HELD_OUT,
-    STRING_GAME,
-    Item,
-    Rule,
-    RuleSet,
-    Split,
-    Version,
-)
+from interp_experiments.rulebench import items
 
 VOWELS = frozenset("AEIOU")
 
@@ -69,9 +61,9 @@ class StringRule:
         return self.action.result(string) if self.condition.holds(string) else None
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> items.Rule:
         """The rule in natural language and in logic."""
-        return Rule(
+        return items.Rule(
             self.id,
             natural=f"If {self.condition.words}, then output {self.action.words}.",
             logic=f"{self.condition.logic} → output({self.action.logic})",
@@ -235,10 +227,10 @@ QUESTIONS = 1_800
 
 
 @cache
-def rules_of(split: Split) -> Mapping[str, StringRule]:
+def rules_of(split: items.Split) -> Mapping[str, StringRule]:
     """The rules of a split, which is the same for all seeds."""
     order = list(shuffled(random.Random("string game split"), list(string_rules())))
-    held_out = set(order[: len(order) // HELD_OUT])
+    held_out = set(order[: len(order) // items.HELD_OUT])
     return {
         id_: rule
         for id_, rule in string_rules().items()
@@ -251,32 +243,32 @@ class StringGame:
     """Questions about the rules of a split, generated from a seed."""
 
     seed: int
-    split: Split = "held-out"
+    split: items.Split = "held-out"
     questions: int = QUESTIONS
 
     @cached_property
-    def rule_set(self) -> RuleSet:
+    def rule_set(self) -> items.RuleSet:
         """The questions with their rules; they have no counterfactual version."""
         rng = random.Random(f"string game {self.split} {self.seed}")
         rules = rules_of(self.split)
         choices = tuple(rules.values())
-        items = [self._item(n, choices, rng) for n in range(1, self.questions + 1)]
-        return RuleSet(
-            name=STRING_GAME.name,
-            kind=STRING_GAME,
-            factual=Version(tuple(items), {id_: each.rule for id_, each in rules.items()}),
+        asked = [self._item(n, choices, rng) for n in range(1, self.questions + 1)]
+        return items.RuleSet(
+            name=items.STRING_GAME.name,
+            kind=items.STRING_GAME,
+            factual=items.Version(tuple(asked), {id_: each.rule for id_, each in rules.items()}),
             fits=applies,
         )
 
-    def _item(self, number: int, rules: tuple[StringRule, ...], rng: random.Random) -> Item:
+    def _item(self, number: int, rules: tuple[StringRule, ...], rng: random.Random) -> items.Item:
         rule = pick(rng, rules)
         string = random_string(rng)
         while (result := rule.run(string)) is None:
             string = random_string(rng)
         question = f"The string is {string}.\nWhich number is the output for this string?"
-        return Item(f"{number:05d}", question, str(result), rule.id, {"string": string})
+        return items.Item(f"{number:05d}", question, str(result), rule.id, {"string": string})
 
 
-def applies(item: Item, rule: Rule, golden: Rule) -> bool:
+def applies(item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:
     """Whether a rule gives a number for the string of an item."""
     return string_rules()[rule.id].run(item.factors["string"]) is not None

@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from interp import PromptSet, System, UserError
 from interp.extend import shortened
+from interp_experiments.rulebench import prompts
 from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets
-from interp_experiments.rulebench.prompts import (
-    COUNTERFACTUAL,
-    FORMS,
-    RULES,
-    THOUGHT,
-    VERSIONS,
-    Setting,
-    question_set,
-)
 from interp_experiments.rulebench.string_game import StringGame
 
 if TYPE_CHECKING:
@@ -31,7 +23,7 @@ class RuleBench(System):
     """Questions under several settings; a group is one question under all of them."""
 
     name: str
-    settings: tuple[Setting, ...]
+    settings: tuple[prompts.Setting, ...]
     generated: Callable[[int], RuleSet]
     reads_data: bool = True
 
@@ -58,7 +50,7 @@ class RuleBench(System):
         problems = [line for each in rule_sets for line in each.problems]
         if problems:
             description["left_out"] = listed(problems, between="; ")
-        found = question_set(
+        found = prompts.question_set(
             *(rule_sets, self.settings), seed=seed, system=self.name, description=description
         )
         if not found.numbers:
@@ -120,10 +112,12 @@ def string_game_set(seed: int) -> RuleSet:
 
 
 # Small models can seldom read several thousand tokens (thirty rules, long stories, demonstrations).
-system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
-full = RuleBench("rulebench-full", RULES, kinship_set)
-logic = RuleBench("rulebench-logic", FORMS, kinship_set)
-thought = RuleBench("rulebench-thought", THOUGHT, kinship_set)
-counterfactual = RuleBench("rulebench-counterfactual", COUNTERFACTUAL, kinship_set)
-versions = RuleBench("rulebench-versions", VERSIONS, short_kinship_set)
-string_game = RuleBench("rulebench-string-game", RULES[:-1], string_game_set, reads_data=False)
+system = RuleBench("rulebench", prompts.RULES[:-1], short_kinship_set)
+full = RuleBench("rulebench-full", prompts.RULES, kinship_set)
+logic = RuleBench("rulebench-logic", prompts.FORMS, kinship_set)
+thought = RuleBench("rulebench-thought", prompts.THOUGHT, kinship_set)
+counterfactual = RuleBench("rulebench-counterfactual", prompts.COUNTERFACTUAL, kinship_set)
+versions = RuleBench("rulebench-versions", prompts.VERSIONS, short_kinship_set)
+string_game = RuleBench(
+    "rulebench-string-game", prompts.RULES[:-1], string_game_set, reads_data=False
+)

@@ -20,21 +20,15 @@ LONG_TAIL = 0.1
 RULES = "golden_rules"
 
 
-class Dimension(NamedTuple):
-    """A dimension of rule following: what its prompts contain, and the factors that tell them."""
-
-    does: str
-    setting: Mapping[str, str]
-
-
-DIMENSIONS = {
-    "executing": Dimension("shows only the golden rule", {"rules": "golden"}),
-    "triggering": Dimension("shows all rules", {"rules": "all"}),
-    "formal": Dimension("has rules in logic", {"form": "logic"}),
-    "applying": Dimension("shows rules and asks for a chain of thought", {"thought": "yes"}),
-    "counterfactual": Dimension("has changed conclusions", {"version": "counterfactual"}),
+DIMENSIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "executing": ("shows only the golden rule", {"rules": "golden"}),
+    "triggering": ("shows all rules", {"rules": "all"}),
+    "formal": ("has rules in logic", {"form": "logic"}),
+    "applying": ("shows rules and asks for a chain of thought", {"thought": "yes"}),
+    "counterfactual": ("has changed conclusions", {"version": "counterfactual"}),
 }
-"""Section 4.7, Appendix F."""
+"""What prompts of each dimension of rule following contain (Section 4.7, Appendix F), and the
+factors that tell them."""
 
 
 ACCURACY = Table(
@@ -214,7 +208,7 @@ def dimensions(results: Results) -> pd.DataFrame:
     setting = pd.Series(map(" ".join, rows[list(SETTING)].to_numpy()), rows.index, dtype=object)
     rows = rows.assign(weight=1 / sizes, setting=setting)
     both = pd.concat(
-        under(rows, **of.setting).assign(dimension=name) for name, of in DIMENSIONS.items()
+        under(rows, **setting).assign(dimension=name) for name, (_, setting) in DIMENSIONS.items()
     )
     keys = ["model", "dimension"]
     shares = _shares(both, keys, "score").drop(columns="n")

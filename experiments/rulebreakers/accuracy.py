@@ -33,6 +33,7 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
 }
 
+_ENDS = ("low", "high")
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
 _WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 _POINTS = f"Points: share of prompts answered correctly; n: pairs. {_WHISKERS}"
@@ -223,8 +224,7 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     bars = pd.concat([overall, by_group], ignore_index=True)
     # Break the line after the owner, since whole names would not fit below a group of bars.
     bars = bars.assign(model=bars["model"].str.replace("/", "/\n", n=1))
-    ends = ("low", "high")
-    ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=ends)
+    ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=_ENDS)
     groups = bars["group"].nunique()
     places = np.arange(len(expected)) - (groups - 1) / 2 * 0.82 / groups
     for name, marker, size in (("chance_yes_rate", "k_", 12), ("independent_sides", "kD", 4)):
@@ -237,18 +237,16 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
 
 
 def _dots(table: pd.DataFrame, *, hue: str) -> Axes:
-    ends = ("low", "high")
-    ax = interval_points(table, x="accuracy", y="model", hue=hue, n="pairs", interval=ends)
+    ax = interval_points(table, x="accuracy", y="model", hue=hue, n="pairs", interval=_ENDS)
     ax.set_xlim(-0.02, 1.02)
     return ax
 
 
 def contrasts(results: Results) -> pd.DataFrame:
     """Weighted differences in paired accuracy, as computed by `contrast_table`."""
-    exploratory = (Contrast("question_verb"),)
-    pairs = results.judged("rule", "entity_group", "phrasing", "question_verb")
+    pairs, further = results.judged(*_ORDER), (Contrast("question_verb"),)
     return statistics.contrast_table(
-        pairs, named=NAMED, exploratory=exploratory, cluster=CLUSTER, weight=WEIGHT
+        pairs, named=NAMED, exploratory=further, cluster=CLUSTER, weight=WEIGHT
     )
 
 
@@ -339,14 +337,8 @@ def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
         for row in spread.itertuples()
     }
     shown = table[table["measure"] == "paired"].rename(columns={"accuracy": "paired_accuracy"})
-    ax = matrix(
-        shown.assign(model=shown["model"].map(remarks)),
-        x="phrasing",
-        y="model",
-        value="paired_accuracy",
-        n="pairs",
-        interval=("low", "high"),
-    )
+    shown = shown.assign(model=shown["model"].map(remarks))
+    ax = matrix(shown, x="phrasing", y="model", value="paired_accuracy", n="pairs", interval=_ENDS)
     ax.set_ylabel("model")
     return ax
 

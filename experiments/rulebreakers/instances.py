@@ -8,15 +8,7 @@ from itertools import product
 from typing import NamedTuple, TypeVar
 
 from interp_experiments.packaged import packaged_rows
-from interp_experiments.rulebreakers.templates import (
-    CITIES,
-    FAMILIES,
-    RULES,
-    VERBS,
-    Reasoning,
-    render,
-    with_article,
-)
+from interp_experiments.rulebreakers import templates
 
 T = TypeVar("T")
 
@@ -33,12 +25,12 @@ class EntityPair:
     @property
     def entity_group(self) -> str:
         """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
-        return "geographical" if self.category == CITIES else "categorical"
+        return "geographical" if self.category == templates.CITIES else "categorical"
 
     @property
     def message(self) -> str:
         """The message that tests a model's knowledge of B (Section 4.1)."""
-        relation = "in" if self.category == CITIES else "a type of"
+        relation = "in" if self.category == templates.CITIES else "a type of"
         return f"Complete the sentence: {self.entity_b} is {relation}"
 
     @property
@@ -121,25 +113,19 @@ class Instance:
         return EntityPair(self.category, self.entity_a, self.entity_b)
 
     @property
-    def reasoning(self) -> Reasoning:
+    def reasoning(self) -> templates.Reasoning:
         """The two premises and the conclusion."""
-        return Reasoning(self.premise1, self.premise2, self.conclusion)
+        return templates.Reasoning(self.premise1, self.premise2, self.conclusion)
 
-    def about(self, pair: EntityPair) -> Reasoning:
+    def about(self, pair: EntityPair) -> templates.Reasoning:
         """The instance's sentences, rewritten for other entities (`render`)."""
-        return render(
-            rule=self.rule,
-            group=pair.category,
-            name=self.name,
-            pronoun=self.pronoun,
-            verb=self.verb,
-            entity_a=pair.entity_a,
-            entity_b=pair.entity_b,
-        )
+        same = {name: getattr(self, name) for name in ("rule", "name", "pronoun", "verb")}
+        about = {"entity_a": pair.entity_a, "entity_b": pair.entity_b}
+        return templates.render(group=pair.category, **same, **about)
 
     def to_row(self) -> dict[str, str | bool]:
         """The instance with the published column names; entity B gets its article."""
-        published = with_article(self.entity_b, group=self.category, verb=self.verb)
+        published = templates.with_article(self.entity_b, group=self.category, verb=self.verb)
         row = {column: getattr(self, field) for column, field in COLUMNS.items()}
         return {**row, "entityB": published}
 
@@ -169,14 +155,14 @@ def generate(seed: int = 0) -> list[Instance]:
     instances: list[Instance] = []
     for pair in pairs:
         sides = (("rb", pair.entity_a, False), ("nonrb", wrong[pair], True))
-        for verb in VERBS[pair.category]:
+        for verb in templates.VERBS[pair.category]:
             people = shuffled(first_names(), rng)[:NAMES_PER_VERB]
-            for rule, person in product(RULES, people):
+            for rule, person in product(templates.RULES, people):
                 own = {"rule": rule, **person._asdict(), "verb": verb, "entity_b": pair.entity_b}
                 number = len(instances) // 2 + 1
                 for suffix, entity_a, label in sides:
                     texts = {**own, "entity_a": entity_a}
-                    texts |= render(group=pair.category, **texts)._asdict()
+                    texts |= templates.render(group=pair.category, **texts)._asdict()
                     id_ = f"RULEBREAKER_{number:07d}_{suffix}"
                     instances.append(Instance(id=id_, category=pair.category, label=label, **texts))
     return instances
@@ -189,13 +175,13 @@ def wrong_entities(pairs: Iterable[EntityPair], rng: random.Random) -> dict[Enti
     would pair a city with a country that has a place of that name, another one is drawn.
     """
     pairs = list(pairs)
-    cities = [pair for pair in pairs if pair.category == CITIES]
+    cities = [pair for pair in pairs if pair.category == templates.CITIES]
     countries = [pair.entity_a for pair in cities]
     permuted = shuffled(countries, rng)
     while any(map(may_contain, permuted, cities)):
         permuted = shuffled(countries, rng)
     wrong = dict(zip(cities, permuted, strict=True))
-    for family in FAMILIES:
+    for family in templates.FAMILIES:
         types = shuffled(family, rng)
         while any(right == other for right, other in zip(family, types, strict=True)):
             types = shuffled(family, rng)

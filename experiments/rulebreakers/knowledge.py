@@ -10,15 +10,9 @@ from interp.extend import counted
 from interp.extend.page import FigureItem, Number, Section, TableItem, n_units
 from interp.extend.statistics import ClusterContrast, cluster_contrast, table_by
 from interp_experiments.findings import listed
+from interp_experiments.rulebreakers import sensitivity
 from interp_experiments.rulebreakers.accuracy import marks
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
-from interp_experiments.rulebreakers.sensitivity import (
-    NOT_TESTED,
-    draw_clusters,
-    judged,
-    of_every_model,
-    papers_test,
-)
 
 ALL = "all"
 """All cities, by the first token of the country, as in the paper: the comparison that is tested."""
@@ -37,7 +31,7 @@ def familiarity(results: Results) -> pd.DataFrame:
     all cities by the first token are tested, as in the paper; further rows would repeat the test.
     """
     pairs = results.pairs()
-    tested = judged(
+    tested = sensitivity.judged(
         _compared(pairs, results, "familiarity"), family="familiarity", more=_MORE, less=_LESS
     )
     others = (
@@ -58,7 +52,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame:
-    trials = of_every_model(pairs, results)
+    trials = sensitivity.of_every_model(pairs, results)
     how = {"value": value, "group": "group", "groups": _GROUPS}
     how |= {"cluster": CLUSTER, "weight": WEIGHT}
     table = table_by(trials, ["model"], ClusterContrast, cluster_contrast, **how)
@@ -67,14 +61,14 @@ def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame
         for column in ("mean", "low", "high", "clusters", "trials")
         for letter, group in zip("ab", _GROUPS, strict=True)
     }
-    paper = papers_test(pairs, value=value, group="group", groups=_GROUPS)
+    paper = sensitivity.papers_test(pairs, value=value, group="group", groups=_GROUPS)
     return table.rename(columns=names).merge(paper, on="model", how="left")
 
 
 def familiar(table: pd.DataFrame) -> str:
     """A sentence on familiarity and recognition, over all models."""
     rows = table[table["cities"] == ALL]
-    more, less, untested = map(list(rows["finding"]).count, (_MORE, _LESS, NOT_TESTED))
+    more, less, untested = map(list(rows["finding"]).count, (_MORE, _LESS, sensitivity.NOT_TESTED))
     most, tested = int(rows["clusters"].max()), len(rows) - untested
     n = n_units(most, most, "cities")
     if not tested:
@@ -168,7 +162,7 @@ def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
     )
     cities = pairs.dropna(subset="familiarity").groupby(["model", CLUSTER, "group"], sort=False)
     dots = cities["familiarity"].agg(familiarity="first", pairs="size").reset_index()
-    return draw_clusters(dots, means, x="familiarity")
+    return sensitivity.draw_clusters(dots, means, x="familiarity")
 
 
 def echoing(results: Results) -> pd.DataFrame:

@@ -194,13 +194,9 @@ def correlation_section(results: Results) -> Section:
 
 def _draw_ratio(table: pd.DataFrame, *, ratio: str) -> Axes:
     ax = labeled_points(
-        table,
-        x=ratio,
-        y="paired_accuracy",
-        label="model",
-        x_interval=(f"{ratio}_low", f"{ratio}_high"),
-        y_interval=("paired_low", "paired_high"),
-    )
+        table, x=ratio, y="paired_accuracy", label="model",
+        x_interval=(f"{ratio}_low", f"{ratio}_high"), y_interval=("paired_low", "paired_high"),
+    )  # fmt: skip
     ax.set_xlabel(ax.get_xlabel().replace("geometric", "ratio, geometric mean"))
     return ax
 

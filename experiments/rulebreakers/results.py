@@ -10,15 +10,7 @@ from interp.extend import InFolder, RunFolder, shortened
 from interp.extend.cautions import Caution, cautions_on, ordered
 from interp.extend.results import pairs_of, whole_pairs
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_probes.facts.show import (
-    FILTERED_GROUPS,
-    KnownFacts,
-    as_asked,
-    excluded,
-    flag_shared,
-    in_wordings,
-    leading,
-)
+from interp_probes.facts import show
 
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
 
@@ -91,8 +83,8 @@ class Results:
 
     def cities(self) -> pd.DataFrame:
         """The familiarity of the cities asked about, which every model completes."""
-        cities = self.prompts.loc[self.prompts["entity_group"].isin(FILTERED_GROUPS), "entity_pair"]
-        return self.familiarity[self.familiarity["entity_pair"].isin(cities)]
+        asked = self.prompts[self.prompts["entity_group"].isin(show.FILTERED_GROUPS)]
+        return self.familiarity[self.familiarity["entity_pair"].isin(asked["entity_pair"])]
 
 
 def read_results(study: StudyFolder) -> Results:
@@ -105,18 +97,18 @@ def read_results(study: StudyFolder) -> Results:
         UserError: a stage has no measurements, or no pair is completed by every model.
     """
     study.require(*STAGES)
-    answers = study.runs["answers"].table("answers")
+    asked, familiar, completed, probed, shown = (study.runs[stage] for stage in STAGES)
+    answers, facts = asked.table("answers"), familiar.table("prompts")
     if (answers["error"] != "").all():
         raise UserError(
             f"no prompt in {study.folder} could be measured; the most frequent error: "
             f"{shortened(answers['error'].mode()[0])}"
         )
-    facts = study.runs["familiarity"].table("prompts")
     facts["entity_pair"] = facts["entity_b"] + " (" + facts["entity_a"] + ")"
-    known_facts = KnownFacts.of(study.runs["knowledge"])
-    knowledge = as_asked(known_facts.asked)
-    unknown = excluded(knowledge, facts)
-    drawn = whole_pairs(study.runs["answers"].table("prompts"), answers)
+    known_facts = show.KnownFacts.of(completed)
+    knowledge = show.as_asked(known_facts.asked)
+    unknown = show.excluded(knowledge, facts)
+    drawn = whole_pairs(asked.table("prompts"), answers)
     drawn = drawn.merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
     if drawn.empty:
         raise UserError(
@@ -131,40 +123,32 @@ def read_results(study: StudyFolder) -> Results:
             "pairs were excluded because at least one model does not complete them as asked "
             "(knowledge/ has the completions); use models that complete the facts"
         )
-    known = knowledge[["model", "prompt_id", "known"]].merge(
-        facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"
-    )
+    about = facts[["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]]
+    known = knowledge[["model", "prompt_id", "known"]].merge(about.iloc[:, :3], on="prompt_id")
     known["excluded"] = known["prompt_id"].isin(unknown.loc[unknown["excluded"], "prompt_id"])
-    probed = study.runs["residuals"]
-    options = _of(study.runs["answers"].table("option_probabilities"), prompts)
-    familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
-    columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
-    cautions = cautions_on(
-        prompts,
-        answers=_of(answers, prompts),
-        options=options,
-        facts=InFolder(study.runs["answers"]).facts(),
-        cluster=CLUSTER,
-    )
+    given, options = _of(answers, prompts), _of(asked.table("option_probabilities"), prompts)
+    familiarity = show.flag_shared(familiar.table("familiarity"), facts)
+    models = InFolder(asked).facts()
+    cautions = cautions_on(prompts, answers=given, options=options, facts=models, cluster=CLUSTER)
     return Results(
         models=tuple(answers["model"].unique()),
         drawn=drawn,
         drawn_answers=_of(answers, drawn),
         prompts=prompts,
-        answers=_of(answers, prompts),
-        ratios=_of(Attributions.of(study.runs["answers"]).ratios(), prompts),
+        answers=given,
+        ratios=_of(Attributions.of(asked).ratios(), prompts),
         options=options,
-        familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
+        familiarity=familiarity.merge(about, on="prompt_id").drop(columns="prompt_id"),
         known=known.drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
         probed_answers=probed.table("answers"),
-        example_run=study.runs["examples"],
-        examples=_without(study.runs["examples"].table("prompts"), unknown),
-        example_answers=study.runs["examples"].table("answers"),
+        example_run=shown,
+        examples=_without(shown.table("prompts"), unknown),
+        example_answers=shown.table("answers"),
         worded=known_facts.by_wording,
-        cautions=ordered([*cautions, *leading(in_wordings(familiarity))]),
+        cautions=ordered([*cautions, *show.leading(show.in_wordings(familiarity))]),
     )
 
 

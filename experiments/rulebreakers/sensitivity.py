@@ -206,13 +206,6 @@ def _draw_confidence(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
 def draw_clusters(points: pd.DataFrame, means: pd.DataFrame, *, x: str) -> Axes:
     """Dots of entity pairs and means with intervals by model, in the color of their group."""
     return cluster_points(
-        points,
-        means,
-        x=x,
-        y="model",
-        hue="group",
-        size="pairs",
-        n="clusters",
-        interval=("low", "high"),
-        p="p_holm",
-    )
+        points, means, x=x, y="model", hue="group", size="pairs", n="clusters",
+        interval=("low", "high"), p="p_holm",
+    )  # fmt: skip

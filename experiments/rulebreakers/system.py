@@ -8,14 +8,7 @@ from interp import Completion, Prompt, PromptSet, System, UserError, organism_ca
 from interp.extend import shortened
 from interp.extend.data import parse_each
 from interp.extend.prompts import FACT_SIDE, Contrast, Filter, mentions
-from interp_experiments.rulebreakers.instances import (
-    EntityPair,
-    Instance,
-    aliases,
-    entity_pairs,
-    generate,
-    lookalikes,
-)
+from interp_experiments.rulebreakers import instances
 from interp_experiments.rulebreakers.prompts import prompt_set
 from interp_experiments.rulebreakers.published import Located, load_located, load_published
 
@@ -106,30 +99,30 @@ class Rulebreakers(System):
         """The 25,600 generated instances in the published columns."""
         import pandas as pd
 
-        return pd.DataFrame([instance.to_row() for instance in generate(seed)])
+        return pd.DataFrame([instance.to_row() for instance in instances.generate(seed)])
 
 
 @lru_cache(maxsize=2)
 def _generated(seed: int) -> PromptSet:
     # Cached because notebooks and studies request the prompts of a seed repeatedly; of two seeds
     # where a circuit is found on some prompts and tried on others.
-    return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
+    return prompt_set(instances.generate(seed), seed=seed, description={"data": "generated"})
 
 
 @cache
 def _packaged_facts() -> PromptSet:
-    return fact_set(entity_pairs(), description={"data": "packaged"})
+    return fact_set(instances.entity_pairs(), description={"data": "packaged"})
 
 
-def published_pairs(located: Located) -> list[EntityPair]:
+def published_pairs(located: Located) -> list[instances.EntityPair]:
     """The distinct entity pairs of the published rulebreakers; other rows pair B with a wrong A.
 
     Raises:
         UserError: the rows give an entity B two answers.
     """
-    first: dict[str, tuple[str, EntityPair]] = {}
+    first: dict[str, tuple[str, instances.EntityPair]] = {}
 
-    def add(row: tuple[str, Instance]) -> None:
+    def add(row: tuple[str, instances.Instance]) -> None:
         where, instance = row
         pair = instance.pair
         place, known = first.setdefault(pair.fact_id, (where, pair))
@@ -144,9 +137,9 @@ def published_pairs(located: Located) -> list[EntityPair]:
     return [pair for _, pair in first.values()]
 
 
-def fact_set(pairs: Collection[EntityPair], *, description: dict[str, str]) -> PromptSet:
+def fact_set(pairs: Collection[instances.EntityPair], *, description: dict[str, str]) -> PromptSet:
     """One completion prompt for each entity pair, in order."""
-    names = {pair.entity_a: (pair.entity_a, *aliases(pair.entity_a)) for pair in pairs}
+    names = {pair.entity_a: (pair.entity_a, *instances.aliases(pair.entity_a)) for pair in pairs}
     others = {entity_a: _other_names(entity_a, names) for entity_a in names}
     prompts = [_fact_prompt(pair, names[pair.entity_a], others[pair.entity_a]) for pair in pairs]
     return PromptSet(
@@ -159,7 +152,7 @@ def fact_set(pairs: Collection[EntityPair], *, description: dict[str, str]) -> P
     )
 
 
-def _fact_prompt(pair: EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
+def _fact_prompt(pair: instances.EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
     # The published cities are capitals.
     plain, question = "is the capital of", f"In which country is {pair.entity_b}?"
     if pair.entity_group == "categorical":
@@ -188,7 +181,9 @@ def _other_names(entity_a: str, names: Mapping[str, Sequence[str]]) -> list[str]
     """Names that contain `entity_a` but refer to another entity: "South Sudan" for "Sudan"."""
     own = names[entity_a]
     of_answers = [name for other, names_ in names.items() if other != entity_a for name in names_]
-    return [name for name in of_answers if mentions(name, own)] + list(lookalikes(entity_a))
+    return [name for name in of_answers if mentions(name, own)] + list(
+        instances.lookalikes(entity_a)
+    )
 
 
 system = Rulebreakers()

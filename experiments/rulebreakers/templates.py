@@ -19,34 +19,24 @@ FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
 
 CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
 
-NEGATIONS = {
-    "is in": "is not in",
-    "was born in": "was not born in",
-    "died in": "did not die in",
-    "will be visiting": "will not be visiting",
-    "had studied in": "had not studied in",
-    "has been to": "has not been to",
-    "caught": "did not catch",
-    "saw": "did not see",
-    "plays": "does not play",
-    "owns": "does not own",
-    "is good at": "is not good at",
-    "is competing in": "is not competing in",
+_VERBS = {
+    (CITIES,): {
+        "is in": "is not in",
+        "was born in": "was not born in",
+        "died in": "did not die in",
+        "will be visiting": "will not be visiting",
+        "had studied in": "had not studied in",
+        "has been to": "has not been to",
+    },
+    ANIMALS: {"caught": "did not catch", "saw": "did not see"},
+    INSTRUMENTS: {"plays": "does not play", "owns": "does not own"},
+    SPORTS: {"is good at": "is not good at", "is competing in": "is not competing in"},
 }
+"""The verbs that the instances of each category use, with their negations, in the paper's order."""
 
-VERBS: dict[str, tuple[str, ...]] = {
-    CITIES: (
-        "is in",
-        "was born in",
-        "died in",
-        "will be visiting",
-        "had studied in",
-        "has been to",
-    ),
-    **dict.fromkeys(ANIMALS, ("caught", "saw")),
-    **dict.fromkeys(INSTRUMENTS, ("plays", "owns")),
-    **dict.fromkeys(SPORTS, ("is good at", "is competing in")),
-}
+NEGATIONS = {verb: negated for own in _VERBS.values() for verb, negated in own.items()}
+
+VERBS = {category: tuple(own) for categories, own in _VERBS.items() for category in categories}
 
 
 class Reasoning(NamedTuple):

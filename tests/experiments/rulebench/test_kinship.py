@@ -7,18 +7,10 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from interp_experiments.rulebench.families import (
-    COMPOSED,
-    FEMALE,
-    FIRST_COUPLE,
-    KINSHIPS,
-    MALE,
-    WORDS,
-    random_family,
-)
+from interp_experiments.rulebench import families as kin
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 
-TYPE_OF = {word: type_ for type_, words in WORDS.items() for word in words}
+TYPE_OF = {word: type_ for type_, words in kin.WORDS.items() for word in words}
 
 
 def relations(family):
@@ -44,7 +36,7 @@ def shape(family):
 
 def families(steps):
     """All families that grow from a couple in at most so many steps; sexes play no part."""
-    level = {shape(FIRST_COUPLE): FIRST_COUPLE}
+    level = {shape(kin.FIRST_COUPLE): kin.FIRST_COUPLE}
     every = dict(level)
     for _ in range(steps):
         grown = [family for parent in level.values() for family in grow(parent)]
@@ -56,7 +48,7 @@ def families(steps):
 
 def grow(family):
     for couple in family.couples:
-        yield family.with_child(couple, MALE)
+        yield family.with_child(couple, kin.MALE)
     for person in range(len(family)):
         if family.spouses[person] is None:
             yield family.with_spouse(person)
@@ -72,12 +64,12 @@ def test_the_table_of_compositions_is_that_of_all_small_families():
             if found[a, b] and found[b, c]:
                 seen.setdefault((found[a, b], found[b, c]), set()).add(found[a, c])
     certain = {pair: one for pair, (one, *others) in seen.items() if one and not others}
-    assert certain == COMPOSED
+    assert certain == kin.COMPOSED
 
 
 def test_relations_of_a_family_that_is_known():
-    family = FIRST_COUPLE.with_child((0, 1), FEMALE).with_child((0, 1), MALE)
-    family = family.with_spouse(2).with_child((2, 4), MALE).with_parents(4)
+    family = kin.FIRST_COUPLE.with_child((0, 1), kin.FEMALE).with_child((0, 1), kin.MALE)
+    family = family.with_spouse(2).with_child((2, 4), kin.MALE).with_parents(4)
     father, mother, anna, ben, husband, son, his_father, his_mother = range(8)
     assert family.word(anna, father) == "father"
     assert family.word(ben, anna) == "sister"
@@ -103,10 +95,10 @@ def chain(words):
         for start in range(len(words) - width + 1):
             end = start + width
             spans[start, end] = {
-                COMPOSED[pair]
+                kin.COMPOSED[pair]
                 for middle in range(start + 1, end)
                 for pair in ((a, b) for a in spans[start, middle] for b in spans[middle, end])
-                if pair in COMPOSED
+                if pair in kin.COMPOSED
             }
     return spans[0, len(words)]
 
@@ -115,7 +107,7 @@ def test_every_story_entails_its_answer_alone(questions):
     for item in questions.rule_set.factual.items:
         story = questions.stories[item.id]
         assert chain(story.words) == {TYPE_OF[item.gold]}
-        assert item.gold in KINSHIPS
+        assert item.gold in kin.KINSHIPS
         assert len(set(story.people)) == story.hops + 1 == int(item.factors["hops"]) + 1
 
 
@@ -124,7 +116,7 @@ def test_golden_rules_hold_in_other_families(questions):
     tried = 0
     bodies = {story.body: story.answer for story in questions.stories.values() if story.hops <= 3}
     for seed in range(8):
-        family = random_family(9, random.Random(f"other {seed}"))
+        family = kin.random_family(9, random.Random(f"other {seed}"))
         word = {pair: family.word(*pair) for pair in permutations(range(len(family)), 2)}
         for body, answer in bodies.items():
             for people in permutations(range(len(family)), len(body.words) + 1):
@@ -158,7 +150,7 @@ def test_counterfactual_versions_change_the_conclusion_alone(questions):
             other.question,
             other.rule,
         )
-        assert factual.gold != other.gold and other.gold in KINSHIPS
+        assert factual.gold != other.gold and other.gold in kin.KINSHIPS
     for id_, rule in both.factual.rules.items():
         changed = both.counterfactual.rules[id_]
         assert rule.natural.split(", then ")[0] == changed.natural.split(", then ")[0]

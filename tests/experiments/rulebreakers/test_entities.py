@@ -32,6 +32,12 @@ def test_the_ends_are_ordered_by_the_estimate_then_by_name():
     assert (table["estimate"] < table["high"]).all()
 
 
+def test_one_lucky_answer_is_not_the_best_of_all():
+    lucky = ENTITIES.iloc[[0, 5]].assign(entity_pair="z", paired_accuracy=1.0, pairs=1)
+    table = extremes(pd.concat([ENTITIES, lucky]), k=1)
+    assert table["entity_pair"][0] == "a"
+
+
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
 def test_no_entity_pair_stands_at_both_ends(k):
     table = extremes(ENTITIES, k=k)
@@ -61,6 +67,12 @@ def test_equal_estimates_have_no_ends():
     table = extremes(alike)
     assert table.empty and "end" in table
     assert re.search(r"estimates.*equal", overlap(table))
+
+
+def test_a_list_without_an_order_says_so():
+    table = extremes(ENTITIES.assign(pairs=6), k=2)
+    assert (table["apart"] == 0).all()
+    assert re.search(r"intervals.*overlap.*ranking", overlap(table))
 
 
 def frame(rng, with_feature, without):
@@ -110,6 +122,12 @@ def test_swapping_the_feature_flips_the_difference():
 def test_equal_values_have_no_contrast():
     pairs = frame(np.random.default_rng(5), 15, 30).assign(paired_accuracy=0.5)
     assert feature_contrast(pairs, "named")["note"].tolist() == ["undefined: all values equal"]
+
+
+def test_a_contrast_of_nothing_has_its_columns():
+    table = feature_contrast(ENTITIES.iloc[:0], "named")
+    assert table.empty
+    assert {"model", "feature", "p", "note"} <= set(table.columns)
 
 
 @pytest.fixture

@@ -6,25 +6,18 @@ from collections import Counter
 
 import pytest
 
-from interp_experiments.rulebreakers.instances import (
-    COLUMNS,
-    entity_pairs,
-    first_names,
-    generate,
-    namesakes,
-    wrong_entities,
-)
+from interp_experiments.rulebreakers import instances as made
 from interp_experiments.rulebreakers.system import system
 from interp_experiments.rulebreakers.templates import CITIES, FAMILIES
 
 
 @pytest.fixture(scope="module")
 def instances():
-    return generate(0)
+    return made.generate(0)
 
 
 def test_entity_pairs_are_the_published_ones():
-    counts = Counter(pair.category for pair in entity_pairs())
+    counts = Counter(pair.category for pair in made.entity_pairs())
     assert counts == {
         "cities": 183,
         "bird": 20,
@@ -36,18 +29,20 @@ def test_entity_pairs_are_the_published_ones():
         "martial art": 8,
         "racket sport": 5,
     }
-    assert len({(pair.category, pair.entity_b) for pair in entity_pairs()}) == 274
+    assert len({(pair.category, pair.entity_b) for pair in made.entity_pairs()}) == 274
 
 
 def test_names_are_many_and_each_has_one_pronoun():
-    names = [person.name for person in first_names()]
+    names = [person.name for person in made.first_names()]
     assert len(names) >= 200
     assert len(set(names)) == len(names)
-    assert {person.pronoun for person in first_names()} == {"he", "she"}
+    assert {person.pronoun for person in made.first_names()} == {"he", "she"}
 
 
 def test_data_is_in_composed_form():
-    texts = [p.entity_a + p.entity_b for p in entity_pairs()] + [n.name for n in first_names()]
+    texts = [p.entity_a + p.entity_b for p in made.entity_pairs()] + [
+        n.name for n in made.first_names()
+    ]
     assert all(unicodedata.is_normalized("NFC", text) for text in texts)
 
 
@@ -71,29 +66,29 @@ def test_sides_of_a_pair_differ_in_entity_a_alone(instances):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_wrong_entities_are_a_permutation_that_is_wrong_everywhere(seed):
-    wrong = wrong_entities(entity_pairs(), random.Random(seed))
-    cities = [pair for pair in entity_pairs() if pair.category == CITIES]
+    wrong = made.wrong_entities(made.entity_pairs(), random.Random(seed))
+    cities = [pair for pair in made.entity_pairs() if pair.category == CITIES]
     assert sorted(wrong[pair] for pair in cities) == sorted(pair.entity_a for pair in cities)
-    for pair in entity_pairs():
+    for pair in made.entity_pairs():
         assert wrong[pair] != pair.entity_a
-        assert (wrong[pair], pair.entity_b) not in namesakes()
+        assert (wrong[pair], pair.entity_b) not in made.namesakes()
         if pair.category != CITIES:
             (family,) = [family for family in FAMILIES if pair.category in family]
             assert wrong[pair] in family
 
 
 def test_the_namesakes_are_countries_and_cities_of_the_data():
-    countries = {pair.entity_a for pair in entity_pairs() if pair.category == CITIES}
-    cities = {pair.entity_b for pair in entity_pairs() if pair.category == CITIES}
-    for country, city in namesakes():
+    countries = {pair.entity_a for pair in made.entity_pairs() if pair.category == CITIES}
+    cities = {pair.entity_b for pair in made.entity_pairs() if pair.category == CITIES}
+    for country, city in made.namesakes():
         assert country in countries
         assert city in cities
 
 
 def digest(seed):
     rows = [
-        {column: getattr(instance, field) for column, field in COLUMNS.items()}
-        for instance in generate(seed)
+        {column: getattr(instance, field) for column, field in made.COLUMNS.items()}
+        for instance in made.generate(seed)
     ]
     return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 

@@ -200,6 +200,13 @@ def test_without_an_estimate_cells_are_empty_and_say_why(case):
     assert table["note"].str.contains(reason).all()
 
 
+def test_a_search_that_does_not_converge_is_an_empty_cell(monkeypatch):
+    monkeypatch.setattr(module, "_undefined", lambda design, outcomes, clusters: "")
+    table = prompt_models(by_familiarity(simulated()))
+    assert table[NUMBERS].isna().all(axis=None)
+    assert table["note"].str.contains("converge").all()
+
+
 def test_a_constant_predictor_is_undefined_and_the_rest_is_fitted():
     """Equal ratios differ from their mean by rounding, which is no variation."""
     found = ratios_within(

@@ -3,15 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interp.errors import UserError
-from interp_experiments.rulebreakers import render
+from interp_experiments.rulebreakers import render, templates
 from interp_experiments.rulebreakers.instances import entity_pairs
-from interp_experiments.rulebreakers.templates import (
-    CATEGORIES,
-    PHRASINGS,
-    RULES,
-    VERBS,
-    indefinite_article,
-)
 
 ANNE = {"name": "Anne", "pronoun": "she"}
 
@@ -72,19 +65,19 @@ def test_render_writes_the_templates_of_table_1(parts, expected):
     ],
 )
 def test_articles_go_by_sound(article, nouns):
-    assert {indefinite_article(noun) for noun in nouns} == {article}
+    assert {templates.indefinite_article(noun) for noun in nouns} == {article}
 
 
 @given(data=st.data())
 def test_every_field_is_one_sentence_that_names_its_entities(data):
-    category = data.draw(st.sampled_from(CATEGORIES))
+    category = data.draw(st.sampled_from(templates.CATEGORIES))
     pairs = [pair for pair in entity_pairs() if pair.category == category]
     pair = data.draw(st.sampled_from(pairs))
     fields = render(
         **ANNE,
-        rule=data.draw(st.sampled_from(RULES)),
+        rule=data.draw(st.sampled_from(templates.RULES)),
         group=category,
-        verb=data.draw(st.sampled_from(VERBS[category])),
+        verb=data.draw(st.sampled_from(templates.VERBS[category])),
         entity_a=pair.entity_a,
         entity_b=pair.entity_b,
     )
@@ -115,11 +108,11 @@ def test_wrong_parts_are_refused(change, message):
 
 
 def test_the_ten_phrasings():
-    assert len({phrasing.question for phrasing in PHRASINGS}) == 10
-    assert PHRASINGS[0].question == (
+    assert len({phrasing.question for phrasing in templates.PHRASINGS}) == 10
+    assert templates.PHRASINGS[0].question == (
         "Does the Conclusion follow from the Premises? Answer Yes or No only."
     )
-    assert PHRASINGS[7].question == (
+    assert templates.PHRASINGS[7].question == (
         "Is it True or False that the Conclusion can be inferred from the Premises? "
         "Answer True or False only."
     )
