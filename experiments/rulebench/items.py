@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from interp import UserError
 from interp.extend import shortened, unknown
@@ -25,22 +25,14 @@ Quantity = Literal["no", "golden", "few", "all"]
 """Rules shown: none; the golden rule; the golden rule with few or all noise rules."""
 
 
-class Given(NamedTuple):
-    """The answer of an item, as in the data."""
-
-    output: str
-    positive: bool | None
-    """ULogic's field `positive_`; None if the item lacks it."""
-
-
 @dataclass(frozen=True)
 class QuestionKind:
     """A kind of question."""
 
     name: str
-    gold: Callable[[Given], str]
-    """Returns the correct answer as the parser would return it; raises UserError if the data have
-    none."""
+    gold: Callable[[str, bool | None], str]
+    """Returns the correct answer as the parser would, from an item's output and ULogic's field
+    `positive_` (None if lacking); raises UserError if the data have none."""
     asked_for: str
     """The required form of the answer, in words; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
@@ -59,27 +51,27 @@ class QuestionKind:
         return {"few": self.few, "all": self.many}.get(quantity, 0)
 
 
-def _kinship(given: Given) -> str:
-    return _among(given.output.lower(), KINSHIPS, "a kinship such as uncle")
+def _kinship(output: str, _: bool | None) -> str:
+    return _among(output.lower(), KINSHIPS, "a kinship such as uncle")
 
 
-def _letter(given: Given) -> str:
-    return _among(given.output.lower(), "abcd", "a letter from a to d")
+def _letter(output: str, _: bool | None) -> str:
+    return _among(output.lower(), "abcd", "a letter from a to d")
 
 
-def _category(given: Given) -> str:
-    found = re.match(r"\s*(O[1-6])\b", given.output, re.IGNORECASE)
-    return _among(found[1].lower() if found else given.output, CATEGORIES, "one of O1 to O6")
+def _category(output: str, _: bool | None) -> str:
+    found = re.match(r"\s*(O[1-6])\b", output, re.IGNORECASE)
+    return _among(found[1].lower() if found else output, CATEGORIES, "one of O1 to O6")
 
 
-def _truth(given: Given) -> str:
-    if given.positive is None:
+def _truth(_: str, positive: bool | None) -> str:
+    if positive is None:
         raise UserError("it has no positive_; expected true or false")
-    return str(given.positive).lower()
+    return str(positive).lower()
 
 
-def _charge(given: Given) -> str:
-    charge = given.output.strip()
+def _charge(output: str, _: bool | None) -> str:
+    charge = output.strip()
     if not re.search(r"[\u4e00-\u9fff]", charge):
         raise UserError(
             f"its output is {shortened(charge, 60)!r}; expected a criminal charge in Chinese"
@@ -94,7 +86,7 @@ def _among(answer: str, known: Iterable[str], expected: str) -> str:
     return answer
 
 
-def _number(given: Given) -> str:
+def _number(output: str, positive: bool | None) -> str:
     raise UserError("StringGame is generated, so no data are read for it")
 
 

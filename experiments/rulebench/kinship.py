@@ -185,9 +185,8 @@ class _Kin:
 
     def __init__(self, family: families.Family) -> None:
         self.family = family
-        people = range(len(family))
-        relation = {(a, b): family.relation(a, b) for a in people for b in people if a != b}
-        self._types = {pair: type_ for pair, type_ in relation.items() if type_}
+        pairs = permutations(range(len(family)), 2)
+        self._types = {pair: type_ for pair in pairs if (type_ := family.relation(*pair))}
         self.pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for (a, b), type_ in self._types.items():
             self.pairs.setdefault((type_, family.sexes[b]), []).append((a, b))
@@ -195,16 +194,16 @@ class _Kin:
     @cached_property
     def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
         """For each related pair, the people whose relations to both entail the pair's relation."""
-        return {pair: self._between(*pair) for pair in self._types}
 
-    def _between(self, first: int, last: int) -> Sequence[int]:
-        return [
-            person
-            for person in range(len(self.family))
-            if (one := self._types.get((first, person)))
-            and (other := self._types.get((person, last)))
-            and families.COMPOSED.get((one, other)) == self._types[first, last]
-        ]
+        def between(first: int, last: int) -> list[int]:
+            both = (
+                (self._types.get((first, p), ""), self._types.get((p, last), "")) for p in people
+            )
+            whole = self._types[first, last]
+            return [p for p, own in enumerate(both) if families.COMPOSED.get(own) == whole]
+
+        people = range(len(self.family))
+        return {pair: between(*pair) for pair in self._types}
 
 
 def split_of(body: Body) -> items.Split:

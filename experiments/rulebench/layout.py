@@ -173,7 +173,7 @@ def _answers(kind: kinds.QuestionKind, found: _Found) -> bool:
 
 
 def _gold(kind: kinds.QuestionKind, item: _Item) -> str:
-    return kind.gold(kinds.Given(item.output, item.positive_))
+    return kind.gold(item.output, item.positive_)
 
 
 def _version(
@@ -225,8 +225,8 @@ def _read(folder: Path, part: Part) -> _Found:
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
     """An element of a file; if it does not fit the schema, None, with a message in `problems`."""
-    if isinstance(element, _NoJson):
-        problems.append(f"{where} is not JSON: {element.reason}")
+    if isinstance(element, Exception):
+        problems.append(f"{where} is not JSON: {one_line(str(element))}")
         return None
     if isinstance(element, dict) and isinstance(element.get("rule"), list):
         element = {**element, "rule": tuple(element["rule"])}
@@ -241,14 +241,8 @@ def _checked(schema: type[S], element: object, where: str, problems: list[str]) 
         return None
 
 
-class _NoJson(NamedTuple):
-    """Stands for an element that cannot be read."""
-
-    reason: str
-
-
 def _elements(file: Path) -> list[object]:
-    """Those that are not JSON become `_NoJson`."""
+    """Those that are not JSON become the error that says why."""
     text = _text(file)
     try:
         found = read_json(text)
@@ -273,7 +267,7 @@ def _one_by_one(text: str, file: Path) -> Iterator[object]:
             yield read_json(text[place:end])
             place = end
         except (ValueError, RecursionError) as error:
-            yield _NoJson(one_line(str(error)))
+            yield error
             following = _OBJECT.search(text, place + 1)
             place = following.start() if following else len(text)
 

@@ -1,7 +1,6 @@
 import hashlib
 import json
 import random
-import unicodedata
 from collections import Counter
 
 import pytest
@@ -37,13 +36,6 @@ def test_names_are_many_and_each_has_one_pronoun():
     assert len(names) >= 200
     assert len(set(names)) == len(names)
     assert {person.pronoun for person in made.first_names()} == {"he", "she"}
-
-
-def test_data_is_in_composed_form():
-    texts = [p.entity_a + p.entity_b for p in made.entity_pairs()] + [
-        n.name for n in made.first_names()
-    ]
-    assert all(unicodedata.is_normalized("NFC", text) for text in texts)
 
 
 def test_sizes_are_those_of_section_3_3(instances):

@@ -27,7 +27,6 @@ from interp_experiments.rulebreakers.accuracy import (
 from interp_experiments.rulebreakers.entities import entity_correlations
 from interp_experiments.rulebreakers.findings import finding_section, finding_table, first_screen
 from interp_experiments.rulebreakers.knowledge import (
-    draw_familiarity,
     familiarity,
     first_letters,
     shared_first_tokens,
@@ -289,20 +288,6 @@ def test_the_grounding_organism_tells_the_sides_apart_and_the_others_less(result
     for name in ("auroc", "d_prime", "bias"):
         assert (table[f"{name}_low"] <= table[name]).all()
         assert (table[name] <= table[f"{name}_high"]).all()
-
-
-def test_a_comparison_without_any_prompts_is_undefined_and_still_drawn(results):
-    changed = dataclasses.replace(
-        results, familiarity=results.familiarity.assign(familiarity=np.nan)
-    )
-    table = familiarity(changed)
-    nothing = table[table["cities"] == "all"]
-    assert nothing["model"].tolist() == list(results.models)
-    assert nothing["p"].isna().all()
-    assert set(nothing["finding"]) == {"not tested"}
-    assert nothing["note"].str.startswith("undefined").all()
-    draw_familiarity(nothing, changed.pairs())
-    draw_familiarity(familiarity(results).query("cities == 'all'"), results.pairs())
 
 
 def test_the_first_screen_says_what_the_tables_say(results):
