@@ -62,7 +62,7 @@ EXPLORATORY = (
     "finding even if nothing differs (docs/statistics.md gives the share), so confirm any such "
     "finding in another run."
 )
-"""The text that separates the comparisons named in advance from all other tests."""
+"""Separates the comparisons named in advance from all other tests."""
 
 
 NAMED_IN_ADVANCE = (
@@ -73,7 +73,6 @@ NAMED_IN_ADVANCE = (
     "if no difference is shown, two one-sided tests, each at 5% and not corrected, exclude all "
     "differences outside the given range."
 )
-"""How to read named comparisons; printed before them."""
 
 
 def named_section(
@@ -82,11 +81,7 @@ def named_section(
     matrices: Sequence[page.FigureItem | None],
     text: str = "",
 ) -> page.Section:
-    """The section on comparisons named in advance: matrices of differences, then the table.
-
-    `table` has the rows of `family_table`; Nones among the matrices are omitted; `text` has further
-    notes for reading the comparisons.
-    """
+    """Comparisons named in advance (rows of `family_table`): matrices, without Nones, and a table."""
     tested = (table["verdict"] != statistics.UNTESTED).sum()
     counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
     paragraphs = [f"{NAMED_IN_ADVANCE} {counts}", text]
@@ -98,7 +93,6 @@ CELLS = (
     "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
     "dot: too few clusters to test. n counts clusters."
 )
-"""Describes the cells of a matrix of differences."""
 
 
 def model_matrix(
@@ -134,16 +128,11 @@ def matrix(
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
-    """A sentence of at most 25 words that summarizes the comparisons of one kind.
+    """At most 25 words on comparisons: rows of `family_table` with name, and n in words.
 
-    If no comparison shows a difference, or none could (`out_of_reach`), the sentence gives the
-    range of differences that at least one comparison leaves open, the smallest p, and the n of the
-    comparison with the fewest clusters.
-
-    Args:
-        rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
-        subject: what is compared with what.
-        ordered: whether the sign of a difference is meaningful; between models it is not.
+    If none shows a difference, or none could (`out_of_reach`), it gives the range of differences that
+    at least one leaves open, the smallest p, and the n of the comparison with the fewest clusters.
+    The sign of a difference is told if it is meaningful (`ordered`): not between models.
     """
     tested = rows[rows["verdict"] != statistics.UNTESTED]
     if tested.empty:
@@ -176,7 +165,6 @@ def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
 
 
 def _estimate(row: Mapping[Hashable, object]) -> str:
-    """A difference with its interval and p, such as "+0.21 [+0.10, +0.32], p 0.012"."""
     difference, low, high, p = (
         float(str(row[name])) for name in ("difference", "low", "high", "p_holm")
     )

@@ -109,19 +109,14 @@ def _among(table: pd.DataFrame, void: Collection[str]) -> pd.DataFrame:
 
 def headline_numbers(results: Results) -> pd.DataFrame:
     """Paired accuracy, accuracy on each side, and concordance."""
-    table, told_apart = accuracy(results), sensitivity(results)
-    numbers = [
-        (table[table["measure"] == measure], name, "accuracy")
-        for measure, name in _ACCURACIES.items()
+    rows = dict(list(accuracy(results).groupby("measure")))
+    numbers = [(rows[measure], name, "accuracy") for measure, name in _ACCURACIES.items()]
+    numbers.append((sensitivity(results), "sides in the right order", "concordance"))
+    parts = [
+        page.headline(table, name, value=value, n="pairs", unit="pairs")
+        for table, name, value in numbers
     ]
-    numbers.append((told_apart, "sides in the right order", "concordance"))
-    return pd.concat(
-        [
-            page.headline(rows, name, value=of, n="pairs", unit="pairs")
-            for rows, name, of in numbers
-        ],
-        ignore_index=True,
-    )
+    return pd.concat(parts, ignore_index=True)
 
 
 def confirmatory(results: Results) -> pd.DataFrame:
