@@ -81,7 +81,7 @@ def named_section(
     matrices: Sequence[page.FigureItem | None],
     text: str = "",
 ) -> page.Section:
-    """Comparisons named in advance (rows of `family_table`): matrices, without Nones, and a table."""
+    """Comparisons named in advance, as rows of `family_table`, after matrices (without Nones)."""
     tested = (table["verdict"] != statistics.UNTESTED).sum()
     counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
     paragraphs = [f"{NAMED_IN_ADVANCE} {counts}", text]
@@ -130,9 +130,9 @@ def matrix(
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
     """At most 25 words on comparisons: rows of `family_table` with name, and n in words.
 
-    If none shows a difference, or none could (`out_of_reach`), it gives the range of differences that
-    at least one leaves open, the smallest p, and the n of the comparison with the fewest clusters.
-    The sign of a difference is told if it is meaningful (`ordered`): not between models.
+    If none shows a difference, or none could (`out_of_reach`), it gives the range of differences
+    that at least one leaves open, the smallest p, and the n of the comparison with the fewest
+    clusters. The sign is told if it is meaningful (`ordered`): not between models.
     """
     tested = rows[rows["verdict"] != statistics.UNTESTED]
     if tested.empty:

@@ -197,7 +197,7 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """The rows by columns in the order of listed values, others last; equal rows keep their order."""
+    """The rows by columns in the order of listed values, others last; ties keep their order."""
     places = [
         rows[name].map({value: place for place, value in enumerate(values)}).fillna(len(values))
         for name, values in order.items()

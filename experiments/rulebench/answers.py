@@ -82,13 +82,10 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 _ALIASES = {
-    "mom": "mother",
-    "mum": "mother",
-    "dad": "father",
-    "daddy": "father",
+    **dict.fromkeys(("mom", "mum"), "mother"),
+    **dict.fromkeys(("dad", "daddy"), "father"),
     "grandma": "grandmother",
-    "grandpa": "grandfather",
-    "granddad": "grandfather",
+    **dict.fromkeys(("grandpa", "granddad"), "grandfather"),
 }
 _PERSON = r"(?!(?:He|She|His|Her|The|So|This|That|It)\b)[A-Z][\w-]*"
 _ELSEWHERE = re.compile(

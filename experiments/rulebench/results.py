@@ -64,12 +64,12 @@ class Results:
 
     texts: pd.DataFrame
     """One row per model and measured prompt: pair_id (the question), rule (its golden rule), the
-    factors of `SETTING`, gold, golden_place, completion, outcome, correct (bool). """
+    factors of `SETTING`, gold, golden_place, completion, outcome, correct (bool)."""
     failed: pd.DataFrame
     """With the same columns, plus error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
     """For each attributed prompt, the columns of `interp.measurements.attribution.segments.finds`,
-    set, rule, and outcome (one of `OUTCOMES`). """
+    set, rule, and outcome (one of `OUTCOMES`)."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
     places: Mapping[str, str] = field(default_factory=dict)
