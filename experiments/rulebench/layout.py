@@ -112,8 +112,8 @@ def read_set(
     for of, version in versions.items():
         if not version.items:
             raise UserError(f"{shortened(str(paths[of] / DATA))} has no item that can be asked")
-    both = (versions.get(of) for of in ("factual", "counterfactual"))
-    return kinds.RuleSet(kind.name, kind, *both, problems=tuple(problems))
+    factual, counterfactual = (versions.get(of) for of in ("factual", "counterfactual"))
+    return kinds.RuleSet(kind.name, kind, factual, counterfactual, problems=tuple(problems))
 
 
 def part_to_train_on(folder: Path) -> Part:

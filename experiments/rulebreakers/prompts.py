@@ -2,8 +2,8 @@
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 from interp import AnswerOption, Choice, Prompt, PromptSet
 from interp.extend import Donor, Outline, Span, compose, placed
@@ -37,38 +37,32 @@ def _roles(sentences: Reasoning, rule: str, pair: EntityPair) -> dict[str, dict[
     return found
 
 
-class EntityDonors:
-    """Donors of instances: the same template, rule, verb and name, but other entities.
+def entity_donors(instances: Sequence[Instance], seed: int) -> Callable[[int], Iterator[Donor]]:
+    """Donors of prompt 10 i + p (instance i, phrasing p): the same sentences, other entities.
 
     They come from instances of the same rule, verb and side, with a different A and B. Their order
     depends only on the pair, so, where possible, both sides have donors with the same B.
     """
 
-    def __init__(self, instances: Sequence[Instance], seed: int) -> None:
-        self._instances = instances
-        self._seed = seed
+    @cache
+    def by_template() -> Mapping[tuple[str, str, bool], list[EntityPair]]:
+        found: defaultdict[tuple[str, str, bool], dict[EntityPair, None]] = defaultdict(dict)
+        for own in instances:
+            found[own.rule, own.verb, own.label][own.pair] = None
+        return {template: list(pairs) for template, pairs in found.items()}
 
-    def __call__(self, number: int) -> Iterator[Donor]:
-        """The donors of prompt 10 i + p (instance i, phrasing p)."""
-        instance = self._instances[number // len(PHRASINGS)]
-        rng = random.Random(f"donors {self._seed} {instance.pair_id}")
-        for pair in shuffled(self._by_template[_template(instance)], rng):
+    def donors(number: int) -> Iterator[Donor]:
+        instance = instances[number // len(PHRASINGS)]
+        rng = random.Random(f"donors {seed} {instance.pair_id}")
+        alike = by_template()[instance.rule, instance.verb, instance.label]
+        for pair in shuffled(alike, rng):
             a, b = pair.entity_a, pair.entity_b
             if a != instance.entity_a and b != instance.entity_b:
                 texts = instance.about(pair)
                 roles = _roles(texts, instance.rule, pair)
                 yield Donor(f"{a}/{b}", "instance", texts._asdict(), roles)
 
-    @cached_property
-    def _by_template(self) -> dict[tuple[str, str, bool], list[EntityPair]]:
-        found: defaultdict[tuple[str, str, bool], dict[EntityPair, None]] = defaultdict(dict)
-        for own in self._instances:
-            found[_template(own)][own.pair] = None
-        return {template: list(pairs) for template, pairs in found.items()}
-
-
-def _template(instance: Instance) -> tuple[str, str, bool]:
-    return instance.rule, instance.verb, instance.label
+    return donors
 
 
 SIDES = ("rulebreaker", "non_rulebreaker")
@@ -161,5 +155,5 @@ def prompt_set(
         unit=CROSSED,
         clusters=("category", "entity_b"),
         turns=len(RULES),
-        donors=EntityDonors(instances, seed),
+        donors=entity_donors(instances, seed),
     )
