@@ -31,29 +31,12 @@ def test_entity_pairs_are_the_published_ones():
     assert len({(pair.category, pair.entity_b) for pair in made.entity_pairs()}) == 274
 
 
-def test_names_are_many_and_each_has_one_pronoun():
-    names = [person.name for person in made.first_names()]
-    assert len(names) >= 200
-    assert len(set(names)) == len(names)
-    assert {person.pronoun for person in made.first_names()} == {"he", "she"}
-
-
 def test_sizes_are_those_of_section_3_3(instances):
     assert len(instances) == 25_600
     rulebreakers = [instance for instance in instances if not instance.label]
     assert Counter(i.category == CITIES for i in rulebreakers) == {True: 10_980, False: 1_820}
     assert Counter(i.rule for i in rulebreakers) == {"mt": 6_400, "ds": 6_400}
     assert len({instance.id for instance in instances}) == 25_600
-
-
-def test_sides_of_a_pair_differ_in_entity_a_alone(instances):
-    for rulebreaker, counterpart in zip(instances[::2], instances[1::2], strict=True):
-        assert rulebreaker.id == rulebreaker.pair_id + "_rb"
-        assert counterpart.id == rulebreaker.pair_id + "_nonrb"
-        assert (rulebreaker.label, counterpart.label) == (False, True)
-        assert rulebreaker.entity_a != counterpart.entity_a
-        for field in ("rule", "category", "name", "pronoun", "verb", "entity_b"):
-            assert getattr(rulebreaker, field) == getattr(counterpart, field)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -39,13 +39,10 @@ def measured():
     return prompts, answers, ratios.assign(ratio_unnormalized=ratios["ratio"])
 
 
-def test_the_sample_is_another_mixture_than_the_data_set(measured):
-    prompts, *_ = measured
-    assert (prompts["entity_group"] == "geographical").mean() < 0.6
-
-
 def test_overall_numbers_are_those_of_the_data_set(measured):
     prompts, answers, ratios = measured
+    # The sample is another mixture.
+    assert (prompts["entity_group"] == "geographical").mean() < 0.6
     table = accuracy_by(answers, prompts, factors=(), sides=SIDES, weight="weight")
     assert table["accuracy"].tolist() == pytest.approx([GEOGRAPHICAL] * 3)
     summed = ratio_table(ratios, prompts, cluster="entity_b")
@@ -77,11 +74,7 @@ def test_only_rows_of_both_are_compared_in_the_measured_order():
     assert table["published"].tolist() == [0.8, 0.1, 0.7, 0.1]
     expected = [-0.3, np.nan, np.nan, np.nan]
     assert table["difference"].tolist() == pytest.approx(expected, nan_ok=True)
-
-
-def test_no_common_row_gives_no_row():
-    table = paper.published_difference(MEASURED[:1], PUBLISHED)
-    assert table.empty
+    assert paper.published_difference(MEASURED[:1], PUBLISHED).empty
 
 
 @pytest.fixture
