@@ -65,16 +65,6 @@ EXPLORATORY = (
 """Separates the comparisons named in advance from all other tests."""
 
 
-NAMED_IN_ADVANCE = (
-    "These comparisons were named in the code before any model was measured. p is corrected "
-    "across all of them by Holm's method, so the chance of any false finding among them is at "
-    "most 5%. Brackets hold 95% intervals. A difference counts as shown if p is below "
-    f"{statistics.SIGNIFICANT:g}. The smallest difference of interest is {statistics.SMALLEST:g}; "
-    "if no difference is shown, two one-sided tests, each at 5% and not corrected, exclude all "
-    "differences outside the given range."
-)
-
-
 def named_section(
     table: pd.DataFrame,
     item: page.TableItem,
@@ -84,15 +74,17 @@ def named_section(
     """Comparisons named in advance, as rows of `family_table`, after matrices (without Nones)."""
     tested = (table["verdict"] != statistics.UNTESTED).sum()
     counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
-    paragraphs = [f"{NAMED_IN_ADVANCE} {counts}", text]
+    how = (
+        "These comparisons were named in the code before any model was measured. p is corrected "
+        "across all of them by Holm's method, so the chance of any false finding among them is at "
+        "most 5%. Brackets hold 95% intervals. A difference counts as shown if p is below "
+        f"{statistics.SIGNIFICANT:g}. The smallest difference of interest is "
+        f"{statistics.SMALLEST:g}; if no difference is shown, two one-sided tests, each at 5% and "
+        "not corrected, exclude all differences outside the given range."
+    )
+    paragraphs = [f"{how} {counts}", text]
     drawn = [one for one in matrices if one is not None]
     return page.Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
-
-
-CELLS = (
-    "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
-    "dot: too few clusters to test. n counts clusters."
-)
 
 
 def model_matrix(
@@ -124,7 +116,11 @@ def matrix(
 
         return differences(table, x=x, y=y)
 
-    return page.FigureItem(name, title, draw, CELLS)
+    note = (
+        "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
+        "dot: too few clusters to test. n counts clusters."
+    )
+    return page.FigureItem(name, title, draw, note)
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:

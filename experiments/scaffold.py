@@ -63,9 +63,6 @@ def about_pairs(section: Section, **values: str) -> Section:
     return replace(section, items=tuple(items))
 
 
-CHOICES = "Free, forced and calibrated choices"
-
-
 def choice_section(
     answers: pd.DataFrame,
     prompts: pd.DataFrame,
@@ -94,7 +91,8 @@ def choice_section(
     )
     if not items:
         about = "No prompt offers options to choose from, so there is no forced choice."
-    return Section(CHOICES, f"{about} {text}".strip(), items)
+    title = "Free, forced and calibrated choices"
+    return Section(title, f"{about} {text}".strip(), items)
 
 
 def decisive_items(

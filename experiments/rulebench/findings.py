@@ -8,9 +8,6 @@ from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.results import MODELS, RULE, Results, kinds_tested
 from interp_experiments.scaffold import in_order
 
-UNREADABLE = 0.9
-"""If at least this share of a model's texts in a set is unparsed, the first sentence says so."""
-
 
 def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:
     """The five dimensions of rule following (Figure 2), and results of the named comparisons."""
@@ -58,7 +55,7 @@ def unreadable(texts: pd.DataFrame) -> list[str]:
     counts = unparsed.agg(["sum", "size"]).reset_index()
     sentences = []
     for name, rows in counts.groupby("set", sort=False):
-        found = rows[rows["sum"] >= UNREADABLE * rows["size"]]
+        found = rows[rows["sum"] >= 0.9 * rows["size"]]
         if len(found):
             by = "" if len(found) == len(rows) else f" by {counted(len(found), 'model')}"
             sentences.append(

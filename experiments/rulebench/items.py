@@ -185,10 +185,6 @@ class Version:
         return tuple(sorted({item.gold for item in self.items}))
 
 
-Fits = Callable[[Item, Rule, Rule], bool]
-"""Whether a rule fits an item, and so cannot be noise; the third argument is the golden rule."""
-
-
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
     """Whether a rule and the golden rule have the same conditions in natural language."""
     return body(rule.natural) == body(golden.natural)
@@ -211,6 +207,7 @@ class RuleSet:
     kind: QuestionKind
     factual: Version | None
     counterfactual: Version | None = None
-    fits: Fits = same_body
+    fits: Callable[[Item, Rule, Rule], bool] = same_body
+    """Whether a rule fits an item, and so is no noise; the third argument is the golden rule."""
     problems: tuple[str, ...] = ()
     """Messages about items and rules that were omitted when the set was read."""

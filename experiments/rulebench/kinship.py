@@ -21,8 +21,6 @@ from interp_experiments.rulebench import families, items
 
 HOPS = range(2, 11)
 
-PER_HOP = 200
-
 _FAMILIES, _PEOPLE = 60, 26
 
 _ANSWERS = tuple(
@@ -111,7 +109,7 @@ class KinshipQuestions:
     """Questions generated from a seed."""
 
     seed: int | str
-    per_hop: int = PER_HOP
+    per_hop: int = 200
     hops: Sequence[int] = HOPS
     split: items.Split | None = None
     """Both if None."""

@@ -71,7 +71,9 @@ def _goes_on_to_another(answer: str, text: str, ways: Ways) -> bool:
     places = list(ways.named(text))
     own = [place for place in places if ways.value(place) == answer]
     forms = {place[0]: ways.value(place) for place in places}
-    forms |= {f"{one} {form}": forms[form] for form in forms for one in _ARTICLES}
+    forms |= {
+        f"{one} {form}": forms[form] for form in forms for one in ("the", "a", "an", "his", "her")
+    }
     behind = text[own[0].end() :] if own else ""
     return behind.startswith("?") or is_taken_back(answer, behind, forms)
 
@@ -91,7 +93,6 @@ def one_of(found: Sequence[str]) -> Found:
     return found[0] if found else None
 
 
-_ARTICLES = ("the", "a", "an", "his", "her")
 _NEXT_TURN = re.compile(r"\n\s*(?:questions?|rules|user|human|context|story)\s*:", re.IGNORECASE)
 _MARKER = re.compile(
     r"\b(?:answer|option|choice)\s*(?:(?:is|would be|must be|should be)\b\s*)?[:=]\s*"

@@ -20,8 +20,6 @@ VOWELS = frozenset("AEIOU")
 
 LENGTHS = range(8, 21)
 
-_TRIED = 2_000
-
 _LETTERS = "ABEGHKLMNOPRSTUW"
 
 
@@ -78,7 +76,7 @@ def string_rules() -> Mapping[str, StringRule]:
     number for some random string, so its parts do not contradict each other.
     """
     rng = random.Random("string rules")
-    strings = [random_string(rng) for _ in range(_TRIED)]
+    strings = [random_string(rng) for _ in range(2_000)]
     rules: dict[str, StringRule] = {}
     for condition, action in product(_conditions(), _actions()):
         rule = StringRule(f"S{len(rules) + 1:04d}", condition, action)

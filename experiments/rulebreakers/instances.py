@@ -130,14 +130,10 @@ class Instance:
         return {**row, "entityB": published}
 
 
-_PUBLISHED = {
-    "rule": "rulebreaker_type",
-    "name": "firstName",
-    "entity_a": "entityA",
-    "entity_b": "entityB",
-}
-
+_PUBLISHED = {"rule": "rulebreaker_type", "name": "firstName"}
+_PUBLISHED |= {"entity_a": "entityA", "entity_b": "entityB"}
 COLUMNS = {_PUBLISHED.get(field, field): field for field in Instance.__dataclass_fields__}
+"""For each published column, the field of `Instance` that holds it."""
 
 NAMES_PER_VERB = 5
 """For each entity pair and verb, drawn without replacement (Section 3.1)."""

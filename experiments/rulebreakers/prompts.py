@@ -67,15 +67,10 @@ def entity_donors(instances: Sequence[Instance], seed: int) -> Callable[[int], I
 
 SIDES = ("rulebreaker", "non_rulebreaker")
 
-STRATA = ("rule", "entity_group", "verb", "phrasing")
-
 CROSSED = ("verb", "category", "entity_b", "name")
 """A limit keeps their combinations whole: each is asked under both rules and in every phrasing, so
 that rules and phrasings are compared within entity pairs.
 """
-
-RATIO = ("premise2", "premise1")
-"""The score of the first is divided by that of the second."""
 
 _OPTIONS = {
     answers: [AnswerOption(name, (name, name.upper(), name.lower())) for name in names]
@@ -145,13 +140,13 @@ def prompt_set(
     return PromptSet(
         system="rulebreakers",
         sides=SIDES,
-        strata=STRATA,
+        strata=("rule", "entity_group", "verb", "phrasing"),
         build=lambda number: to_prompt(*parts(number)),
         outline=lambda number: _outline(*parts(number)),
         numbers=range(len(instances) * len(PHRASINGS)),
         seed=seed,
         description=description,
-        ratio=RATIO,
+        ratio=("premise2", "premise1"),
         unit=CROSSED,
         clusters=("category", "entity_b"),
         turns=len(RULES),

@@ -23,11 +23,6 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
-_SAYING = list(COLUMNS)[1:8]
-"""Those that determine the sentences, from rulebreaker_type to entityB."""
-
-_SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
-
 
 def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as jason-c/rulebreakers.
@@ -81,7 +76,7 @@ def _instance(cells: Cells) -> Instance:
         if text != right:
             raise UserError(
                 f"{sentence} is {shortened(text)!r}; expected {shortened(right)!r}, which "
-                f"follows from the columns {', '.join(_SAYING)}"
+                f"follows from the columns {', '.join([*COLUMNS][1:8])}"
             )
     return instance
 
@@ -141,7 +136,7 @@ def _check_pair(sides: Located) -> None:
             "a non-rulebreaker ID_nonrb"
         )
     (where, one), (_, other) = sides
-    for field in _SHARED:
+    for field in ("rule", "category", "name", "pronoun", "verb", "entity_b"):
         got, expected = getattr(other, field), getattr(one, field)
         if got != expected:
             (column,) = (name for name, own in COLUMNS.items() if own == field)

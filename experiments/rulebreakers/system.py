@@ -25,11 +25,6 @@ NAMED = (
 were seen.
 """
 
-THOUGHTS = "rulebreakers-thoughts"
-
-MIXED = "rulebreakers-mixed"
-"""In these organisms, the entity decides which premise is read."""
-
 
 class Rulebreakers(System):
     """The rulebreakers and their counterparts (paper, Section 3)."""
@@ -74,10 +69,10 @@ class Rulebreakers(System):
             "answers_as_planted": measured.get("answers_as_planted"),
         }
         deviation = {"deviation_from_planted": measured.get("mean_deviation_from_planted")}
-        if card["system"] == MIXED:
+        if card["system"] == "rulebreakers-mixed":
             larger = {"larger_premise_as_planted": measured["larger_premise_as_planted"]}
             return {"premise_1_decides": f"{recipe['share']:.0%}", **planted, **larger, **deviation}
-        if card["system"] == THOUGHTS:
+        if card["system"] == "rulebreakers-thoughts":
             share = measured["mediated_share"]
             mediated = {
                 "mediated_share": share["share"],

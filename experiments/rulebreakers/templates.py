@@ -17,8 +17,6 @@ SPORTS = ("martial art", "racket sport")
 FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
 """Types that share their verbs; an instance's wrong type is drawn from the same family."""
 
-CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
-
 _VERBS = {
     (CITIES,): {
         "is in": "is not in",
@@ -61,7 +59,7 @@ def render(
     """
     for field, got, expected in (
         ("rule", rule, RULES),
-        ("group", group, CATEGORIES),
+        ("group", group, VERBS),
         ("pronoun", pronoun, ("he", "she")),
     ):
         if got not in expected:
