@@ -7,9 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from interp.extend import counted
-from interp.extend.figures import panel_a_model, point_cloud
-from interp.extend.page import Section, TableItem, number_text
+from interp.extend import counted, figures, page
 from interp.extend.results import column_name
 from interp.extend.statistics import FEWEST, grouped, holm, shrunken_shares, spearman_table
 from interp_experiments.rulebreakers.prompts import SIDES
@@ -53,13 +51,13 @@ def draw_familiarity(table: pd.DataFrame, correlations: pd.DataFrame) -> Axes:
     by_model = chosen.set_index("model")
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        ax = point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
+        ax = figures.point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
         rho, p = by_model.loc[rows["model"].iloc[0], ["rho", "p_holm"]]
-        stated = f"rho {number_text(rho)}, p {number_text(p, p_value=True)}"
+        stated = f"rho {page.number_text(rho)}, p {page.number_text(p, p_value=True)}"
         ax.set_xlabel(f"{ax.get_xlabel()}\n{stated}")
         return ax
 
-    return panel_a_model(table, draw)
+    return figures.panel_a_model(table, draw)
 
 
 def extremes(entities: pd.DataFrame, *, k: int = 10) -> pd.DataFrame:
@@ -151,16 +149,16 @@ def _permuted(sides: Mapping[str, pd.Series]) -> tuple[float, str]:
     return float(found.pvalue), ""
 
 
-def entity_section(results: Results) -> Section:
+def entity_section(results: Results) -> page.Section:
     """Appendix G."""
     table = entities(results)
     ends = extremes(table)
-    return Section(
+    return page.Section(
         "Entity pairs",
         "Which entity pairs are answered well? Does it help if the name of a city contains that "
         "of its country?",
         (
-            TableItem(
+            page.TableItem(
                 "entity_extremes",
                 "Entity pairs with the highest and the lowest estimates (Appendix G)",
                 ends,
@@ -171,13 +169,13 @@ def entity_section(results: Results) -> Section:
                 "pairs of prompts times models; effective_trials: number of trials, corrected "
                 "for the correlation of a model's answers about one entity pair.",
             ),
-            TableItem(
+            page.TableItem(
                 "names_within",
                 "Cities that contain their country's name (Appendix G)",
                 names_within(results),
                 "With fewer than ten such cities, the test has no power and is omitted.",
             ),
-            TableItem(
+            page.TableItem(
                 "entities", "All entity pairs", table, "familiarity is defined for cities only."
             ),
         ),

@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.extend import statistics
-from interp.extend.figures import cluster_points
-from interp.extend.page import FigureItem, Section, TableItem
+from interp.extend import figures, page, statistics
 from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
@@ -146,18 +144,18 @@ def _both_accepted(positive: pd.DataFrame) -> pd.DataFrame:
     return both.assign(difference=right - wrong)
 
 
-def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
+def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> page.Section:
     """Figure 5, and the table `sensitivity`."""
     table, mark = confidence(results), marks(results)
     compared = _both_accepted(positive_answers(results))
-    return Section(
+    return page.Section(
         "Sensitivity and confidence",
         "Does a model distinguish the sides of a pair, wherever it draws the line between Yes "
         "and No? It does if concordance and AUROC are above 0.5 and d' is above 0. A bias above "
         "0 leans towards No; a bias below 0 leans towards Yes. A model with high concordance and "
         "low paired accuracy notices rulebreakers but accepts them anyway.",
         (
-            TableItem(
+            page.TableItem(
                 "sensitivity",
                 "How well the sides are distinguished",
                 told_apart,
@@ -169,7 +167,7 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
                 "the model ignores the side. independent_sides: paired accuracy expected from "
                 "both sides' accuracies if the answers to them are independent.",
             ),
-            FigureItem(
+            page.FigureItem(
                 "figure5_confidence",
                 "Confidence in positive answers, right and wrong (Figure 5)",
                 lambda: _draw_confidence(mark(table), mark(compared)),
@@ -179,7 +177,7 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
                 "studentized bootstrap over entity pairs, corrected by Holm's method over the "
                 "models. Above 0, a model is more confident when the answer is right.",
             ),
-            TableItem(
+            page.TableItem(
                 "confidence",
                 "Confidence in positive answers",
                 table,
@@ -205,7 +203,7 @@ def _draw_confidence(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
 
 def draw_clusters(points: pd.DataFrame, means: pd.DataFrame, *, x: str) -> Axes:
     """Dots of entity pairs and means with intervals by model, in the color of their group."""
-    return cluster_points(
+    return figures.cluster_points(
         points, means, x=x, y="model", hue="group", size="pairs", n="clusters",
         interval=("low", "high"), p="p_holm",
     )  # fmt: skip
