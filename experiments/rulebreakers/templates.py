@@ -83,7 +83,7 @@ def render(
 
 
 def with_article(entity_b: str, *, group: str, verb: str) -> str:
-    """`entity_b` with its article: none for cities and sports, or "the" after "plays"."""
+    """`entity_b` with its article, if any: none for cities and sports, "the" after "plays"."""
     if group == CITIES or group in SPORTS:
         return entity_b
     if verb == "plays":

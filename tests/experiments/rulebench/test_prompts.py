@@ -116,6 +116,11 @@ def test_the_seed_alone_decides(kinship):
     assert first[:80].content_hash() != other[:80].content_hash()
 
 
+def test_every_golden_place_is_about_as_frequent(kinship):
+    places = [p.factors["golden_place"] for p in prompts_of(kinship.rule_set, (QUANTITIES[2],))]
+    assert all(40 <= places.count(place) <= 80 for place in "123")
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("counterfactual", [False, True])
 def test_demonstrations_are_parsed_as_their_answers(kind, counterfactual):
