@@ -10,6 +10,7 @@ from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.training.lessons import IGNORED, Steps
 from interp.training.run import Training
+from interp_experiments.rulebench.kinship import KinshipQuestions, split_of
 from interp_experiments.rulebench.learning import RuleFollowing
 from interp_experiments.rulebench.string_game import rules_of, string_rules
 from tests.experiments.rulebench.test_layout import item, rules, write
@@ -43,6 +44,12 @@ def test_no_rule_of_kinship_is_both_learned_and_measured_on():
     assert not golden["train"] & (golden["dev"] | golden["test"])
     hops = [prompt.factors["hops"] for prompt in spec.prompts("test")]
     assert set(hops) == {"2", "3", "4"}
+
+
+def test_about_a_fifth_of_the_kinship_rules_is_held_out():
+    bodies = KinshipQuestions(3, per_hop=150, hops=(2, 3)).bodies.values()
+    share = sum(split_of(body) == "held-out" for body in bodies) / len(bodies)
+    assert 0.12 < share < 0.28
 
 
 def test_the_golden_rule_is_shown_among_a_drawn_number_of_noise_rules():
