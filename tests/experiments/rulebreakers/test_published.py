@@ -194,3 +194,8 @@ def test_columns_of_own_pairs_are_named_only_where_columns_are_missing(tmp_path)
         with pytest.raises(UserError) as refused:
             load_published(str(name))
         assert ("pair, side and gold" in str(refused.value)) == told, name
+
+
+def test_a_hub_name_that_cannot_be_reached_says_so():
+    with pytest.raises(UserError, match=r"nobody/nothing-here.*path"):
+        load_published("nobody/nothing-here")
