@@ -1,31 +1,47 @@
 """Findings: comparisons that a study names in advance, and sentences shared by the studies."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import permutations
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interp.extend import counted
-from interp.extend.page import FigureItem, Section, TableItem, signed
-from interp.extend.statistics import (
-    DIFFERENT,
-    SIGNIFICANT,
-    SMALLEST,
-    UNTESTED,
-    Difference,
-    holm,
-    out_of_reach,
-    verdicts,
-)
+from interp.extend import counted, page, statistics
+from interp.extend.cautions import Caution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+def opening(
+    question: str,
+    every: pd.DataFrame,
+    cautions: Sequence[Caution],
+    models: Collection[str],
+    said: Sequence[str],
+    *,
+    leading: str,
+    before: Sequence[str] = (),
+    drawn: Sequence[str] = (),
+) -> page.Glance:
+    """The first screen of a study: the headline numbers `every` and at most five sentences.
+
+    Numbers of models that do not read their prompts are blank: those in `drawn`, which the figure
+    shows, or all. The sentence on the number `leading` of the `models` comes between those `before`
+    and those `said`; none if only such models have it.
+    """
+    numbers = page.quotable(every, cautions, drawn or every["number"].unique())
+    own, measured = (rows[rows["model"].isin(models)] for rows in (numbers, every))
+    first = [page.extremes(own, leading)] if leading in page.named_numbers(measured, own) else []
+    sentences = [*before, *first, *said][: page.MOST_SENTENCES]
+    known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
+    shown = drawn if known else None
+    return page.glance(question, numbers, sentences, drawn=shown, cautions=cautions)
+
+
 def family_table(
-    found: Iterable[tuple[Mapping[str, object], Difference]], keys: Iterable[str]
+    found: Iterable[tuple[Mapping[str, object], statistics.Difference]], keys: Iterable[str]
 ) -> pd.DataFrame:
     """One row per comparison: its keys, and the fields of its `Difference`.
 
@@ -33,9 +49,10 @@ def family_table(
     next to excluded_above, is that of `interp.statistics.decisions.verdicts`.
     """
     rows = [{**where, **asdict(difference)} for where, difference in found]
-    table = pd.DataFrame(rows, columns=[*keys, *Difference.__dataclass_fields__])
-    table = holm(table, family="named comparisons").drop(columns=["family", "family_size"])
-    table.insert(list(table.columns).index("excluded_above") + 1, "verdict", verdicts(table))
+    table = pd.DataFrame(rows, columns=[*keys, *statistics.Difference.__dataclass_fields__])
+    table = statistics.holm(table, family="named").drop(columns=["family", "family_size"])
+    place = list(table.columns).index("excluded_above") + 1
+    table.insert(place, "verdict", statistics.verdicts(table))
     return table
 
 
@@ -45,45 +62,34 @@ EXPLORATORY = (
     "finding even if nothing differs (docs/statistics.md gives the share), so confirm any such "
     "finding in another run."
 )
-"""The text that separates the comparisons named in advance from all other tests."""
-
-
-NAMED_IN_ADVANCE = (
-    "These comparisons were named in the code before any model was measured. p is corrected "
-    "across all of them by Holm's method, so the chance of any false finding among them is at "
-    "most 5%. Brackets hold 95% intervals. A difference counts as shown if p is below "
-    f"{SIGNIFICANT:g}. The smallest difference of interest is {SMALLEST:g}; if no difference is "
-    "shown, two one-sided tests, each at 5% and not corrected, exclude all differences outside "
-    "the given range."
-)
-"""How to read named comparisons; printed before them."""
+"""Separates the comparisons named in advance from all other tests."""
 
 
 def named_section(
-    table: pd.DataFrame, item: TableItem, matrices: Sequence[FigureItem | None], text: str = ""
-) -> Section:
-    """The section on comparisons named in advance: matrices of differences, then the table.
-
-    `table` has the rows of `family_table`; Nones among the matrices are omitted; `text` has further
-    notes for reading the comparisons.
-    """
-    tested = (table["verdict"] != UNTESTED).sum()
+    table: pd.DataFrame,
+    item: page.TableItem,
+    matrices: Sequence[page.FigureItem | None],
+    text: str = "",
+) -> page.Section:
+    """Comparisons named in advance, as rows of `family_table`, after matrices (without Nones)."""
+    tested = (table["verdict"] != statistics.UNTESTED).sum()
     counts = f"{counted(len(table), 'comparison')} were named, of which {tested:,} could be tested."
-    paragraphs = [f"{NAMED_IN_ADVANCE} {counts}", text]
+    how = (
+        "These comparisons were named in the code before any model was measured. p is corrected "
+        "across all of them by Holm's method, so the chance of any false finding among them is at "
+        "most 5%. Brackets hold 95% intervals. A difference counts as shown if p is below "
+        f"{statistics.SIGNIFICANT:g}. The smallest difference of interest is "
+        f"{statistics.SMALLEST:g}; if no difference is shown, two one-sided tests, each at 5% and "
+        "not corrected, exclude all differences outside the given range."
+    )
+    paragraphs = [f"{how} {counts}", text]
     drawn = [one for one in matrices if one is not None]
-    return Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
-
-
-CELLS = (
-    "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
-    "dot: too few clusters to test. n counts clusters."
-)
-"""Describes the cells of a matrix of differences."""
+    return page.Section("Findings", "\n\n".join(filter(None, paragraphs)), (*drawn, item))
 
 
 def model_matrix(
     name: str, title: str, table: pd.DataFrame, models: Sequence[str]
-) -> FigureItem | None:
+) -> page.FigureItem | None:
     """A matrix of differences between models, row minus column; None for fewer than two models.
 
     `table` has contrast ("a - b"), difference, verdict and clusters; the models are in order.
@@ -100,7 +106,7 @@ def model_matrix(
 
 def matrix(
     name: str, title: str, table: pd.DataFrame, *, x: str, y: str = "model"
-) -> FigureItem | None:
+) -> page.FigureItem | None:
     """A matrix of differences, with a row for each `y` and a column for each `x`."""
     if table.empty:
         return None
@@ -110,36 +116,35 @@ def matrix(
 
         return differences(table, x=x, y=y)
 
-    return FigureItem(name, title, draw, CELLS)
+    note = (
+        "Colored: a difference is shown after Holm's correction; not colored: none is shown; a "
+        "dot: too few clusters to test. n counts clusters."
+    )
+    return page.FigureItem(name, title, draw, note)
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
-    """A sentence of at most 25 words that summarizes the comparisons of one kind.
+    """At most 25 words on comparisons: rows of `family_table` with name, and n in words.
 
-    If no comparison shows a difference, or none could (`out_of_reach`), the sentence gives the
-    range of differences that at least one comparison leaves open, the smallest p, and the n of the
-    comparison with the fewest clusters.
-
-    Args:
-        rows: rows of `family_table`, with name (what is compared) and n (such as "40 theories").
-        subject: what is compared with what.
-        ordered: whether the sign of a difference is meaningful; between models it is not.
+    If none shows a difference, or none could (`out_of_reach`), it gives the range of differences
+    that at least one leaves open, the smallest p, and the n of the comparison with the fewest
+    clusters. The sign is told if it is meaningful (`ordered`): not between models.
     """
-    tested = rows[rows["verdict"] != UNTESTED]
+    tested = rows[rows["verdict"] != statistics.UNTESTED]
     if tested.empty:
         most = rows.iloc[int(rows["clusters"].argmax())]
         number = counted(len(rows), "comparison")
         return f"{subject}: too few clusters to test {number} (at most {most['n']})."
-    shown = tested[tested["verdict"] == DIFFERENT]
+    shown = tested[tested["verdict"] == statistics.DIFFERENT]
     if shown.empty:
         low, high = tested["excluded_below"].min(), tested["excluded_above"].max()
         fewest = tested.iloc[int(tested["clusters"].argmin())]
         smallest = tested["p_holm"].min()
         p = "p = 1" if smallest > 0.9995 else _p(smallest).replace("p ", "p ≥ ")
-        could = "can be " * bool(out_of_reach(tested).all())
+        could = "can be " * bool(statistics.out_of_reach(tested).all())
         return (
             f"{subject}: no difference {could}shown in {counted(len(tested), 'comparison')}; "
-            f"{signed(low)} to {signed(high)} not excluded, "
+            f"{page.signed(low)} to {page.signed(high)} not excluded, "
             f"{p}, {fewest['n']}."
         )
     if len(tested) == 1:
@@ -156,11 +161,10 @@ def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
 
 
 def _estimate(row: Mapping[Hashable, object]) -> str:
-    """A difference with its interval and p, such as "+0.21 [+0.10, +0.32], p 0.012"."""
     difference, low, high, p = (
         float(str(row[name])) for name in ("difference", "low", "high", "p_holm")
     )
-    return f"{signed(difference)} [{signed(low)}, {signed(high)}], {_p(p)}"
+    return f"{page.signed(difference)} [{page.signed(low)}, {page.signed(high)}], {_p(p)}"
 
 
 def _p(p: float) -> str:

@@ -1,16 +1,20 @@
 """Helpers shared by all studies of papers: page frame, published numbers and row order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from interp import StudyFolder
-from interp.extend.figures import decisive_segments
+from interp.extend.figures import decisive_segments, distinct, grouped_bars, panel_a_model
 from interp.extend.page import Browser, FigureItem, Glance, Report, Section, TableItem, prompts_item
-from interp.extend.results import SUM, decisive_table, reading_items
+from interp.extend.results import SUM, decisive_table, reading_items, training_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def paper_report(
@@ -31,9 +35,8 @@ def paper_report(
 ) -> Report:
     """The report page of a study that replicates a paper: first screen, sections and prompts.
 
-    The page shows the record of the study's folder and lists missing measurements. `sections` come
-    between the first screen and the prompts; `problems` are further messages about missing data;
-    `about_prompts` describes `prompts`, if the study also has others.
+    It shows the record of the study's folder and missing measurements; `problems` are further
+    messages about missing data. `about_prompts` describes `prompts`, if the study also has others.
     """
     return Report(
         title=title,
@@ -60,10 +63,6 @@ def about_pairs(section: Section, **values: str) -> Section:
     return replace(section, items=tuple(items))
 
 
-CHOICES = "Free, forced and calibrated choices"
-"""Title of the section on readings of the answers."""
-
-
 def choice_section(
     answers: pd.DataFrame,
     prompts: pd.DataFrame,
@@ -75,13 +74,10 @@ def choice_section(
 ) -> Section:
     """The accuracy of each reading of the answers, and which differ from chance.
 
-    Args:
-        answers: rows of the answers table, for any number of models.
-        prompts: the prompts table; answers to other prompts are left out.
-        options: rows of the option_probabilities table.
-        cluster: the factor whose values group dependent prompts; None for pairs.
-        text: what else to know about the prompts.
-        by: factors by which to say how well prompts are told apart.
+    `answers` and `options` are rows of the tables answers and option_probabilities, of which those
+    about other prompts are left out. `cluster` is the factor whose values group dependent prompts
+    (None: pairs), `text` what else to know about the prompts, and `by` factors by which to say how
+    well prompts are told apart.
     """
     answers, options = (
         rows[rows["prompt_id"].isin(prompts["prompt_id"])] for rows in (answers, options)
@@ -95,7 +91,8 @@ def choice_section(
     )
     if not items:
         about = "No prompt offers options to choose from, so there is no forced choice."
-    return Section(CHOICES, f"{about} {text}".strip(), items)
+    title = "Free, forced and calibrated choices"
+    return Section(title, f"{about} {text}".strip(), items)
 
 
 def decisive_items(
@@ -110,9 +107,8 @@ def decisive_items(
 ) -> tuple[FigureItem | TableItem, ...]:
     """Whether attributions find the decisive segments, by outcome (in the order of `outcomes`).
 
-    `found` has the columns of `finds` (`interp.measurements.attribution.segments`), outcome, the
-    column `cluster` of the units, and one by which there is a further table (`by`, with its name in
-    words).
+    `found` has the columns of `finds` (`interp.measurements.attribution.segments`), outcome,
+    `cluster` (the units), and one, `by`, for a further table, given with its name in words.
     """
     column, words = by
     by_outcome = decisive_table(in_order(found, {"outcome": outcomes}), cluster, ["outcome"])
@@ -133,6 +129,25 @@ def decisive_items(
     )
 
 
+def bars_by_model(table: pd.DataFrame, *, hue: str, **bars: Any) -> "Axes":
+    """One panel of `grouped_bars` for each model, all with the same values of `hue`."""
+    groups = distinct(table[hue])
+    return panel_a_model(
+        table, lambda rows, ax: grouped_bars(rows, hue=hue, groups=groups, ax=ax, **bars)
+    )
+
+
+def trained(places: Mapping[str, str], task: str) -> Iterator[tuple[str, Any]]:
+    """Each model that `interp train` made by this task, and what was trained, in order.
+
+    `places` says where each model was found (`StudyFolder.places`).
+    """
+    for model, place in places.items():
+        record = training_of(place)
+        if record is not None and record.training.task == task:
+            yield model, record.training
+
+
 def published_table(package: str, file: str) -> pd.DataFrame:
     """A paper's numbers, read from the data/ folder of the study's package."""
     return pd.read_csv(str(files(package) / "data" / file))
@@ -150,14 +165,13 @@ def measured_and_published(measured: pd.DataFrame, published: pd.DataFrame) -> p
 
 
 _COUNTS = ("n", "golden_rules")
-"""Count columns, which only measured rows have."""
 
 
 def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> TableItem:
     """A table of measured and published numbers; the page shows the columns that have both.
 
-    The page omits published rows about sets (column `set`) that were not measured. If no column has
-    both kinds of numbers, the page shows only the measured rows. The file has all rows.
+    It omits published rows about sets (column `set`) that were not measured and, if no column has
+    both kinds of numbers, all published rows. The file has everything.
     """
     complete, measured = both, both["source"] == "measured"
     if "set" in both:
@@ -181,10 +195,7 @@ def compared_item(name: str, title: str, both: pd.DataFrame, note: str = "") -> 
 
 
 def in_order(rows: pd.DataFrame, order: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """The rows, sorted by each column in the order of its listed values; other values come last.
-
-    Rows with equal values keep their order, and all rows keep their index.
-    """
+    """The rows by columns in the order of listed values, others last; ties keep their order."""
     places = [
         rows[name].map({value: place for place, value in enumerate(values)}).fillna(len(values))
         for name, values in order.items()

@@ -6,36 +6,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from interp.extend.prompts import Parser, Unanswered
+from interp_experiments.rulebench import items
 from interp_experiments.rulebench.denials import Found, first_given, given, last_given
-from interp_experiments.rulebench.items import (
-    CAIL,
-    CATEGORIES,
-    CLUTRR,
-    KINSHIP,
-    SALAD,
-    STRING_GAME,
-    ULOGIC,
-    Item,
-    QuestionKind,
-)
 from interp_experiments.rulebench.numbers import is_part, numbers_in, with_minus, written
 from interp_experiments.rulebench.reading import Ways, nothing, one_of, read
 
 
-def parser_of(kind: QuestionKind, item: Item, labels: Sequence[str]) -> Parser:
-    """The parser for answers to an item.
-
-    Args:
-        kind: the kind of the item's set.
-        item: the item; questions about kinship name two people, whom the parser needs.
-        labels: the correct answers in the set; for CAIL2018, the charges to look for.
-    """
-    if kind in (CLUTRR, KINSHIP):
+def parser_of(kind: items.QuestionKind, item: items.Item, labels: Sequence[str]) -> Parser:
+    """The parser for answers to an item; `labels` are the charges to look for (CAIL2018)."""
+    if kind in (items.CLUTRR, items.KINSHIP):
         names = _ASKED.search(item.question)
         return kinship(names[1], names[2]) if names else kinship("", "")
-    if kind is CAIL:
+    if kind is items.CAIL:
         return charge(tuple(labels))
-    return {ULOGIC: truth, SALAD: category, STRING_GAME: number}.get(kind, letter)
+    return {items.ULOGIC: truth, items.SALAD: category, items.STRING_GAME: number}.get(kind, letter)
 
 
 def _parser(name: str, ways: Ways) -> Parser:
@@ -98,13 +82,10 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 _ALIASES = {
-    "mom": "mother",
-    "mum": "mother",
-    "dad": "father",
-    "daddy": "father",
+    **dict.fromkeys(("mom", "mum"), "mother"),
+    **dict.fromkeys(("dad", "daddy"), "father"),
     "grandma": "grandmother",
-    "grandpa": "grandfather",
-    "granddad": "grandfather",
+    **dict.fromkeys(("grandpa", "granddad"), "grandfather"),
 }
 _PERSON = r"(?!(?:He|She|His|Her|The|So|This|That|It)\b)[A-Z][\w-]*"
 _ELSEWHERE = re.compile(
@@ -135,7 +116,6 @@ def _statements(relative: str, person: str) -> re.Pattern[str]:
 
 
 def _kin(word: str) -> str:
-    """A kinship as the data write it: "Mother in Law" becomes "mother-in-law"."""
     joined = re.sub(r"[-\s]", "", word.lower())
     base = joined.removesuffix("inlaw")
     return _ALIASES.get(base, base) + ("-in-law" if base != joined else "")
@@ -155,7 +135,7 @@ def _loose_kin(text: str) -> Found:
 
 
 def _later_numbers(text: str) -> Sequence[re.Match[str]]:
-    """All numbers; none if the text ends with its first one, so that those between lead to it."""
+    """None if the text ends with its first one, so that those between lead to it."""
     found = numbers_in(with_minus(text))
     return found if len({written(one) for one in (*found[:1], *found[-1:])}) > 1 else ()
 
@@ -317,13 +297,13 @@ truth = _parser(
 """The parser for ULogic; returns "true", "false" or an abstention; "yes" means "true"."""
 
 _CATEGORY = re.compile(
-    r"\bO ?([1-6])\b|" + "|".join(f"({re.escape(name)})" for name in CATEGORIES.values()),
+    r"\bO ?([1-6])\b|" + "|".join(f"({re.escape(name)})" for name in items.CATEGORIES.values()),
     re.IGNORECASE,
 )
 
 
 def _category_of(found: re.Match[str]) -> str:
-    names = {name.lower(): id_ for id_, name in CATEGORIES.items()}
+    names = {name.lower(): id_ for id_, name in items.CATEGORIES.items()}
     return f"o{found[1]}" if found[1] else names[found[0].lower()]
 
 

@@ -12,15 +12,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import islice, pairwise
 
-from interp_experiments.rulebench.items import (
-    CLUTRR,
-    KINSHIP,
-    STRING_GAME,
-    Item,
-    QuestionKind,
-    Rule,
-    RuleSet,
-)
+from interp_experiments.rulebench import items
 from interp_experiments.rulebench.kinship import KinshipQuestions, with_article
 from interp_experiments.rulebench.string_game import StringGame, string_rules
 
@@ -29,22 +21,20 @@ _SEED = -1
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its answer and its rules."""
+    """A question with its rules, a sentence that derives the answer, and the answer to write."""
 
     question: str
-    golden: Rule
-    noise: tuple[Rule, ...]
+    golden: items.Rule
+    noise: tuple[items.Rule, ...]
     steps: str
-    """A sentence that derives the answer by the golden rule."""
     answer: str
-    """The answer as the model should write it."""
 
 
-def examples(kind: QuestionKind, *, counterfactual: bool) -> Sequence[Example]:
+def examples(kind: items.QuestionKind, *, counterfactual: bool) -> Sequence[Example]:
     """The demonstrations for a kind; empty if the version has none."""
-    if kind in (KINSHIP, CLUTRR):
+    if kind in (items.KINSHIP, items.CLUTRR):
         return _kinship(counterfactual)
-    if kind is STRING_GAME:
+    if kind is items.STRING_GAME:
         return () if counterfactual else _string_game()
     return _written(kind.name, "counterfactual" if counterfactual else "factual")
 
@@ -61,7 +51,7 @@ def _kinship(counterfactual: bool) -> Sequence[Example]:
     ]
 
 
-def _chain(questions: KinshipQuestions, item: Item) -> str:
+def _chain(questions: KinshipQuestions, item: items.Item) -> str:
     story, names = questions.stories[item.id], questions.names(item.id)
     steps = [
         f"{names[a]} has {with_article(word)} {names[b]}"
@@ -85,7 +75,9 @@ def _string_game() -> Sequence[Example]:
     return examples
 
 
-def _generated(rule_set: RuleSet, rules: Mapping[str, Rule], item: Item, steps: str) -> Example:
+def _generated(
+    rule_set: items.RuleSet, rules: Mapping[str, items.Rule], item: items.Item, steps: str
+) -> Example:
     golden = rules[item.rule]
     others = (rule for rule in rules.values() if rule is not golden)
     noise = (rule for rule in others if not rule_set.fits(item, rule, golden))
@@ -94,13 +86,14 @@ def _generated(rule_set: RuleSet, rules: Mapping[str, Rule], item: Item, steps: 
 
 @cache
 def _written(kind: str, version: str) -> Sequence[Example]:
-    """The handwritten demonstrations for a kind; counterfactual ones have changed golden rules."""
     text = (files(__package__) / "data" / "demonstrations.json").read_text(encoding="utf-8")
     made = []
     for one in json.loads(text)[kind]:
         factual, *noise = one["rules"]
         if told := one.get(version):
-            golden = Rule("0", told.get("golden", factual))
-            rules = tuple(Rule(str(number), rule) for number, rule in enumerate(noise, start=1))
+            golden = items.Rule("0", told.get("golden", factual))
+            rules = tuple(
+                items.Rule(str(number), rule) for number, rule in enumerate(noise, start=1)
+            )
             made.append(Example(one["question"], golden, rules, told["steps"], told["answer"]))
     return made

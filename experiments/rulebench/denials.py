@@ -95,10 +95,9 @@ def given(text: str, matches: Sequence[re.Match[str]]) -> list[re.Match[str]]:
 
 
 def first_given(text: str, matches: Sequence[re.Match[str]], value: Value) -> Found:
-    """The value of the first candidate that a text does not deny.
+    """The value of the first candidate that a text does not deny; None without candidates.
 
-    Unparsed if another value is joined to it, or if a text denies all its candidates; None if it
-    has no candidates.
+    Unparsed if another value is joined to it, or if a text denies them all.
     """
     left = given(text, matches)
     if not left:
@@ -122,10 +121,9 @@ def last_given(text: str, matches: Sequence[re.Match[str]], value: Value) -> Fou
 def has_alternative(
     text: str, left: Sequence[re.Match[str]], at: int, value: Value, *, lists: bool = True
 ) -> bool:
-    """Whether a candidate is joined to the next, such as by "or" or a slash, or "or" follows it.
+    """Whether "or", a slash or the like joins the candidate `at` a place to another value.
 
-    `at` is the place of the candidate among those left. Two with one value are no alternatives. If
-    `lists`, a comma joins them, too, if nothing but the list follows.
+    If `lists`, a comma joins them, too, if nothing but the list follows.
     """
     end = left[at].end()
     for other in left[at + 1 : at + 2]:

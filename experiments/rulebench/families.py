@@ -24,7 +24,7 @@ WORDS = {
     "parent-in-law": ("father-in-law", "mother-in-law"),
     "child-in-law": ("son-in-law", "daughter-in-law"),
 }
-"""Each type of relation, with its words for a man and for a woman."""
+"""For each type of relation, the words for a man and for a woman."""
 
 STEPCHILDREN = ("stepson", "stepdaughter")
 
@@ -32,7 +32,7 @@ KINSHIPS = (
     *(word for type_, words in WORDS.items() if type_ != "spouse" for word in words),
     *STEPCHILDREN,
 )
-"""The twenty answers to CLUTRR's questions (Sinha et al. 2019)."""
+"""The answers to CLUTRR's questions (Sinha et al. 2019)."""
 
 
 def word(type_: str, sex: str) -> str:
@@ -72,8 +72,8 @@ COMPOSED = {
 }
 """The relation of C to A, given those of B to A and of C to B, for three different people.
 
-For other pairs, the relation of C to A is undetermined, or `WORDS` has no word for it. The tests
-derive the same table from all small families."""
+For other pairs it is undetermined, or `WORDS` has no word for it. Tests derive the same table.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,6 @@ class Family:
         )
 
     def _upwards(self, person: int, elder: int) -> str | None:
-        """The relation of `elder` to a person, if `elder` is of an older generation."""
         parents, spouse = self._parents(person), self.spouses[person]
         if elder in parents:
             return "parent"

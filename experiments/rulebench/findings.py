@@ -3,41 +3,29 @@
 import pandas as pd
 
 from interp.extend import counted, page
-from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
+from interp_experiments.findings import in_brief, matrix, model_matrix, named_section, opening
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.results import MODELS, RULE, Results, kinds_tested
 from interp_experiments.scaffold import in_order
 
-UNREADABLE = 0.9
-"""If at least this share of a model's texts in a set is unparsed, the first sentence says so."""
-
 
 def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:
     """The five dimensions of rule following (Figure 2), and results of the named comparisons."""
-    every = headline_numbers(results)
-    numbers = page.quotable(every, results.cautions, every["number"].unique())
-    first = f"{next(iter(tables.DIMENSIONS))} score"
     tested = kinds_tested(compared) or {"Comparisons named in advance": compared}
     said = [
-        *unreadable(results.texts),
-        *(
-            page.extremes(numbers, name)
-            for name in page.named_numbers(every, numbers)
-            if name == first
-        ),
-        *(
-            in_brief(
-                rows, f"Accuracy, {subject[:1].lower()}{subject[1:]}", ordered=subject != MODELS
-            )
-            for subject, rows in tested.items()
-        ),
+        in_brief(rows, f"Accuracy, {subject[:1].lower()}{subject[1:]}", ordered=subject != MODELS)
+        for subject, rows in tested.items()
     ]
     question = (
         "Does a model follow the rule it is given? "
         f"{counted(len(results.models), 'model')}, {counted(len(results.texts), 'text')}; "
         f"{sizes(results.texts)}."
     )
-    return page.glance(question, numbers, said[: page.MOST_SENTENCES], cautions=results.cautions)
+    return opening(
+        *(question, headline_numbers(results), results.cautions, results.models, said),
+        leading=f"{next(iter(tables.DIMENSIONS))} score",
+        before=unreadable(results.texts),
+    )
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
@@ -67,7 +55,7 @@ def unreadable(texts: pd.DataFrame) -> list[str]:
     counts = unparsed.agg(["sum", "size"]).reset_index()
     sentences = []
     for name, rows in counts.groupby("set", sort=False):
-        found = rows[rows["sum"] >= UNREADABLE * rows["size"]]
+        found = rows[rows["sum"] >= 0.9 * rows["size"]]
         if len(found):
             by = "" if len(found) == len(rows) else f" by {counted(len(found), 'model')}"
             sentences.append(

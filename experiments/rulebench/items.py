@@ -1,10 +1,10 @@
 """The parts of a RuleBench set: its kind, its questions and its rules."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from interp import UserError
 from interp.extend import shortened, unknown
@@ -25,22 +25,14 @@ Quantity = Literal["no", "golden", "few", "all"]
 """Rules shown: none; the golden rule; the golden rule with few or all noise rules."""
 
 
-class Given(NamedTuple):
-    """The answer of an item, as in the data."""
-
-    output: str
-    positive: bool | None
-    """ULogic's field `positive_`; None if the item lacks it."""
-
-
 @dataclass(frozen=True)
 class QuestionKind:
     """A kind of question."""
 
     name: str
-    gold: Callable[[Given], str]
-    """Returns the correct answer as the parser would return it; raises UserError if the data have
-    none."""
+    gold: Callable[[str, bool | None], str]
+    """Returns the correct answer as the parser would, from an item's output and ULogic's field
+    `positive_` (None if lacking); raises UserError if the data have none."""
     asked_for: str
     """The required form of the answer, in words; the set's answers replace "{labels}"."""
     folders: tuple[str, ...] = ()
@@ -48,8 +40,7 @@ class QuestionKind:
     few: int = 2
     """Number of noise rules when few rules are shown."""
     many: int = 29
-    """Number of noise rules when all rules are shown (30 rules in total in the authors' code, and
-    31 in the paper)."""
+    """Number when all are shown (30 rules in total in the authors' code, 31 in the paper)."""
     factors: tuple[str, ...] = ()
     """Factors that vary between items of this kind."""
     written: Callable[[str], str] = str
@@ -60,27 +51,27 @@ class QuestionKind:
         return {"few": self.few, "all": self.many}.get(quantity, 0)
 
 
-def _kinship(given: Given) -> str:
-    return _among(given.output.lower(), KINSHIPS, "a kinship such as uncle")
+def _kinship(output: str, _: bool | None) -> str:
+    return _among(output.lower(), KINSHIPS, "a kinship such as uncle")
 
 
-def _letter(given: Given) -> str:
-    return _among(given.output.lower(), ("a", "b", "c", "d"), "a letter from a to d")
+def _letter(output: str, _: bool | None) -> str:
+    return _among(output.lower(), "abcd", "a letter from a to d")
 
 
-def _category(given: Given) -> str:
-    found = re.match(r"\s*(O[1-6])\b", given.output, re.IGNORECASE)
-    return _among(found[1].lower() if found else given.output, tuple(CATEGORIES), "one of O1 to O6")
+def _category(output: str, _: bool | None) -> str:
+    found = re.match(r"\s*(O[1-6])\b", output, re.IGNORECASE)
+    return _among(found[1].lower() if found else output, CATEGORIES, "one of O1 to O6")
 
 
-def _truth(given: Given) -> str:
-    if given.positive is None:
+def _truth(_: str, positive: bool | None) -> str:
+    if positive is None:
         raise UserError("it has no positive_; expected true or false")
-    return str(given.positive).lower()
+    return str(positive).lower()
 
 
-def _charge(given: Given) -> str:
-    charge = given.output.strip()
+def _charge(output: str, _: bool | None) -> str:
+    charge = output.strip()
     if not re.search(r"[\u4e00-\u9fff]", charge):
         raise UserError(
             f"its output is {shortened(charge, 60)!r}; expected a criminal charge in Chinese"
@@ -88,14 +79,14 @@ def _charge(given: Given) -> str:
     return charge
 
 
-def _among(answer: str, known: tuple[str, ...], expected: str) -> str:
+def _among(answer: str, known: Iterable[str], expected: str) -> str:
     answer = answer.strip()
-    if answer not in known:
+    if answer not in set(known):
         raise UserError(f"its output is {shortened(answer, 60)!r}; expected {expected}")
     return answer
 
 
-def _number(given: Given) -> str:
+def _number(output: str, positive: bool | None) -> str:
     raise UserError("StringGame is generated, so no data are read for it")
 
 
@@ -156,9 +147,9 @@ class Rule:
 
     id: str
     natural: str
-    """The rule in natural language, such as "if A has a son B, ..., then ..."."""
+    """Such as "if A has a son B, ..., then ..."."""
     logic: str | None = None
-    """The rule in first-order logic; None if the data have it only in natural language."""
+    """None if the data have the rule only in natural language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +185,8 @@ class Version:
         return tuple(sorted({item.gold for item in self.items}))
 
 
-Fits = Callable[[Item, Rule, Rule], bool]
-"""Whether a rule fits an item, and so cannot be noise; the third argument is the golden rule."""
-
-
 def same_body(item: Item, rule: Rule, golden: Rule) -> bool:
-    """Whether a rule and the golden rule have the same conditions in natural language.
-
-    The conditions are the words before "then", or the whole rule if it has no "then".
-    """
+    """Whether a rule and the golden rule have the same conditions in natural language."""
     return body(rule.natural) == body(golden.natural)
 
 
@@ -210,7 +194,7 @@ _THEN = re.compile(r"\bthen\b|那么")
 
 
 def body(natural: str) -> str:
-    """A rule's conditions in natural language, in lower case, without punctuation at the ends."""
+    """A rule's conditions, in lower case: the words before "then", or all if it has no "then"."""
     return _THEN.split(natural.lower(), maxsplit=1)[0].strip(" ,，.")
 
 
@@ -219,10 +203,11 @@ class RuleSet:
     """Questions and rules: a factual version, a counterfactual one, or both."""
 
     name: str
-    """The set's name in tables, such as "clutrr"."""
+    """As in tables, such as "clutrr"."""
     kind: QuestionKind
     factual: Version | None
     counterfactual: Version | None = None
-    fits: Fits = same_body
+    fits: Callable[[Item, Rule, Rule], bool] = same_body
+    """Whether a rule fits an item, and so is no noise; the third argument is the golden rule."""
     problems: tuple[str, ...] = ()
     """Messages about items and rules that were omitted when the set was read."""

@@ -17,34 +17,15 @@ from string import ascii_uppercase
 
 from interp_experiments.chance import pick, shuffled
 from interp_experiments.packaged import packaged_rows
-from interp_experiments.rulebench.families import (
-    COMPOSED,
-    MALE,
-    SEXES,
-    WORDS,
-    Family,
-    random_family,
-    word,
-)
-from interp_experiments.rulebench.items import (
-    HELD_OUT,
-    KINSHIP,
-    Item,
-    Rule,
-    RuleSet,
-    Split,
-    Version,
-)
+from interp_experiments.rulebench import families, items
 
 HOPS = range(2, 11)
 
-PER_HOP = 200
-"""Number of questions for each number of hops."""
-
 _FAMILIES, _PEOPLE = 60, 26
-"""Number of families per seed, and number of people in each family."""
 
-_ANSWERS = tuple((type_, sex) for type_ in WORDS if type_ != "spouse" for sex in SEXES)
+_ANSWERS = tuple(
+    (type_, sex) for type_ in families.WORDS if type_ != "spouse" for sex in families.SEXES
+)
 
 _SENTENCES = (
     "{p} took {his} {r} {q} to the lake for the weekend.",
@@ -62,7 +43,7 @@ _SENTENCES = (
     "{p} sat next to {his} {r} {q} at the concert.",
     "{p} showed {his} {r} {q} the new garden.",
 )
-"""In each template, q is the r of p, and the sex of p is implied by the words."""
+"""q is the r of p, whose sex the words imply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +52,14 @@ class Body:
 
     words: tuple[str, ...]
     first: str
-    """Sex of A."""
     last: str
-    """Sex of the last person."""
 
 
 @dataclass(frozen=True)
 class Story:
     """People in one family, each related to the previous person."""
 
-    family: Family
+    family: families.Family
     people: tuple[int, ...]
 
     @property
@@ -122,7 +101,6 @@ class Story:
 
     @cached_property
     def _words(self) -> Mapping[tuple[int, int], str | None]:
-        """The kinship between any two people in the story."""
         return {pair: self.family.word(*pair) for pair in permutations(self.people, 2)}
 
 
@@ -131,10 +109,10 @@ class KinshipQuestions:
     """Questions generated from a seed."""
 
     seed: int | str
-    per_hop: int = PER_HOP
+    per_hop: int = 200
     hops: Sequence[int] = HOPS
-    split: Split | None = None
-    """The split from which rules come; both splits if None."""
+    split: items.Split | None = None
+    """Both if None."""
 
     @cached_property
     def stories(self) -> Mapping[str, Story]:
@@ -143,7 +121,7 @@ class KinshipQuestions:
         # The numbers of hops cycle, so a smaller set consists of the first questions of a larger
         # one.
         hops = [hops for _ in range(self.per_hop) for hops in self.hops]
-        kin = [_Kin(random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
+        kin = [_Kin(families.random_family(_PEOPLE, rng)) for _ in range(_FAMILIES)]
         stories: dict[str, Story] = {}
         for number, each in enumerate(hops, start=1):
             story = None
@@ -159,13 +137,13 @@ class KinshipQuestions:
         return {f"K{number:05d}": body for number, body in enumerate(bodies, start=1)}
 
     @cached_property
-    def rule_set(self) -> RuleSet:
+    def rule_set(self) -> items.RuleSet:
         """The questions with their rules, factual and counterfactual."""
         ids = {body: id_ for id_, body in self.bodies.items()}
         factual = {ids[story.body]: story.answer for story in self.stories.values()}
-        return RuleSet(
-            name=KINSHIP.name,
-            kind=KINSHIP,
+        return items.RuleSet(
+            name=items.KINSHIP.name,
+            kind=items.KINSHIP,
             factual=self._version(factual, ids),
             counterfactual=self._version(
                 {id_: self._other(id_, answer) for id_, answer in factual.items()}, ids
@@ -173,7 +151,7 @@ class KinshipQuestions:
             fits=self.fits,
         )
 
-    def fits(self, item: Item, rule: Rule, golden: Rule) -> bool:
+    def fits(self, item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:
         """Whether a rule's conditions hold between the first and the last person of a story."""
         return self.stories[item.id].satisfies(self.bodies[rule.id])
 
@@ -181,34 +159,32 @@ class KinshipQuestions:
         """The names of the people in an item's story."""
         return named(self.stories[item], random.Random(f"kinship names {self.seed} {item}"))
 
-    def _version(self, conclusions: Mapping[str, str], ids: Mapping[Body, str]) -> Version:
-        items = []
+    def _version(self, conclusions: Mapping[str, str], ids: Mapping[Body, str]) -> items.Version:
+        asked = []
         for id_, story in self.stories.items():
             rule = ids[story.body]
             factors = {"hops": str(story.hops)}
             rng = random.Random(f"kinship telling {self.seed} {id_}")
             question = told(story, self.names(id_), rng)
-            items.append(Item(id_, question, conclusions[rule], rule, factors))
+            asked.append(items.Item(id_, question, conclusions[rule], rule, factors))
         rules = {
             id_: kinship_rule(id_, self.bodies[id_], conclusion)
             for id_, conclusion in conclusions.items()
         }
-        return Version(tuple(items), rules)
+        return items.Version(tuple(asked), rules)
 
     def _other(self, rule: str, answer: str) -> str:
-        """A wrong conclusion."""
-        others = [word(*each) for each in _ANSWERS if word(*each) != answer]
+        others = [families.word(*each) for each in _ANSWERS if families.word(*each) != answer]
         return pick(random.Random(f"kinship counterfactual {self.seed} {rule}"), others)
 
 
 class _Kin:
     """A family with its relations, each computed only once."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: families.Family) -> None:
         self.family = family
-        people = range(len(family))
-        relation = {(a, b): family.relation(a, b) for a in people for b in people if a != b}
-        self._types = {pair: type_ for pair, type_ in relation.items() if type_}
+        pairs = permutations(range(len(family)), 2)
+        self._types = {pair: type_ for pair in pairs if (type_ := family.relation(*pair))}
         self.pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}
         for (a, b), type_ in self._types.items():
             self.pairs.setdefault((type_, family.sexes[b]), []).append((a, b))
@@ -216,26 +192,25 @@ class _Kin:
     @cached_property
     def splits(self) -> Mapping[tuple[int, int], Sequence[int]]:
         """For each related pair, the people whose relations to both entail the pair's relation."""
-        return {pair: self._between(*pair) for pair in self._types}
 
-    def _between(self, first: int, last: int) -> Sequence[int]:
-        return [
-            person
-            for person in range(len(self.family))
-            if (one := self._types.get((first, person)))
-            and (other := self._types.get((person, last)))
-            and COMPOSED.get((one, other)) == self._types[first, last]
-        ]
+        def between(first: int, last: int) -> list[int]:
+            both = (
+                (self._types.get((first, p), ""), self._types.get((p, last), "")) for p in people
+            )
+            whole = self._types[first, last]
+            return [p for p, own in enumerate(both) if families.COMPOSED.get(own) == whole]
+
+        people = range(len(self.family))
+        return {pair: between(*pair) for pair in self._types}
 
 
-def split_of(body: Body) -> Split:
+def split_of(body: Body) -> items.Split:
     """The split of the rule with these conditions, which is the same for all seeds."""
     chance = random.Random(f"kinship split {body.words} {body.first} {body.last}")
-    return "held-out" if chance.random() * HELD_OUT < 1 else "train"
+    return "held-out" if chance.random() * items.HELD_OUT < 1 else "train"
 
 
 def _drawn(kin: _Kin, hops: int, rng: random.Random) -> Story | None:
-    """A story about a family; None if the people drawn first allow no story."""
     pairs = kin.pairs.get(pick(rng, _ANSWERS), ())
     people = list(pick(rng, pairs)) if pairs else []
     while people and len(people) <= hops:
@@ -263,7 +238,7 @@ def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
             p=names[person],
             q=names[relative],
             r=what,
-            his="his" if story.family.sexes[person] == MALE else "her",
+            his="his" if story.family.sexes[person] == families.MALE else "her",
         )
         for (person, relative), what in zip(pairwise(story.people), story.words, strict=True)
     ]
@@ -273,11 +248,11 @@ def told(story: Story, names: Mapping[int, str], rng: random.Random) -> str:
 
 def named(story: Story, rng: random.Random) -> dict[int, str]:
     """A name for each person, all different."""
-    unused: dict[str, Iterator[str]] = {sex: shuffled(rng, _names(sex)) for sex in SEXES}
+    unused: dict[str, Iterator[str]] = {sex: shuffled(rng, _names(sex)) for sex in families.SEXES}
     return {person: next(unused[story.family.sexes[person]]) for person in story.people}
 
 
-def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
+def kinship_rule(id_: str, body: Body, conclusion: str) -> items.Rule:
     """A rule in natural language and in logic, where r(A, B) says that B is the r of A."""
     letters = ascii_uppercase[: len(body.words) + 1]
     first, last = letters[0], letters[-1]
@@ -286,7 +261,7 @@ def kinship_rule(id_: str, body: Body, conclusion: str) -> Rule:
     sexes = f"{first} is {body.first}, {last} is {body.last}"
     facts = [f"{r}({a}, {b})" for a, b, r in steps]
     facts += [f"{body.first}({first})", f"{body.last}({last})"]
-    return Rule(
+    return items.Rule(
         id_,
         natural=f"if {has}, and {sexes}, then {last} is the {conclusion} of {first}.",
         logic=f"{' ∧ '.join(facts)} → {conclusion}({first}, {last})",

@@ -10,6 +10,7 @@ parts.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
@@ -18,34 +19,23 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from interp import UserError
 from interp.extend import one_line, shortened
 from interp.extend.data import DECODER, check_fits, read_bytes, read_json, reading
-from interp_experiments.rulebench.items import (
-    READ,
-    Given,
-    Item,
-    QuestionKind,
-    Rule,
-    RuleSet,
-    Version,
-    named,
-)
+from interp_experiments.rulebench import items as kinds
 
 DATA, RULES = "test_data.json", "test_rule.json"
 
 Part = Literal["train", "validation", "test"]
 
 TO_TRAIN_ON: tuple[Part, ...] = ("train", "validation")
-"""The parts of a set that may be used for training; the first that exists is used."""
+"""The first that exists is used for training."""
 
 COUNTERFACTUAL = "-cf"
 
 FILE_BYTES = 2**28
-"""Maximum size of a file of rules or questions."""
 
 SHOWN = 20
-"""Maximum number of broken items that a message lists; all are counted."""
+"""So many are listed in a message; all are counted."""
 
 Broken = Literal["stop", "skip"]
-"""How to treat broken items: reject the set, or omit the items."""
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -67,26 +57,24 @@ class _Rule(_Schema):
 
 
 class _Found(NamedTuple):
-    """The contents of a folder whose kind of question is not yet known."""
+    """A folder whose kind of question is not yet known: items by position, such as "0007"."""
 
     part: Part
     items: Mapping[str, _Item]
-    """The items by position, such as "0007"."""
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, kinds.Rule]
     problems: tuple[str, ...]
 
 
 S = TypeVar("S", bound=_Schema)
 
 
-def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop") -> list[RuleSet]:
+def read_sets(
+    folder: Path, *, name: str | None = None, broken: Broken = "stop"
+) -> list[kinds.RuleSet]:
     """The set in a folder, or the sets in its subfolders, sorted by name.
 
-    Args:
-        folder: the folder of a set, or a folder that holds such folders.
-        name: the kind of set, such as "clutrr"; if None, it is recognized from the folder's name,
-            or else from the answers.
-        broken: what to do with broken items: stop or omit them.
+    Without a `name`, such as "clutrr", the kind of set is recognized from the folder's name, or
+    else from the answers.
 
     Raises:
         UserError: the folder has no set, an unknown one, or one with broken items.
@@ -108,31 +96,24 @@ def read_sets(folder: Path, *, name: str | None = None, broken: Broken = "stop")
 
 def read_set(
     folder: Path, *, name: str | None = None, broken: Broken = "stop", part: Part = "test"
-) -> RuleSet:
-    """The set in a folder, with its counterfactual version if there is one next to it.
-
-    Args and Raises: see `read_sets`. Parts other than the test set have only one version.
-    """
-    factual: Path | None = folder
-    counterfactual = _beside(folder, COUNTERFACTUAL) if part == "test" else None
+) -> kinds.RuleSet:
+    """The set in a folder, as in `read_sets`; test sets with a counterfactual version beside it."""
+    paths = {"factual": folder}
     if _is_counterfactual(folder):
-        factual, counterfactual = None, folder
-    found = {path: _read(path, part) for path in (factual, counterfactual) if path is not None}
-    kind = named(name) if name else _recognized(folder, found[folder])
+        paths = {"counterfactual": folder}
+    elif part == "test" and (other := _beside(folder, COUNTERFACTUAL)):
+        paths["counterfactual"] = other
+    found = {of: _read(path, part) for of, path in paths.items()}
+    kind = kinds.named(name) if name else _recognized(folder, next(iter(found.values())))
     problems: list[str] = []
-    versions = {path: _version(path, each, kind, problems) for path, each in found.items()}
+    versions = {of: _version(paths[of], each, kind, problems) for of, each in found.items()}
     if problems and broken == "stop":
         raise UserError(listed(problems))
-    for path, version in versions.items():
+    for of, version in versions.items():
         if not version.items:
-            raise UserError(f"{shortened(str(path / DATA))} has no item that can be asked")
-    return RuleSet(
-        name=kind.name,
-        kind=kind,
-        factual=versions[factual] if factual else None,
-        counterfactual=versions[counterfactual] if counterfactual else None,
-        problems=tuple(problems),
-    )
+            raise UserError(f"{shortened(str(paths[of] / DATA))} has no item that can be asked")
+    factual, counterfactual = (versions.get(of) for of in ("factual", "counterfactual"))
+    return kinds.RuleSet(kind.name, kind, factual, counterfactual, problems=tuple(problems))
 
 
 def part_to_train_on(folder: Path) -> Part:
@@ -165,39 +146,40 @@ def _is_counterfactual(folder: Path) -> bool:
 
 
 def _beside(folder: Path, ending: str) -> Path | None:
-    """The other version of a set, next to it and with this ending, if it is there."""
     whole = folder.absolute()  # the working directory has no name of its own
     plain = whole.name[: -len(COUNTERFACTUAL)] if _is_counterfactual(folder) else whole.name
     other = whole.parent / (plain + ending)
     return other if (other / DATA).is_file() else None
 
 
-def _recognized(folder: Path, found: _Found) -> QuestionKind:
-    """The kind that the folder's name states, or else the only kind that fits the answers."""
+def _recognized(folder: Path, found: _Found) -> kinds.QuestionKind:
     try:
-        return named(folder.absolute().name.lower().removesuffix(COUNTERFACTUAL))
+        return kinds.named(folder.absolute().name.lower().removesuffix(COUNTERFACTUAL))
     except UserError:
-        possible = [kind for kind in READ if found.items and _answers(kind, found)]
+        possible = [kind for kind in kinds.READ if found.items and _answers(kind, found)]
     if len(possible) == 1:
         return possible[0]
-    names = [kind.name for kind in possible or READ]
+    names = [kind.name for kind in possible or kinds.READ]
     raise UserError(
         f"cannot recognize the set in {shortened(str(folder))} by its name or its answers; name "
         f"its folder like one of {', '.join(names)}"
     )
 
 
-def _answers(kind: QuestionKind, found: _Found) -> bool:
-    try:
-        for item in found.items.values():
-            kind.gold(Given(item.output, item.positive_))
-    except UserError:
-        return False
-    return True
+def _answers(kind: kinds.QuestionKind, found: _Found) -> bool:
+    with suppress(UserError):
+        return all(_gold(kind, item) for item in found.items.values())
+    return False
 
 
-def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str]) -> Version:
-    """A version's items and rules; items without a golden rule or a gold answer are reported."""
+def _gold(kind: kinds.QuestionKind, item: _Item) -> str:
+    return kind.gold(item.output, item.positive_)
+
+
+def _version(
+    folder: Path, found: _Found, kind: kinds.QuestionKind, problems: list[str]
+) -> kinds.Version:
+    """Items without a golden rule or a gold answer are reported."""
     items = []
     problems += found.problems
     for position, given in found.items.items():
@@ -205,11 +187,10 @@ def _version(folder: Path, found: _Found, kind: QuestionKind, problems: list[str
         try:
             if rule not in found.rules:
                 raise UserError(f"its rule {shortened(rule, 60)!r} is not in {RULES}")
-            gold = kind.gold(Given(given.output, given.positive_))
-            items.append(Item(position, given.input, gold, rule))
+            items.append(kinds.Item(position, given.input, _gold(kind, given), rule))
         except UserError as error:
             problems.append(f"{_where(folder, found.part, position)}: {error}")
-    return Version(tuple(items), found.rules)
+    return kinds.Version(tuple(items), found.rules)
 
 
 def _where(folder: Path, part: Part, position: str) -> str:
@@ -238,14 +219,14 @@ def _read(folder: Path, part: Part) -> _Found:
         where = f"{folder.name}/{_rules(folder, part)}, rule {shortened(id_, 60)!r}"
         rule = _checked(_Rule, element, where, problems)
         if rule is not None:
-            rules[id_] = Rule(id_, rule.NL, (rule.FOL or "").strip() or None)
+            rules[id_] = kinds.Rule(id_, rule.NL, (rule.FOL or "").strip() or None)
     return _Found(part, items, rules, tuple(problems))
 
 
 def _checked(schema: type[S], element: object, where: str, problems: list[str]) -> S | None:
     """An element of a file; if it does not fit the schema, None, with a message in `problems`."""
-    if isinstance(element, _NoJson):
-        problems.append(f"{where} is not JSON: {element.reason}")
+    if isinstance(element, Exception):
+        problems.append(f"{where} is not JSON: {one_line(str(element))}")
         return None
     if isinstance(element, dict) and isinstance(element.get("rule"), list):
         element = {**element, "rule": tuple(element["rule"])}
@@ -260,14 +241,8 @@ def _checked(schema: type[S], element: object, where: str, problems: list[str]) 
         return None
 
 
-class _NoJson(NamedTuple):
-    """Stands for an element that cannot be read."""
-
-    reason: str
-
-
 def _elements(file: Path) -> list[object]:
-    """The elements of a file's list; those that are not JSON become `_NoJson`."""
+    """Those that are not JSON become the error that says why."""
     text = _text(file)
     try:
         found = read_json(text)
@@ -292,7 +267,7 @@ def _one_by_one(text: str, file: Path) -> Iterator[object]:
             yield read_json(text[place:end])
             place = end
         except (ValueError, RecursionError) as error:
-            yield _NoJson(one_line(str(error)))
+            yield error
             following = _OBJECT.search(text, place + 1)
             place = following.start() if following else len(text)
 

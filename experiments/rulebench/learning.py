@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 STRING_GAME, KINSHIP = "string-game", "kinship"
 
 KINSHIP_HOPS = range(2, 5)
-"""Numbers of hops, as in the training data of CLUTRR (Sinha et al. 2019)."""
 
 MOST_NOISE = 29
 MOST_QUESTIONS = 10**7
@@ -88,7 +87,7 @@ class RuleFollowing(TrainSpec):
         )
 
     def target(self, prompt: Prompt) -> str:
-        """The correct answer, preceded by the golden rule's number if `thought` is set."""
+        """The correct answer, after the golden rule if `thought` is set."""
         answer = BY_NAME[prompt.factors["set"]].written(prompt.answer.gold)
         if not self.thought:
             return answer

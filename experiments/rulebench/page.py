@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from interp import StudyFolder
-from interp.extend.figures import distinct, grouped_bars, panel_a_model
 from interp.extend.page import FigureItem, Report, Section, TableItem, stacked, study_browser
 from interp.extend.results import whole_pairs
+from interp_experiments import scaffold
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.findings import finding_section, first_screen
 from interp_experiments.rulebench.learning import STRING_GAME
@@ -21,14 +21,6 @@ from interp_experiments.rulebench.results import (
     Results,
     comparisons,
     read_results,
-)
-from interp_experiments.scaffold import (
-    about_pairs,
-    choice_section,
-    compared_item,
-    decisive_items,
-    measured_and_published,
-    paper_report,
 )
 
 ANSWERED, BY_TEXTS, BY_CHOICE = "answered", "by texts", "by a choice"
@@ -67,7 +59,7 @@ def report_of(folder: StudyFolder) -> Report:
     compared, every = comparisons(results), tables.accuracy(results)
     cells = every.frame
     prompts, answers = pairs_of(folder, results)
-    return paper_report(
+    return scaffold.paper_report(
         folder,
         title="RuleBench",
         text=(
@@ -81,7 +73,10 @@ def report_of(folder: StudyFolder) -> Report:
             finding_section(results, compared),
             dimension_section(results, every.item),
             *setting_sections(results, cells),
-            *(about_pairs(own, **{ANSWERED: BY_CHOICE}) for own in choice_sections(folder)),
+            *(
+                scaffold.about_pairs(own, **{ANSWERED: BY_CHOICE})
+                for own in choice_sections(folder)
+            ),
             *attribution_sections(results),
             *tuning_sections(cells, tables.tunings(results.places)),
         ),
@@ -184,7 +179,7 @@ def choice_sections(folder: StudyFolder) -> Iterator[Section]:
     if run is None or not run.tables():
         return
     options, answers = (run.table(name) for name in ("option_probabilities", "answers"))
-    yield choice_section(
+    yield scaffold.choice_section(
         answers,
         whole_pairs(run.table("prompts"), answers),
         options,
@@ -206,7 +201,7 @@ def attribution_sections(results: Results) -> Iterator[Section]:
         "rules with a smaller score. A wrong answer that a noise rule gives is a triggering "
         "error; any other wrong answer is an execution error; in sets whose rules do not state "
         "answers, a wrong answer is not classified.",
-        decisive_items(
+        scaffold.decisive_items(
             results.found,
             RULE,
             units="golden rules",
@@ -254,8 +249,10 @@ def _section(
         if measured.empty:
             text += f" Table {number} of the paper is omitted, since no measured row is comparable."
         else:
-            both = measured_and_published(measured, tables.published(number))
-            found.append(compared_item(f"table{number}", f"{name} (Table {number})", both, note))
+            both = scaffold.measured_and_published(measured, tables.published(number))
+            found.append(
+                scaffold.compared_item(f"table{number}", f"{name} (Table {number})", both, note)
+            )
     return Section(title, text, (*before, *found, *after))
 
 
@@ -269,12 +266,8 @@ def _bars(
 
 def _draw_bars(table: pd.DataFrame, *, y: str, hue: str) -> Axes:
     """One panel per model (Figures 4 to 6): each set has a bar for each value of `hue`."""
-    ends, groups = ("low", "high"), distinct(table[hue])
-
-    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        grouped_bars(rows, x="set", y=y, hue=hue, n="n", interval=ends, groups=groups, ax=ax)
+    first = scaffold.bars_by_model(table, hue=hue, x="set", y=y, n="n", interval=("low", "high"))
+    for ax in first.figure.axes:
         ax.set_ylim(0, 1)
         ax.tick_params(axis="x", labelsize=7)
-        return ax
-
-    return panel_a_model(table, draw)
+    return first

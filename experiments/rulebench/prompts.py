@@ -7,7 +7,7 @@ import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -26,28 +26,27 @@ class Setting:
 
     quantity: Quantity
     logic: bool = False
-    """Whether rules are in first-order logic instead of natural language."""
     shots: bool = False
-    """Whether demonstrations come before the question."""
     thought: bool = False
-    """Whether the model should name the rule and apply it step by step before it answers."""
+    """Whether the model names the rule and applies it step by step before it answers."""
     counterfactual: bool = False
-    """Whether the conclusions of the rules, and with them the correct answers, are changed."""
+    """Whether conclusions, and with them the correct answers, are changed."""
     choice: bool = False
-    """Whether the model chooses, with its next token, between two answers: that of the factual
-    rules and that of the changed rules. Such questions can be patched."""
+    """Whether the model chooses, with its next token, between the answers of the factual and of the
+    changed rules. Such questions can be patched.
+    """
     noise: int | None = None
-    """Number of noise rules; None if the quantity determines it."""
+    """None if the quantity determines it."""
 
     @property
     def name(self) -> str:
-        """The name, such as "few" or "golden-shots-thought-counterfactual"."""
+        """Such as "few" or "golden-shots-thought-counterfactual"."""
         options = ("logic", "shots", "thought", "counterfactual")
         return "-".join([self.rules, *(name for name in options if getattr(self, name))])
 
     @property
     def rules(self) -> str:
-        """The quantity of rules, such as "few", or "few3" with three noise rules."""
+        """Such as "few", or "few3" with three noise rules."""
         return self.quantity if self.noise is None else f"{self.quantity}{self.noise}"
 
     def noise_rules(self, kind: QuestionKind) -> int:
@@ -56,39 +55,34 @@ class Setting:
 
 
 DIRECT_TOKENS = 32
-"""Maximum number of tokens in an answer without a chain of thought."""
+"""In an answer without a chain of thought."""
 
 QUANTITIES: tuple[Quantity, ...] = ("no", "golden", "few", "all")
 
 RULES = tuple(Setting(quantity=quantity) for quantity in QUANTITIES)
 """Do rules help? (Section 4.2, Figure 4.)"""
 
-FORMS = tuple(
-    Setting(quantity=quantity, logic=logic)
-    for quantity in QUANTITIES[2:]
-    for logic in (False, True)
-)
+
+def _both(factor: str, quantities: Sequence[Quantity], **same: bool) -> tuple[Setting, ...]:
+    """Settings with these quantities of rules, without and with a factor."""
+    return tuple(
+        Setting(quantity=quantity, **same, **{factor: value})
+        for quantity in quantities
+        for value in (False, True)
+    )
+
+
+FORMS = _both("logic", QUANTITIES[2:])
 """Natural language or first-order logic? (Section 4.3, Table 1.)"""
 
-THOUGHT = tuple(
-    Setting(quantity=quantity, shots=True, thought=thought)
-    for quantity in QUANTITIES[1:3]
-    for thought in (False, True)
-)
+THOUGHT = _both("thought", QUANTITIES[1:3], shots=True)
 """With or without chain of thought? (Section 4.4, Figure 5.)"""
 
-COUNTERFACTUAL = tuple(
-    Setting(quantity=quantity, shots=True, thought=True, counterfactual=counterfactual)
-    for quantity in QUANTITIES[1:3]
-    for counterfactual in (False, True)
-)
+COUNTERFACTUAL = _both("counterfactual", QUANTITIES[1:3], shots=True, thought=True)
 """Are rules followed when they contradict known facts? (Section 4.5, Table 2; few rules: Section
 4.6.)"""
 
-VERSIONS = tuple(
-    Setting(quantity="few", choice=True, counterfactual=counterfactual)
-    for counterfactual in (False, True)
-)
+VERSIONS = _both("counterfactual", ["few"], choice=True)
 """The same question with factual and with counterfactual rules, as a pair for patching."""
 
 
@@ -97,9 +91,8 @@ def shown_rules(
 ) -> list[Rule]:
     """The rules shown with an item, in order.
 
-    Noise is drawn without replacement from the rules that do not fit the item. The noise rules
-    under "few" are the first ones under "all", so these quantities differ only in the additional
-    rules. If a set has too few noise rules, all of them are shown.
+    Noise is drawn without replacement from the rules that do not fit the item, or all of them
+    if too few do not. The noise rules under "few" are the first ones under "all".
     """
     if setting.quantity == "no":
         return []
@@ -115,7 +108,7 @@ def shown_rules(
 
 
 PREFIX = "Answer:"
-"""The prefix of the assistant's turn, if the answer is direct."""
+"""The prefix of a direct answer."""
 
 DECISIVE = Decisive("golden_rule", ("golden", "noise"))
 
@@ -132,59 +125,54 @@ class Entry(NamedTuple):
     group: str
 
 
-@dataclass(frozen=True)
-class Questions:
-    """Every item of the given sets, under every setting that applies to it.
+def question_set(
+    rule_sets: Sequence[RuleSet],
+    settings: Sequence[Setting],
+    *,
+    seed: int,
+    system: str,
+    description: dict[str, str],
+) -> PromptSet:
+    """Every item of the sets under every setting that applies; a group is one item under all.
 
     Counterfactual prompts need a counterfactual version, prompts in logic need rules in logic, and
     a choice between the answers of both versions needs items in both.
     """
+    entries = [entry for rule_set in rule_sets for entry in _entries(rule_set, settings)]
+    sides = tuple(setting.name for setting in settings)
+    groups = {entry.group for entry in entries}
+    return PromptSet(
+        system=system,
+        sides=sides,
+        strata=("set", *(rule_sets[0].kind.factors if len(rule_sets) == 1 else ())),
+        build=lambda number: to_prompt(*entries[number], seed=seed),
+        numbers=range(len(entries)),
+        seed=seed,
+        description=description,
+        decisive=DECISIVE,
+        whole_groups=len(entries) == len(groups) * len(sides),
+    )
 
-    rule_sets: Sequence[RuleSet]
-    settings: Sequence[Setting]
-    seed: int
 
-    @cached_property
-    def entries(self) -> Sequence[Entry]:
-        """The item, version and setting of each prompt, item by item."""
-        return [entry for rule_set in self.rule_sets for entry in self._of(rule_set)]
-
-    def prompt_set(self, *, system: str, description: dict[str, str]) -> PromptSet:
-        """All prompts; a group consists of one item under all settings."""
-        sides = tuple(setting.name for setting in self.settings)
-        shared = self.rule_sets[0].kind.factors if len(self.rule_sets) == 1 else ()
-        groups = {entry.group for entry in self.entries}
-        return PromptSet(
-            system=system,
-            sides=sides,
-            strata=("set", *shared),
-            build=lambda number: to_prompt(*self.entries[number], seed=self.seed),
-            numbers=range(len(self.entries)),
-            seed=self.seed,
-            description=description,
-            decisive=DECISIVE,
-            whole_groups=len(self.entries) == len(groups) * len(sides),
-        )
-
-    def _of(self, rule_set: RuleSet) -> Iterator[Entry]:
-        versions = {False: rule_set.factual, True: rule_set.counterfactual}
-        items = {key: version.by_id if version else {} for key, version in versions.items()}
-        in_logic = {
-            key: version is not None and all(rule.logic for rule in version.rules.values())
-            for key, version in versions.items()
-        }
-        in_both = items[False].keys() & items[True].keys()
-        for id_ in sorted({*items[False], *items[True]}):
-            for setting in self.settings:
-                if setting.choice and id_ not in in_both:
-                    continue
-                version = versions[setting.counterfactual]
-                item = items[setting.counterfactual].get(id_)
-                if version and item and (in_logic[setting.counterfactual] or not setting.logic):
-                    factual = items[False].get(id_)
-                    alike = factual is None or factual.question == item.question
-                    group = f"{rule_set.name}/{id_}" + ("" if alike else "-cf")
-                    yield Entry(rule_set, version, item, setting, group)
+def _entries(rule_set: RuleSet, settings: Sequence[Setting]) -> Iterator[Entry]:
+    """The item, version and setting of each prompt, item by item."""
+    versions = {False: rule_set.factual, True: rule_set.counterfactual}
+    items = {key: version.by_id if version else {} for key, version in versions.items()}
+    in_logic = {
+        key: version is not None and all(rule.logic for rule in version.rules.values())
+        for key, version in versions.items()
+    }
+    for id_ in sorted({*items[False], *items[True]}):
+        factual = items[False].get(id_)
+        for setting in settings:
+            version = versions[setting.counterfactual]
+            item = items[setting.counterfactual].get(id_)
+            if setting.choice and not (factual and id_ in items[True]):
+                continue
+            if version and item and (in_logic[setting.counterfactual] or not setting.logic):
+                alike = factual is None or factual.question == item.question
+                group = f"{rule_set.name}/{id_}" + ("" if alike else "-cf")
+                yield Entry(rule_set, version, item, setting, group)
 
 
 def to_prompt(
@@ -238,7 +226,6 @@ def _key(rule_set: RuleSet, version: Version, item: Item) -> str:
 
 
 def _choice(rule_set: RuleSet, item: Item) -> Choice:
-    """The answers of both versions of an item, the factual one first."""
     versions = (rule_set.factual, rule_set.counterfactual)
     golds = [version.by_id[item.id].gold for version in versions if version is not None]
     options = tuple(AnswerOption(gold, (rule_set.kind.written(gold),)) for gold in golds)
@@ -285,7 +272,6 @@ def _instruction(kind: QuestionKind, setting: Setting, labels: Sequence[str]) ->
 def _shown(
     kind: QuestionKind, setting: Setting, labels: tuple[str, ...]
 ) -> tuple[Demonstration, ...]:
-    """The demonstrations for a setting; the golden rule is in a different place in each."""
     shown = []
     made = examples(kind, counterfactual=setting.counterfactual)
     instruction = _instruction(kind, setting, labels)

@@ -23,20 +23,18 @@ from interp_experiments.rulebench.denials import Found, Value
 
 @dataclass(frozen=True)
 class Ways:
-    """Functions that find the answer to a kind of question, each in a different place of a text."""
+    """Functions that find the answer to a kind of question in different places of a text."""
 
     stated: Callable[[str], Found]
-    """After a marker such as "Answer:", up to the end of the sentence."""
     opening: Callable[[str], Found]
-    """At the beginning of a text without a marker."""
+    """In a text without a marker."""
     declared: Callable[[str], Found]
     """Anywhere in the text, if worded unambiguously."""
     loose: Callable[[str], Found]
     """Anywhere in the text, if the model has not refused."""
     named: Callable[[str], Iterable[re.Match[str]]] = re.compile(r"(?!)").finditer
-    """All places where a text names an answer; by default, none are searched for a second one."""
+    """All places where a text names an answer; by default, no second one is searched for."""
     value: Value = re.Match.group
-    """The answer at such a place."""
 
 
 def nothing(text: str) -> Found:
@@ -73,7 +71,9 @@ def _goes_on_to_another(answer: str, text: str, ways: Ways) -> bool:
     places = list(ways.named(text))
     own = [place for place in places if ways.value(place) == answer]
     forms = {place[0]: ways.value(place) for place in places}
-    forms |= {f"{one} {form}": forms[form] for form in forms for one in _ARTICLES}
+    forms |= {
+        f"{one} {form}": forms[form] for form in forms for one in ("the", "a", "an", "his", "her")
+    }
     behind = text[own[0].end() :] if own else ""
     return behind.startswith("?") or is_taken_back(answer, behind, forms)
 
@@ -93,7 +93,6 @@ def one_of(found: Sequence[str]) -> Found:
     return found[0] if found else None
 
 
-_ARTICLES = ("the", "a", "an", "his", "her")
 _NEXT_TURN = re.compile(r"\n\s*(?:questions?|rules|user|human|context|story)\s*:", re.IGNORECASE)
 _MARKER = re.compile(
     r"\b(?:answer|option|choice)\s*(?:(?:is|would be|must be|should be)\b\s*)?[:=]\s*"
@@ -152,8 +151,7 @@ _APPLIED_ID = re.compile(r"applied ?rule(?: ?id)?:? ?#?(\d+)", re.IGNORECASE)
 def named_rule(text: str) -> int | None:
     """The place of the rule that a text applies, from 1; None if that is unclear.
 
-    It is the first rule that, according to the text, fits or was applied, or else the only rule
-    mentioned. Rules that the text rejects do not count.
+    It is the first that, by the text, fits or was applied, or the only one that it does not reject.
     """
     text = plain(text)
     if found := _APPLIED_ID.search(text):
@@ -165,13 +163,7 @@ def named_rule(text: str) -> int | None:
 
 
 def behavior(text: str, *, correct: bool, golden_place: int) -> Behavior:
-    """How a text uses its rules.
-
-    Args:
-        text: the generated text.
-        correct: whether its answer is right; if so, any rule that the text names is ignored.
-        golden_place: the place of the golden rule among the rules shown, from 1.
-    """
+    """How a text uses its rules; `golden_place` counts from 1 among the rules shown."""
     if correct:
         return "right"
     named = named_rule(text)

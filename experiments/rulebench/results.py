@@ -27,13 +27,12 @@ from interp_experiments.rulebench.items import CLUTRR, KINSHIP, STRING_GAME
 from interp_experiments.rulebench.string_game import string_rules
 
 STAGES = {"direct": (False, False), "demonstrated": (True, False), "thought": (True, True)}
-"""For each stage of generated texts, whether prompts have demonstrations and ask for reasoning."""
+"""Stages of generated texts: whether prompts have demonstrations and ask for reasoning."""
 
 ATTRIBUTION = "attribution"
-"""The stage of attributions, with few rules and direct answers."""
 
 CHOICES = "choices"
-"""The stage in which both answers of a question with changed rules are offered, with few rules."""
+"""Both answers of a question with changed rules are offered, with few rules."""
 
 SETTING = {
     "set": "the set of questions",
@@ -43,10 +42,10 @@ SETTING = {
     "thought": "whether the prompt asks for a thought before the answer",
     "version": "counterfactual, with changed conclusions and answers, or factual",
 }
-"""The factors that make up a question's setting, in words."""
+"""Factors of a setting, in words."""
 
 RULE = "rule"
-"""The factor that gives the golden rule; questions with the same golden rule are a cluster."""
+"""The golden rule; questions with the same one are a cluster."""
 
 _PROMPTS = ["prompt_id", "pair_id", RULE, "gold", "golden_place", *SETTING]
 _ANSWERS = ["model", "prompt_id", "answer", "correct", "error"]
@@ -64,23 +63,17 @@ class Results:
     """The generated texts of a study, and the answers read from them."""
 
     texts: pd.DataFrame
-    """One row per model and prompt that was measured: model, prompt_id, pair_id (the question),
-    rule (its golden rule), the factors of `SETTING`, gold, golden_place, completion, outcome,
-    correct (bool)."""
+    """One row per model and measured prompt: pair_id (the question), rule (its golden rule), the
+    factors of `SETTING`, gold, golden_place, completion, outcome, correct (bool)."""
     failed: pd.DataFrame
-    """The prompts that could not be measured, with the same columns, plus error."""
+    """With the same columns, plus error."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """How attribution methods rank the golden rule, for each prompt: the columns of
-    `interp.measurements.attribution.segments.finds`, set, rule, and outcome (one of `OUTCOMES`).
-    Empty if nothing was attributed."""
+    """For each attributed prompt, the columns of `interp.measurements.attribution.segments.finds`,
+    set, rule, and outcome (one of `OUTCOMES`)."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The prompts tables of all settings, stacked."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The answers read from the texts: one row per model and prompt."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """Where each model was found, by name (`StudyFolder.places`)."""
     cautions: tuple[Caution, ...] = ()
-    """What a careful reader would object to in the texts."""
 
     @property
     def models(self) -> list[str]:
@@ -92,8 +85,7 @@ def read_results(study: StudyFolder) -> Results:
     """The results of a study, finished or not.
 
     Raises:
-        UserError: the study has no results yet, or its prompts lack a factor because an earlier
-            version of interp made them.
+        UserError: it has none yet, or an earlier version of interp made its prompts.
     """
     runs = [run for stage in STAGES if (run := study.runs.get(stage)) and run.tables()]
     if not runs:
@@ -127,7 +119,6 @@ def _texts(run: RunFolder) -> pd.DataFrame:
 
 
 def _found(study: StudyFolder) -> pd.DataFrame:
-    """How methods rank the golden rule, with the outcome of the text for the same prompt."""
     attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
     if attributed is None or answered is None or not answered.tables():
         return pd.DataFrame()
@@ -148,11 +139,7 @@ def _found(study: StudyFolder) -> pd.DataFrame:
 
 
 def followed(prompt: pd.Series, answer: str, *, correct: bool) -> str:
-    """The outcome of an answer, as one of `OUTCOMES`.
-
-    `answer` is what the parser found in the text, empty if nothing; it is `correct` if the golden
-    rule gives it.
-    """
+    """One of `OUTCOMES`, for what the parser found in a text (empty: nothing)."""
     if correct:
         return RIGHT
     if not answer:
@@ -179,7 +166,6 @@ def _answer(prompt: pd.Series, rule: str) -> str | None:
 
 @cache
 def _actions() -> Mapping[str, Callable[[str], int | None]]:
-    """The action of each rule of StringGame, by the rule's text."""
     return {one.rule.natural: one.action.result for one in string_rules().values()}
 
 
@@ -190,15 +176,12 @@ _THOUGHT = {"rules": "few", "shots": "yes", "form": "natural", "thought": "yes"}
 
 
 class Named(NamedTuple):
-    """Two settings that differ in one factor."""
+    """Two settings that differ in one factor, by the levels a and b of the difference a - b."""
 
     subject: str
-    """The comparison in words, to be used in a sentence."""
     factor: str
     levels: tuple[str, str]
-    """The levels `a` and `b` of the difference a - b."""
     within: Mapping[str, str]
-    """The other factors, which are the same in both settings."""
 
 
 SETTINGS = (
@@ -217,10 +200,9 @@ SETTINGS = (
 """The comparisons of the paper's Sections 4.2 to 4.5."""
 
 MODELS = "Between models"
-"""The subject of comparisons between the direct answers of two models."""
 
 _ORDER = (SETTINGS[0].subject, SETTINGS[1].subject, MODELS, *(one.subject for one in SETTINGS[2:]))
-"""The subjects of comparisons, in the order in which the first screen reports them."""
+"""In the order of the first screen."""
 
 Compared = tuple[dict[str, object], Difference]
 
@@ -228,8 +210,8 @@ Compared = tuple[dict[str, object], Difference]
 def comparisons(results: Results) -> pd.DataFrame:
     """One row per comparison, model and set, with the columns of `findings.family_table`.
 
-    The first columns are subject, model (empty in comparisons between models), set, contrast ("a -
-    b"), name (the comparison in words) and n (the numbers of questions and golden rules, in words).
+    model is empty in comparisons between models; contrast is "a - b", name the comparison in words,
+    and n the numbers of questions and golden rules in words.
     """
     keys = ["subject", "model", "set", "contrast", "name", "n"]
     return family_table([*_of_settings(results.texts), *_of_models(results.texts)], keys)
@@ -277,6 +259,5 @@ def _compared(where: dict[str, object], a: pd.DataFrame, b: pd.DataFrame) -> Com
 
 
 def _sums(rows: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of correct answers and of questions by golden rule."""
     answers = rows.groupby(RULE, sort=False)["correct"]
     return pd.DataFrame({"hits": answers.sum(), "trials": answers.size()}).astype(float)

@@ -9,59 +9,41 @@ tested on these.
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise, product
 from string import ascii_uppercase
-from typing import TypeVar
 
 from interp_experiments.chance import pick, shuffled
-from interp_experiments.rulebench.items import (
-    HELD_OUT,
-    STRING_GAME,
-    Item,
-    Rule,
-    RuleSet,
-    Split,
-    Version,
-)
+from interp_experiments.rulebench import items
 
 VOWELS = frozenset("AEIOU")
 
 LENGTHS = range(8, 21)
-"""Possible numbers of letters in a string."""
-
-_TRIED = 2_000
-"""Number of random strings on which rules are tried."""
 
 _LETTERS = "ABEGHKLMNOPRSTUW"
-"""Letters that occur in conditions and actions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on a string."""
+    """A condition on a string `s`, in words and in logic, and the letter that it names, if any."""
 
     words: str
     """The words after "if"."""
     logic: str
-    """A formula about the string `s`."""
     holds: Callable[[str], bool]
     letter: str = ""
-    """The letter that the condition names, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A number computed from a string."""
+    """A number computed from a string `s`, and the letter that it names, if any."""
 
     words: str
     """A noun phrase."""
     logic: str
-    """A term over the string `s`."""
     result: Callable[[str], int | None]
-    """Returns the number for a string, or None if the string has none."""
+    """None for a string that has no such number."""
     letter: str = ""
-    """The letter that the action names, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +59,9 @@ class StringRule:
         return self.action.result(string) if self.condition.holds(string) else None
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> items.Rule:
         """The rule in natural language and in logic."""
-        return Rule(
+        return items.Rule(
             self.id,
             natural=f"If {self.condition.words}, then output {self.action.words}.",
             logic=f"{self.condition.logic} → output({self.action.logic})",
@@ -90,12 +72,11 @@ class StringRule:
 def string_rules() -> Mapping[str, StringRule]:
     """All rules of the grammar, by id.
 
-    The condition and the action of a rule never name the same letter, since then one would
-    determine the other. Nor do they contradict each other (as "an odd length" and "half the length"
-    do), since each rule gives a number for at least one random string.
+    No rule names one letter twice, since then its parts would determine each other; each gives a
+    number for some random string, so its parts do not contradict each other.
     """
     rng = random.Random("string rules")
-    strings = [random_string(rng) for _ in range(_TRIED)]
+    strings = [random_string(rng) for _ in range(2_000)]
     rules: dict[str, StringRule] = {}
     for condition, action in product(_conditions(), _actions()):
         rule = StringRule(f"S{len(rules) + 1:04d}", condition, action)
@@ -110,19 +91,9 @@ def random_string(rng: random.Random) -> str:
     return "".join(pick(rng, ascii_uppercase) for _ in range(pick(rng, LENGTHS)))
 
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-def _with(value: T, function: Callable[[T, str], R]) -> Callable[[str], R]:
-    """A function of a string, with the first argument bound, since closures in loops bind late."""
-    return lambda string: function(value, string)
-
-
 def _either(
     holds: Callable[[str], bool], form: tuple[str, str], opposite: tuple[str, str], letter: str = ""
 ) -> Iterator[Condition]:
-    """A condition and its opposite, each in words and in logic."""
     yield Condition(*form, holds, letter)
     yield Condition(*opposite, lambda s: not holds(s), letter)
 
@@ -136,19 +107,19 @@ def _conditions() -> Iterator[Condition]:
     )
     for number in (10, 12, 14):
         yield from _either(
-            _with(number, lambda number, s: len(s) > number),
+            partial(lambda number, s: len(s) > number, number),
             (f"{length} greater than {number}", f"length(s) > {number}"),
             (f"{length} at most {number}", f"length(s) ≤ {number}"),
         )
     for verb, name, place in (("starts", "first", 0), ("ends", "last", -1)):
         yield from _either(
-            _with(place, lambda place, s: s[place] in VOWELS),
+            partial(lambda place, s: s[place] in VOWELS, place),
             (f"the string {verb} with a vowel", f"vowel({name}(s))"),
             (f"the string {verb} with a consonant", f"consonant({name}(s))"),
         )
         letter = f"the string {verb} with a letter"
         yield from _either(
-            _with(place, lambda place, s: s[place] < "N"),
+            partial(lambda place, s: s[place] < "N", place),
             (f'{letter} before "N" in the alphabet', f'{name}(s) < "N"'),
             (f'{letter} from "N" to "Z"', f'{name}(s) ≥ "N"'),
         )
@@ -157,7 +128,7 @@ def _conditions() -> Iterator[Condition]:
         ("different letters", "unique(s)", different, (9, 11)),
     ):
         yield from _either(
-            _with(number_of, lambda number_of, s: number_of(s) % 2 == 0),
+            partial(lambda number_of, s: number_of(s) % 2 == 0, number_of),
             (f"the number of {words} is even", f"even({logic})"),
             (f"the number of {words} is odd", f"odd({logic})"),
         )
@@ -165,7 +136,7 @@ def _conditions() -> Iterator[Condition]:
             yield Condition(
                 f"the string has more than {number} {words}",
                 f"{logic} > {number}",
-                _with((number_of, number), lambda two, s: two[0](s) > two[1]),
+                partial(lambda two, s: two[0](s) > two[1], (number_of, number)),
             )
     yield from _either(
         lambda s: any(a == b for a, b in pairwise(s)),
@@ -174,7 +145,7 @@ def _conditions() -> Iterator[Condition]:
     )
     for letter in _LETTERS[:8]:
         yield from _either(
-            _with(letter, lambda letter, s: letter in s),
+            partial(lambda letter, s: letter in s, letter),
             (f'the string contains the letter "{letter}"', f'"{letter}" ∈ s'),
             (f'the string does not contain the letter "{letter}"', f'"{letter}" ∉ s'),
             letter,
@@ -183,7 +154,7 @@ def _conditions() -> Iterator[Condition]:
         yield Condition(
             f'the letter "{letter}" occurs exactly once in the string',
             f'count("{letter}", s) = 1',
-            _with(letter, lambda letter, s: s.count(letter) == 1),
+            partial(lambda letter, s: s.count(letter) == 1, letter),
             letter,
         )
 
@@ -200,18 +171,18 @@ def _actions() -> Iterator[Action]:
         ("different letters", "unique(s)", different),
         ("different vowels", "unique_vowels(s)", lambda s: len(VOWELS & set(s))),
         ("different consonants", "unique_consonants(s)", lambda s: len(set(s) - VOWELS)),
+        (
+            "letters that occur more than once",
+            "repeated(s)",
+            lambda s: sum(s.count(letter) > 1 for letter in set(s)),
+        ),
     ):
         yield Action(f"the number of {what} in the string", logic, count_of)
-    yield Action(
-        "the number of letters that occur more than once in the string",
-        "repeated(s)",
-        lambda s: sum(s.count(letter) > 1 for letter in set(s)),
-    )
     for name, place in (("first", 0), ("last", -1)):
         yield Action(
             f"the position in the alphabet of the {name} letter (A is 1)",
             f"alphabet({name}(s))",
-            _with(place, lambda place, s: ascii_uppercase.index(s[place]) + 1),
+            partial(lambda place, s: ascii_uppercase.index(s[place]) + 1, place),
         )
     yield Action(
         "the index of the first vowel (the index begins from 0)",
@@ -222,20 +193,20 @@ def _actions() -> Iterator[Action]:
         yield Action(
             f'the number of times that "{letter}" occurs in the string',
             f'count("{letter}", s)',
-            _with(letter, lambda letter, s: s.count(letter)),
+            partial(lambda letter, s: s.count(letter), letter),
             letter,
         )
         yield Action(
             f'the index of the first "{letter}" (the index begins from 0)',
             f'index("{letter}", s)',
-            _with(letter, lambda letter, s: s.index(letter) if letter in s else None),
+            partial(lambda letter, s: s.index(letter) if letter in s else None, letter),
             letter,
         )
     for letter in _LETTERS[1::2]:
         yield Action(
             f'the position of the last "{letter}" (the first letter has position 1)',
             f'1 + last_index("{letter}", s)',
-            _with(letter, lambda letter, s: s.rindex(letter) + 1 if letter in s else None),
+            partial(lambda letter, s: s.rindex(letter) + 1 if letter in s else None, letter),
             letter,
         )
 
@@ -254,10 +225,10 @@ QUESTIONS = 1_800
 
 
 @cache
-def rules_of(split: Split) -> Mapping[str, StringRule]:
+def rules_of(split: items.Split) -> Mapping[str, StringRule]:
     """The rules of a split, which is the same for all seeds."""
     order = list(shuffled(random.Random("string game split"), list(string_rules())))
-    held_out = set(order[: len(order) // HELD_OUT])
+    held_out = set(order[: len(order) // items.HELD_OUT])
     return {
         id_: rule
         for id_, rule in string_rules().items()
@@ -270,32 +241,32 @@ class StringGame:
     """Questions about the rules of a split, generated from a seed."""
 
     seed: int
-    split: Split = "held-out"
+    split: items.Split = "held-out"
     questions: int = QUESTIONS
 
     @cached_property
-    def rule_set(self) -> RuleSet:
+    def rule_set(self) -> items.RuleSet:
         """The questions with their rules; they have no counterfactual version."""
         rng = random.Random(f"string game {self.split} {self.seed}")
         rules = rules_of(self.split)
         choices = tuple(rules.values())
-        items = [self._item(n, choices, rng) for n in range(1, self.questions + 1)]
-        return RuleSet(
-            name=STRING_GAME.name,
-            kind=STRING_GAME,
-            factual=Version(tuple(items), {id_: each.rule for id_, each in rules.items()}),
+        asked = [self._item(n, choices, rng) for n in range(1, self.questions + 1)]
+        return items.RuleSet(
+            name=items.STRING_GAME.name,
+            kind=items.STRING_GAME,
+            factual=items.Version(tuple(asked), {id_: each.rule for id_, each in rules.items()}),
             fits=applies,
         )
 
-    def _item(self, number: int, rules: tuple[StringRule, ...], rng: random.Random) -> Item:
+    def _item(self, number: int, rules: tuple[StringRule, ...], rng: random.Random) -> items.Item:
         rule = pick(rng, rules)
         string = random_string(rng)
         while (result := rule.run(string)) is None:
             string = random_string(rng)
         question = f"The string is {string}.\nWhich number is the output for this string?"
-        return Item(f"{number:05d}", question, str(result), rule.id, {"string": string})
+        return items.Item(f"{number:05d}", question, str(result), rule.id, {"string": string})
 
 
-def applies(item: Item, rule: Rule, golden: Rule) -> bool:
+def applies(item: items.Item, rule: items.Rule, golden: items.Rule) -> bool:
     """Whether a rule gives a number for the string of an item."""
     return string_rules()[rule.id].run(item.factors["string"]) is not None

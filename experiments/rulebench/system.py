@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from interp import PromptSet, System, UserError
 from interp.extend import shortened
+from interp_experiments.rulebench import prompts
 from interp_experiments.rulebench.items import RuleSet
 from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 from interp_experiments.rulebench.layout import listed, read_sets
-from interp_experiments.rulebench.prompts import (
-    COUNTERFACTUAL,
-    FORMS,
-    RULES,
-    THOUGHT,
-    VERSIONS,
-    Questions,
-    Setting,
-)
 from interp_experiments.rulebench.string_game import StringGame
 
 if TYPE_CHECKING:
@@ -31,20 +23,15 @@ class RuleBench(System):
     """Questions under several settings; a group is one question under all of them."""
 
     name: str
-    settings: tuple[Setting, ...]
+    settings: tuple[prompts.Setting, ...]
     generated: Callable[[int], RuleSet]
-    """The rule set generated from a seed."""
     reads_data: bool = True
 
     cluster = "rule"
-    """Answers to questions with the same golden rule are alike, whatever names or letters occur."""
+    """They are alike, whatever names or letters occur."""
 
     def prompts(self, *, seed: int, data: str | None) -> PromptSet:
-        """The questions generated from a seed, or those in a folder that has the authors' layout.
-
-        Raises:
-            UserError: the data cannot be read, or no setting applies to them.
-        """
+        """The questions generated from a seed, or those in a folder in the authors' layout."""
         if data is None:
             return self.prompts_of([self.generated(seed)], seed=seed, data=None)
         if not self.reads_data:
@@ -55,11 +42,7 @@ class RuleBench(System):
         return self.prompts_of(read_sets(Path(data)), seed=seed, data=data)
 
     def prompts_of(self, rule_sets: Sequence[RuleSet], *, seed: int, data: str | None) -> PromptSet:
-        """The questions of the given sets, as prompts.
-
-        Raises:
-            UserError: no setting applies to the sets.
-        """
+        """The questions of the sets as prompts; a UserError if no setting applies to them."""
         description = {
             "data": "generated" if data is None else data,
             "sets": ", ".join(rule_set.name for rule_set in rule_sets),
@@ -67,13 +50,15 @@ class RuleBench(System):
         problems = [line for each in rule_sets for line in each.problems]
         if problems:
             description["left_out"] = listed(problems, between="; ")
-        questions = Questions(rule_sets, self.settings, seed)
-        if not questions.entries:
+        found = prompts.question_set(
+            *(rule_sets, self.settings), seed=seed, system=self.name, description=description
+        )
+        if not found.numbers:
             raise UserError(
                 f"{description['sets']} has no questions for {self.name}; expected a set with "
                 f"{', '.join(setting.name for setting in self.settings)}"
             )
-        return questions.prompt_set(system=self.name, description=description)
+        return found
 
     def dataset(self, *, seed: int) -> "pd.DataFrame":
         """One row per question and version: question, correct answer and both forms of the rule."""
@@ -127,10 +112,12 @@ def string_game_set(seed: int) -> RuleSet:
 
 
 # Small models can seldom read several thousand tokens (thirty rules, long stories, demonstrations).
-system = RuleBench("rulebench", RULES[:-1], short_kinship_set)
-full = RuleBench("rulebench-full", RULES, kinship_set)
-logic = RuleBench("rulebench-logic", FORMS, kinship_set)
-thought = RuleBench("rulebench-thought", THOUGHT, kinship_set)
-counterfactual = RuleBench("rulebench-counterfactual", COUNTERFACTUAL, kinship_set)
-versions = RuleBench("rulebench-versions", VERSIONS, short_kinship_set)
-string_game = RuleBench("rulebench-string-game", RULES[:-1], string_game_set, reads_data=False)
+system = RuleBench("rulebench", prompts.RULES[:-1], short_kinship_set)
+full = RuleBench("rulebench-full", prompts.RULES, kinship_set)
+logic = RuleBench("rulebench-logic", prompts.FORMS, kinship_set)
+thought = RuleBench("rulebench-thought", prompts.THOUGHT, kinship_set)
+counterfactual = RuleBench("rulebench-counterfactual", prompts.COUNTERFACTUAL, kinship_set)
+versions = RuleBench("rulebench-versions", prompts.VERSIONS, short_kinship_set)
+string_game = RuleBench(
+    "rulebench-string-game", prompts.RULES[:-1], string_game_set, reads_data=False
+)

@@ -7,38 +7,28 @@ from typing import NamedTuple
 import pandas as pd
 
 from interp.extend.estimates import TEXT, Estimated, Plain, Share, Table, column, estimate
-from interp.extend.results import training_of
 from interp.extend.statistics import grouped
 from interp.extend.training import absolute
 from interp_experiments.findings import listed
 from interp_experiments.rulebench.learning import RuleFollowing
 from interp_experiments.rulebench.reading import FAILURES, behavior
 from interp_experiments.rulebench.results import RULE, SETTING, Results, under
-from interp_experiments.scaffold import in_order, published_table
+from interp_experiments.scaffold import in_order, published_table, trained
 
 LONG_TAIL = 0.1
-"""Minimum share of a set's questions that belong to its long tail (Appendix D)."""
 
 RULES = "golden_rules"
-"""The column that counts golden rules, which are the clusters."""
 
 
-class Dimension(NamedTuple):
-    """A dimension of rule following."""
-
-    does: str
-    """What its prompts contain."""
-    setting: Mapping[str, str]
-
-
-DIMENSIONS = {
-    "executing": Dimension("shows only the golden rule", {"rules": "golden"}),
-    "triggering": Dimension("shows all rules", {"rules": "all"}),
-    "formal": Dimension("has rules in logic", {"form": "logic"}),
-    "applying": Dimension("shows rules and asks for a chain of thought", {"thought": "yes"}),
-    "counterfactual": Dimension("has changed conclusions", {"version": "counterfactual"}),
+DIMENSIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "executing": ("shows only the golden rule", {"rules": "golden"}),
+    "triggering": ("shows all rules", {"rules": "all"}),
+    "formal": ("has rules in logic", {"form": "logic"}),
+    "applying": ("shows rules and asks for a chain of thought", {"thought": "yes"}),
+    "counterfactual": ("has changed conclusions", {"version": "counterfactual"}),
 }
-"""The dimensions of rule following (Section 4.7, Appendix F)."""
+"""What prompts of each dimension of rule following contain (Section 4.7, Appendix F), and the
+factors that tell them."""
 
 
 ACCURACY = Table(
@@ -71,7 +61,6 @@ def accuracy(results: Results) -> Estimated:
 
 
 def _trials(results: Results) -> pd.DataFrame:
-    """The texts as trials of `ACCURACY`."""
     texts = results.texts
     outcomes = {name: texts["outcome"] == name for name in ("unparsed", "refused")}
     answered = texts["correct"].astype(float).mask(outcomes["refused"])
@@ -81,7 +70,6 @@ def _trials(results: Results) -> pd.DataFrame:
 
 
 def _shares(trials: pd.DataFrame, by: Sequence[str], name: str) -> pd.DataFrame:
-    """The share of correct trials under this name, with its interval, by other columns."""
     table = replace(ACCURACY, by=by, numbers=ACCURACY.numbers[:1])
     return estimate(table, trials).rename(columns={"accuracy": name})
 
@@ -100,21 +88,16 @@ def versions(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_rules(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows, with sets named "set.rules" as in the published columns."""
     return cells.assign(set=cells["set"] + "." + cells["rules"])
 
 
 def _wide(cells: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """One row per key, sorted, and one column of accuracies per set."""
     wide = cells.pivot(index=keys, columns="set", values="accuracy")
     return wide[cells["set"].unique()].rename_axis(columns=None).reset_index()
 
 
 def long_tail(results: Results) -> pd.DataFrame:
-    """Table 4: all questions of a set, and those with its rarest answers, without demonstrations.
-
-    n counts questions; there is a column of accuracies for each quantity of rules.
-    """
+    """Table 4: all questions of a set without demonstrations, and those with its rarest answers."""
     rows = under(results.texts, shots="no", form="natural")
     rare = rows.groupby("set")["gold"].transform(lambda golds: golds.isin(rarest(golds)))
     both = pd.concat([rows.assign(instances="all"), rows[rare].assign(instances="long tail")])
@@ -150,10 +133,10 @@ def thoughts(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def failures(results: Results) -> pd.DataFrame:
-    """Figure 6: one row per model, set and kind of failure, with its share of all failures.
+    """Figure 6: the share of each kind of failure among all n failures, by model and set.
 
     Texts have few rules and a chain of thought and, if their set has a counterfactual version, are
-    of this version, as in the paper. n counts failures. A set without failures has no share.
+    of this version, as in the paper.
     """
     rows = under(_trials(results), thought="yes", rules="few")
     changed = rows["version"] == "counterfactual"
@@ -176,32 +159,22 @@ class Tuning(NamedTuple):
 
     model: str
     base: str
-    """The model before tuning."""
     trained_on: str
-    """The questions on which it was trained: "string-game", "kinship", or a folder."""
+    """"string-game", "kinship", or a folder."""
 
 
 def tunings(places: Mapping[str, str]) -> list[Tuning]:
-    """The tuned models whose untuned versions were also measured, in order.
-
-    `places` says where each model was found.
-    """
+    """The tuned models whose untuned versions were also measured, by the models' places."""
     names = {place: name for name, place in places.items()}
-    records = [(model, training_of(place)) for model, place in places.items()]
     return [
-        Tuning(model, names[base], str(record.training.options.get("data")))
-        for model, record in records
-        if record is not None
-        and record.training.task == RuleFollowing.name
-        and (base := absolute(record.training.model)) in names
+        Tuning(model, names[base], str(training.options.get("data")))
+        for model, training in trained(places, RuleFollowing.name)
+        if (base := absolute(training.model)) in names
     ]
 
 
 def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
-    """Rows of `accuracy` for models before and after tuning, with each base before its tuned model.
-
-    The first columns are tuned (the tuned model), trained_on and tuning ("base" or "irft").
-    """
+    """Rows of `accuracy` of each tuned model (tuned, trained_on) by tuning, "base" or "irft"."""
     pairs = [
         {"tuned": one.model, "trained_on": one.trained_on, "tuning": name, "model": model}
         for one in tuned
@@ -213,10 +186,9 @@ def tuning(cells: pd.DataFrame, tuned: Sequence[Tuning]) -> pd.DataFrame:
 
 
 def tuned(rows: pd.DataFrame, *quantities: str) -> pd.DataFrame:
-    """Tables 3 and 5, from rows of `tuning`: these quantities of rules, before and after tuning.
+    """Tables 3 and 5, from rows of `tuning` with these quantities of rules (a column if several).
 
-    Rules are factual and in natural language, without demonstrations. Only of several quantities,
-    rules is a column.
+    Rules are factual and in natural language, without demonstrations.
     """
     keys = ["model", "trained_on", *["rules"] * (len(quantities) > 1), "tuning"]
     plain = under(rows, shots="no", form="natural", version="factual")
@@ -226,17 +198,17 @@ def tuned(rows: pd.DataFrame, *quantities: str) -> pd.DataFrame:
 
 
 def dimensions(results: Results) -> pd.DataFrame:
-    """Figure 2: one row per model and measured dimension: the mean accuracy over its settings.
+    """Figure 2: the mean accuracy over the settings of each dimension, by model.
 
-    The interval of the score also treats the accuracies under the settings as a sample, so it is
-    somewhat too wide. settings: combinations of set and setting; n: questions.
+    The interval also treats the accuracies under the settings as a sample, so it is somewhat too
+    wide. settings: combinations of set and setting; n: questions.
     """
     rows = _trials(results)
     sizes = rows.groupby(["model", *SETTING])["correct"].transform("size")
     setting = pd.Series(map(" ".join, rows[list(SETTING)].to_numpy()), rows.index, dtype=object)
     rows = rows.assign(weight=1 / sizes, setting=setting)
     both = pd.concat(
-        under(rows, **of.setting).assign(dimension=name) for name, of in DIMENSIONS.items()
+        under(rows, **setting).assign(dimension=name) for name, (_, setting) in DIMENSIONS.items()
     )
     keys = ["model", "dimension"]
     shares = _shares(both, keys, "score").drop(columns="n")

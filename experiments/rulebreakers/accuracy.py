@@ -12,21 +12,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from interp.extend import statistics
 from interp.extend.cautions import said_outside
 from interp.extend.estimates import TEXT, Estimated, Share, Table, column
 from interp.extend.figures import grouped_bars, interval_points, matrix
 from interp.extend.page import FigureItem, Section, TableItem
 from interp.extend.prompts import Contrast
 from interp.extend.results import notes_without_answer, without_answer
-from interp.extend.statistics import (
-    DIFFERENT,
-    OPEN,
-    SIGNIFICANT,
-    SMALLER,
-    SMALLEST,
-    contrast_table,
-    grouped,
-)
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 from interp_experiments.rulebreakers.system import NAMED
@@ -40,8 +32,8 @@ _ORDER: Mapping[str, Sequence[str]] = {
     "phrasing": tuple(phrasing.id for phrasing in PHRASINGS),
     "question_verb": tuple(dict.fromkeys(phrasing.verb for phrasing in PHRASINGS)),
 }
-"""The values of each factor, in the paper's order."""
 
+_ENDS = ("low", "high")
 _SIDES = {side: side.replace("_", "-") for side in SIDES}
 _WHISKERS = "Whiskers: 95% intervals, Gaffke's bound over entity pairs."
 _POINTS = f"Points: share of prompts answered correctly; n: pairs. {_WHISKERS}"
@@ -87,10 +79,9 @@ def paired_accuracy(results: Results, *factors: str) -> pd.DataFrame:
 
 
 def competence(results: Results) -> pd.DataFrame:
-    """Whether the models can be asked at all: model, competent, no_answer, accepted, why.
+    """Whether the models can be asked at all, and why not.
 
-    A model is competent if its most likely token is an answer for most prompts, and if it accepts
-    most non-rulebreakers, as both the rule and the facts require.
+    A competent model gives mostly answers, and accepts most non-rulebreakers, as rule and facts do.
     """
     sides = accuracy(results).set_index(["measure", "model"])["accuracy"]
     silent = without_answer(results.answers).reindex(results.models, fill_value=0.0)
@@ -224,7 +215,7 @@ def accuracy_section(results: Results, expected: pd.DataFrame) -> Section:
 
 
 def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
-    """Paired accuracy by rule and entity group, with levels of chance (Figure 3, Section 3.4)."""
+    """Figure 3, with levels of chance (Section 3.4)."""
     paired = table[table["measure"] == "paired"]
     rules = paired["rule"].replace({"mt": "modus tollens", "ds": "disjunctive syllogism"})
     own = {"paired_accuracy": "accuracy", "paired_low": "low", "paired_high": "high"}
@@ -233,8 +224,7 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
     bars = pd.concat([overall, by_group], ignore_index=True)
     # Break the line after the owner, since whole names would not fit below a group of bars.
     bars = bars.assign(model=bars["model"].str.replace("/", "/\n", n=1))
-    ends = ("low", "high")
-    ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=ends)
+    ax = grouped_bars(bars, x="model", y="accuracy", hue="group", n="pairs", interval=_ENDS)
     groups = bars["group"].nunique()
     places = np.arange(len(expected)) - (groups - 1) / 2 * 0.82 / groups
     for name, marker, size in (("chance_yes_rate", "k_", 12), ("independent_sides", "kD", 4)):
@@ -247,18 +237,16 @@ def _draw_groups(table: pd.DataFrame, expected: pd.DataFrame) -> Axes:
 
 
 def _dots(table: pd.DataFrame, *, hue: str) -> Axes:
-    ends = ("low", "high")
-    ax = interval_points(table, x="accuracy", y="model", hue=hue, n="pairs", interval=ends)
+    ax = interval_points(table, x="accuracy", y="model", hue=hue, n="pairs", interval=_ENDS)
     ax.set_xlim(-0.02, 1.02)
     return ax
 
 
 def contrasts(results: Results) -> pd.DataFrame:
     """Weighted differences in paired accuracy, as computed by `contrast_table`."""
-    exploratory = (Contrast("question_verb"),)
-    pairs = results.judged("rule", "entity_group", "phrasing", "question_verb")
-    return contrast_table(
-        pairs, named=NAMED, exploratory=exploratory, cluster=CLUSTER, weight=WEIGHT
+    pairs, further = results.judged(*_ORDER), (Contrast("question_verb"),)
+    return statistics.contrast_table(
+        pairs, named=NAMED, exploratory=further, cluster=CLUSTER, weight=WEIGHT
     )
 
 
@@ -272,10 +260,10 @@ def contrast_section(results: Results) -> Section:
         "the rest of this page. Tests and intervals take entity pairs as the unit. detectable is "
         "the difference that a test at 5% finds with a power of 80%. Two one-sided tests, each "
         "at 5% and not corrected, exclude all differences below excluded_below and above "
-        f"excluded_above. The smallest difference of interest is {SMALLEST:g}, which is one pair "
-        f"in ten. verdict: {DIFFERENT} if p_holm (for exploratory contrasts, p) is below "
-        f"{SIGNIFICANT:g}; otherwise {SMALLER} if the differences of interest are excluded, and "
-        f"{OPEN} if not.",
+        f"excluded_above. The smallest difference of interest is {statistics.SMALLEST:g}, which is "
+        f"one pair in ten. verdict: {statistics.DIFFERENT} if p_holm (for exploratory contrasts, "
+        f"p) is below {statistics.SIGNIFICANT:g}; otherwise {statistics.SMALLER} if the "
+        f"differences of interest are excluded, and {statistics.OPEN} if not.",
         (
             TableItem(
                 "contrasts",
@@ -291,12 +279,9 @@ def contrast_section(results: Results) -> Section:
 
 
 def phrasings(results: Results) -> pd.DataFrame:
-    """The spread of paired accuracy over phrasings, one row per model (Appendix D).
-
-    sd is the sample standard deviation. In small samples, part of the spread is chance.
-    """
+    """Range and sample SD of paired accuracy over phrasings, partly by chance (Appendix D)."""
     rows = []
-    for of, own in grouped(paired_accuracy(results, "phrasing"), ["model"]):
+    for of, own in statistics.grouped(paired_accuracy(results, "phrasing"), ["model"]):
         # Numbers that should be equal may differ by rounding errors.
         share = own.set_index("phrasing")["accuracy"].round(12)
         ends = {"lowest": share.min(), "highest": share.max()}
@@ -346,26 +331,20 @@ def phrasing_section(results: Results) -> Section:
 
 
 def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
-    """Paired accuracy by phrasing, one row per model, with range and SD (Figure 7)."""
+    """Figure 7, with range and SD."""
     remarks = {
         row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
         for row in spread.itertuples()
     }
     shown = table[table["measure"] == "paired"].rename(columns={"accuracy": "paired_accuracy"})
-    ax = matrix(
-        shown.assign(model=shown["model"].map(remarks)),
-        x="phrasing",
-        y="model",
-        value="paired_accuracy",
-        n="pairs",
-        interval=("low", "high"),
-    )
+    shown = shown.assign(model=shown["model"].map(remarks))
+    ax = matrix(shown, x="phrasing", y="model", value="paired_accuracy", n="pairs", interval=_ENDS)
     ax.set_ylabel("model")
     return ax
 
 
 def _draw_verbs(table: pd.DataFrame, *, side: str) -> Axes:
-    """Accuracy on one side by question verb, one row per model (Figure 8)."""
+    """Figure 8."""
     shown = table[table["measure"] == side]
     ax = _dots(shown, hue="question_verb")
     # The axis begins at the next multiple of 0.05 below the lowest value.

@@ -7,23 +7,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import stats
 
-from interp.extend import counted
-from interp.extend.figures import panel_a_model, point_cloud
-from interp.extend.page import Section, TableItem, number_text
+from interp.extend import counted, figures, page
 from interp.extend.results import column_name
 from interp.extend.statistics import FEWEST, grouped, holm, shrunken_shares, spearman_table
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 
 PERMUTATIONS = 9999
-"""Number of random reassignments of the feature."""
 
 
 def entities(results: Results) -> pd.DataFrame:
-    """One row per model and entity pair.
+    """One row per model and entity pair, with the number of its pairs.
 
-    {method}_ratio is the mean of the defined score ratios over the prompts of both sides;
-    familiarity, a probability, exists only for cities; pairs: how many.
+    {method}_ratio is the mean of the defined score ratios over both sides; only cities have a
+    familiarity, a probability.
     """
     keys = ["model", CLUSTER]
     by_entity = results.judged("entity_group").groupby(keys, sort=False)
@@ -49,22 +46,18 @@ def entity_correlations(results: Results) -> pd.DataFrame:
 
 
 def draw_familiarity(table: pd.DataFrame, correlations: pd.DataFrame) -> Axes:
-    """Paired accuracy against familiarity: one panel per model, one point per city.
-
-    `table` has the rows of `entities` about cities; each panel states the correlation of
-    `entity_correlations`.
-    """
+    """One panel per model, one point per city (rows of `entities`), with `entity_correlations`."""
     chosen = correlations.query("x == 'familiarity' and y == 'paired_accuracy'")
     by_model = chosen.set_index("model")
 
     def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        ax = point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
+        ax = figures.point_cloud(rows, x="familiarity", y="paired_accuracy", size="pairs", ax=ax)
         rho, p = by_model.loc[rows["model"].iloc[0], ["rho", "p_holm"]]
-        stated = f"rho {number_text(rho)}, p {number_text(p, p_value=True)}"
+        stated = f"rho {page.number_text(rho)}, p {page.number_text(p, p_value=True)}"
         ax.set_xlabel(f"{ax.get_xlabel()}\n{stated}")
         return ax
 
-    return panel_a_model(table, draw)
+    return figures.panel_a_model(table, draw)
 
 
 def extremes(entities: pd.DataFrame, *, k: int = 10) -> pd.DataFrame:
@@ -72,13 +65,8 @@ def extremes(entities: pd.DataFrame, *, k: int = 10) -> pd.DataFrame:
 
     Estimates are shrunk towards the overall mean (`interp.statistics.proportions`), since otherwise
     both ends would consist of the entity pairs with the fewest prompts. share: of pairs answered
-    correctly, as a mean over models. Ties are ordered by name. No entity pair is at both ends: if
-    there are fewer than 2 k, the better half is at one end and the rest are at the other. There are
-    no rows if all estimates are equal.
-
-    Args:
-        entities: one row per model and entity pair, with paired_accuracy and pairs.
-        k: number of entity pairs at each end.
+    correctly, as a mean over models. Ties are ordered by name. None is at both ends: of fewer than
+    2 k, the better half is at one. There are no rows if all estimates are equal.
     """
     cells = entities.dropna(subset=["paired_accuracy"])
     ranked = shrunken_shares(cells, group=CLUSTER, by="model", share="paired_accuracy", n="pairs")
@@ -125,15 +113,10 @@ def names_within(results: Results) -> pd.DataFrame:
 def feature_contrast(entities: pd.DataFrame, feature: str) -> pd.DataFrame:
     """Paired accuracy of the entity pairs with a feature minus that of the others, by model.
 
-    p is the two-sided share of reassignments of the feature whose difference of means is at least
-    as large: twice the smaller tail, over 9,999 reassignments drawn with a fixed seed plus the
-    observed assignment. The test assumes nothing about the distribution of accuracies, many of
-    which are 0 or 1.
-
-    Args:
-        entities: one row per entity pair (and model), with paired_accuracy; missing ones are left
-            out.
-        feature: a boolean column, such as whether the city's name contains that of its country.
+    p is two-sided: twice the smaller share of reassignments of the boolean column `feature`
+    whose difference of means is at least as large, over 9,999 drawn with a fixed seed plus the
+    observed one. The test assumes nothing about the distribution of accuracies, many of which
+    are 0 or 1; missing ones are left out.
     """
     rows = []
     for of, own in grouped(entities.dropna(subset="paired_accuracy"), ["model"]):
@@ -166,16 +149,16 @@ def _permuted(sides: Mapping[str, pd.Series]) -> tuple[float, str]:
     return float(found.pvalue), ""
 
 
-def entity_section(results: Results) -> Section:
+def entity_section(results: Results) -> page.Section:
     """Appendix G."""
     table = entities(results)
     ends = extremes(table)
-    return Section(
+    return page.Section(
         "Entity pairs",
         "Which entity pairs are answered well? Does it help if the name of a city contains that "
         "of its country?",
         (
-            TableItem(
+            page.TableItem(
                 "entity_extremes",
                 "Entity pairs with the highest and the lowest estimates (Appendix G)",
                 ends,
@@ -186,13 +169,13 @@ def entity_section(results: Results) -> Section:
                 "pairs of prompts times models; effective_trials: number of trials, corrected "
                 "for the correlation of a model's answers about one entity pair.",
             ),
-            TableItem(
+            page.TableItem(
                 "names_within",
                 "Cities that contain their country's name (Appendix G)",
                 names_within(results),
                 "With fewer than ten such cities, the test has no power and is omitted.",
             ),
-            TableItem(
+            page.TableItem(
                 "entities", "All entity pairs", table, "familiarity is defined for cities only."
             ),
         ),

@@ -14,6 +14,7 @@ from interp_experiments.findings import (
     matrix,
     model_matrix,
     named_section,
+    opening,
 )
 from interp_experiments.rulebreakers.accuracy import accuracy, competence, contrasts
 from interp_experiments.rulebreakers.knowledge import ALL, familiar, familiarity
@@ -28,33 +29,25 @@ _CONTRASTS = {
     "entity_group": "Geographical minus categorical entity pairs",
     "phrasing": "Best minus worst phrasing",
 }
-"""Factors of the contrasts named in advance, in words."""
 
 _ACCURACIES = {
     "paired": "paired accuracy",
     SIDES[0]: "rulebreakers rejected",
     SIDES[1]: "non-rulebreakers accepted",
 }
-"""Names of the headline accuracies, by measure."""
 
 
 def first_screen(results: Results) -> page.Glance:
     """Each model's accuracies and sensitivity, and the results of the confirmatory contrasts."""
     pairs, entities = len(results.prompts) // 2, results.prompts[CLUSTER].nunique()
     cautions, drawn = study_cautions(results), list(_ACCURACIES.values())
-    every, void = headline_numbers(results), void_models(cautions)
-    numbers = page.quotable(every, cautions, drawn)
+    void = void_models(cautions)
     named = dict(list(_among(confirmatory(results), void).groupby("factor", sort=False)))
     judged = accuracy(results)
     judged = judged[~judged["model"].isin(void)]
     rules = _CONTRASTS["rule"].lower()
     subjects = {MODEL: "Paired accuracy between models", "rule": f"Paired accuracy, {rules}"}
-    sentences = [
-        *(
-            page.extremes(numbers, name)
-            for name in page.named_numbers(every, numbers)
-            if name == drawn[0]
-        ),
+    said = [
         *([sides(judged)] if len(judged) else []),
         *(
             in_brief(named[factor], subject, ordered=factor != MODEL)
@@ -68,10 +61,8 @@ def first_screen(results: Results) -> page.Glance:
         f"{counted(len(results.models), 'model')}, {counted(pairs, 'pair')} of prompts about "
         f"{counted(entities, 'entity pair')}. {unequal(results.prompts, CLUSTER)}"
     ).strip()
-    known = numbers.loc[numbers["number"].isin(drawn), "value"].notna().any()
-    return page.glance(
-        question, numbers, sentences, drawn=drawn if known else None, cautions=cautions
-    )
+    every = headline_numbers(results)
+    return opening(question, every, cautions, results.models, said, leading=drawn[0], drawn=drawn)
 
 
 def study_cautions(results: Results) -> tuple[Caution, ...]:
@@ -118,19 +109,14 @@ def _among(table: pd.DataFrame, void: Collection[str]) -> pd.DataFrame:
 
 def headline_numbers(results: Results) -> pd.DataFrame:
     """Paired accuracy, accuracy on each side, and concordance."""
-    table, told_apart = accuracy(results), sensitivity(results)
-    numbers = [
-        (table[table["measure"] == measure], name, "accuracy")
-        for measure, name in _ACCURACIES.items()
+    rows = dict(list(accuracy(results).groupby("measure")))
+    numbers = [(rows[measure], name, "accuracy") for measure, name in _ACCURACIES.items()]
+    numbers.append((sensitivity(results), "sides in the right order", "concordance"))
+    parts = [
+        page.headline(table, name, value=value, n="pairs", unit="pairs")
+        for table, name, value in numbers
     ]
-    numbers.append((told_apart, "sides in the right order", "concordance"))
-    return pd.concat(
-        [
-            page.headline(rows, name, value=of, n="pairs", unit="pairs")
-            for rows, name, of in numbers
-        ],
-        ignore_index=True,
-    )
+    return pd.concat(parts, ignore_index=True)
 
 
 def confirmatory(results: Results) -> pd.DataFrame:
@@ -197,7 +183,6 @@ def finding_table(results: Results) -> pd.DataFrame:
 
 
 def _found(row: Mapping[Hashable, Any], value: str) -> str:
-    """A finding, with its number and its corrected p-value."""
     number = page.with_interval(*(float(row[name]) for name in (value, "low", "high")), decimals=3)
     p = "" if pd.isna(row["p_holm"]) else f"p {page.number_text(row['p_holm'], p_value=True)}"
     return ", ".join(filter(None, [row["finding"], number, p]))

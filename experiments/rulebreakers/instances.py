@@ -8,39 +8,29 @@ from itertools import product
 from typing import NamedTuple, TypeVar
 
 from interp_experiments.packaged import packaged_rows
-from interp_experiments.rulebreakers.templates import (
-    CITIES,
-    FAMILIES,
-    RULES,
-    VERBS,
-    Reasoning,
-    render,
-    with_article,
-)
+from interp_experiments.rulebreakers import templates
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """B is in A (a city in its country) or is a kind of A (an instance of its type)."""
+    """B is in A (a city in its country, "cities") or is a kind of A (an instance of a type)."""
 
     category: str
-    """ "cities", or the type, such as "brass instrument"."""
     entity_a: str
-    """Country or type."""
     entity_b: str
     """City or instance, without an article."""
 
     @property
     def entity_group(self) -> str:
         """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
-        return "geographical" if self.category == CITIES else "categorical"
+        return "geographical" if self.category == templates.CITIES else "categorical"
 
     @property
     def message(self) -> str:
         """The message that tests a model's knowledge of B (Section 4.1)."""
-        relation = "in" if self.category == CITIES else "a type of"
+        relation = "in" if self.category == templates.CITIES else "a type of"
         return f"Complete the sentence: {self.entity_b} is {relation}"
 
     @property
@@ -70,10 +60,7 @@ def first_names() -> tuple[FirstName, ...]:
 
 @cache
 def namesakes() -> frozenset[tuple[str, str]]:
-    """(country, city) combinations that may be true, and so are never used in non-rulebreakers.
-
-    Either the country has a place of that name, or the statement is disputed.
-    """
+    """(country, city) combinations that may be true or are disputed: never in non-rulebreakers."""
     rows = packaged_rows(__package__, "namesakes.csv")
     return frozenset((row["country"], row["city"]) for row in rows)
 
@@ -113,7 +100,7 @@ class Instance:
     premise2: str
     conclusion: str
     label: bool
-    """Whether the premises textually entail the conclusion: false for rulebreakers."""
+    """Whether the premises entail the conclusion: false for rulebreakers."""
 
     @property
     def pair_id(self) -> str:
@@ -126,49 +113,37 @@ class Instance:
         return EntityPair(self.category, self.entity_a, self.entity_b)
 
     @property
-    def reasoning(self) -> Reasoning:
+    def reasoning(self) -> templates.Reasoning:
         """The two premises and the conclusion."""
-        return Reasoning(self.premise1, self.premise2, self.conclusion)
+        return templates.Reasoning(self.premise1, self.premise2, self.conclusion)
 
-    def about(self, pair: EntityPair) -> Reasoning:
+    def about(self, pair: EntityPair) -> templates.Reasoning:
         """The instance's sentences, rewritten for other entities (`render`)."""
-        return render(
-            rule=self.rule,
-            group=pair.category,
-            name=self.name,
-            pronoun=self.pronoun,
-            verb=self.verb,
-            entity_a=pair.entity_a,
-            entity_b=pair.entity_b,
-        )
+        same = {name: getattr(self, name) for name in ("rule", "name", "pronoun", "verb")}
+        about = {"entity_a": pair.entity_a, "entity_b": pair.entity_b}
+        return templates.render(group=pair.category, **same, **about)
 
     def to_row(self) -> dict[str, str | bool]:
         """The instance with the published column names; entity B gets its article."""
-        published = with_article(self.entity_b, group=self.category, verb=self.verb)
+        published = templates.with_article(self.entity_b, group=self.category, verb=self.verb)
         row = {column: getattr(self, field) for column, field in COLUMNS.items()}
         return {**row, "entityB": published}
 
 
-_PUBLISHED = {
-    "rule": "rulebreaker_type",
-    "name": "firstName",
-    "entity_a": "entityA",
-    "entity_b": "entityB",
-}
-"""Fields of `Instance` whose names differ in the published data."""
-
+_PUBLISHED = {"rule": "rulebreaker_type", "name": "firstName"}
+_PUBLISHED |= {"entity_a": "entityA", "entity_b": "entityB"}
 COLUMNS = {_PUBLISHED.get(field, field): field for field in Instance.__dataclass_fields__}
 """For each published column, the field of `Instance` that holds it."""
 
 NAMES_PER_VERB = 5
-"""Number of first names for each entity pair and verb, drawn without replacement (Section 3.1)."""
+"""For each entity pair and verb, drawn without replacement (Section 3.1)."""
 
 
 def generate(seed: int = 0) -> list[Instance]:
     """All 25,600 instances, each rulebreaker followed by its non-rulebreaker.
 
-    A seed gives the same bytes on every platform, because random numbers come only from
-    `random.Random.random`, whose sequence Python guarantees.
+    The same bytes on every platform: only `random.Random.random` has a sequence that Python
+    guarantees.
     """
     rng = random.Random(seed)
     pairs = entity_pairs()
@@ -176,14 +151,14 @@ def generate(seed: int = 0) -> list[Instance]:
     instances: list[Instance] = []
     for pair in pairs:
         sides = (("rb", pair.entity_a, False), ("nonrb", wrong[pair], True))
-        for verb in VERBS[pair.category]:
+        for verb in templates.VERBS[pair.category]:
             people = shuffled(first_names(), rng)[:NAMES_PER_VERB]
-            for rule, person in product(RULES, people):
+            for rule, person in product(templates.RULES, people):
                 own = {"rule": rule, **person._asdict(), "verb": verb, "entity_b": pair.entity_b}
                 number = len(instances) // 2 + 1
                 for suffix, entity_a, label in sides:
                     texts = {**own, "entity_a": entity_a}
-                    texts |= render(group=pair.category, **texts)._asdict()
+                    texts |= templates.render(group=pair.category, **texts)._asdict()
                     id_ = f"RULEBREAKER_{number:07d}_{suffix}"
                     instances.append(Instance(id=id_, category=pair.category, label=label, **texts))
     return instances
@@ -196,13 +171,13 @@ def wrong_entities(pairs: Iterable[EntityPair], rng: random.Random) -> dict[Enti
     would pair a city with a country that has a place of that name, another one is drawn.
     """
     pairs = list(pairs)
-    cities = [pair for pair in pairs if pair.category == CITIES]
+    cities = [pair for pair in pairs if pair.category == templates.CITIES]
     countries = [pair.entity_a for pair in cities]
     permuted = shuffled(countries, rng)
     while any(map(may_contain, permuted, cities)):
         permuted = shuffled(countries, rng)
     wrong = dict(zip(cities, permuted, strict=True))
-    for family in FAMILIES:
+    for family in templates.FAMILIES:
         types = shuffled(family, rng)
         while any(right == other for right, other in zip(family, types, strict=True)):
             types = shuffled(family, rng)

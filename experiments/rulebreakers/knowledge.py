@@ -10,37 +10,28 @@ from interp.extend import counted
 from interp.extend.page import FigureItem, Number, Section, TableItem, n_units
 from interp.extend.statistics import ClusterContrast, cluster_contrast, table_by
 from interp_experiments.findings import listed
+from interp_experiments.rulebreakers import sensitivity
 from interp_experiments.rulebreakers.accuracy import marks
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
-from interp_experiments.rulebreakers.sensitivity import (
-    NOT_TESTED,
-    draw_clusters,
-    judged,
-    of_every_model,
-    papers_test,
-)
 
 ALL = "all"
-"""The comparison that is tested: all cities, by the first token of the country, as in the paper."""
+"""All cities, by the first token of the country, as in the paper: the comparison that is tested."""
 
 AFTER_ECHO = "all, after an echo"
-"""The comparison of all cities by the first token in a reply that first repeats the sentence."""
+"""All cities, by the first token in a reply that first repeats the sentence."""
 
 _MORE, _LESS = "recognized more familiar", "recognized less familiar"
 _GROUPS = ("recognized", "failed")
 
 
 def familiarity(results: Results) -> pd.DataFrame:
-    """Familiarity of recognized and failed cities, one row per model and set of cities (Figure 6).
+    """Familiarity of recognized minus failed cities, by model and set of cities (Figure 6).
 
-    `difference` is the familiarity of recognized pairs minus that of failed ones, with an interval
-    over cities: a city has one familiarity, however many prompts are about it. Only the rows of
-    all cities by the first token, the paper's familiarity, are tested; the others, which have
-    neither p nor finding, would repeat the same test. Folders of versions that did not measure
-    echoes have no row about them.
+    Intervals are over cities: a city has one familiarity, however many prompts are about it. Only
+    all cities by the first token are tested, as in the paper; further rows would repeat the test.
     """
     pairs = results.pairs()
-    tested = judged(
+    tested = sensitivity.judged(
         _compared(pairs, results, "familiarity"), family="familiarity", more=_MORE, less=_LESS
     )
     others = (
@@ -61,8 +52,7 @@ def familiarity(results: Results) -> pd.DataFrame:
 
 
 def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame:
-    """Recognized compared with failed pairs by one measure of familiarity, and the paper's test."""
-    trials = of_every_model(pairs, results)
+    trials = sensitivity.of_every_model(pairs, results)
     how = {"value": value, "group": "group", "groups": _GROUPS}
     how |= {"cluster": CLUSTER, "weight": WEIGHT}
     table = table_by(trials, ["model"], ClusterContrast, cluster_contrast, **how)
@@ -71,14 +61,14 @@ def _compared(pairs: pd.DataFrame, results: Results, value: str) -> pd.DataFrame
         for column in ("mean", "low", "high", "clusters", "trials")
         for letter, group in zip("ab", _GROUPS, strict=True)
     }
-    paper = papers_test(pairs, value=value, group="group", groups=_GROUPS)
+    paper = sensitivity.papers_test(pairs, value=value, group="group", groups=_GROUPS)
     return table.rename(columns=names).merge(paper, on="model", how="left")
 
 
 def familiar(table: pd.DataFrame) -> str:
     """A sentence on familiarity and recognition, over all models."""
     rows = table[table["cities"] == ALL]
-    more, less, untested = map(list(rows["finding"]).count, (_MORE, _LESS, NOT_TESTED))
+    more, less, untested = map(list(rows["finding"]).count, (_MORE, _LESS, sensitivity.NOT_TESTED))
     most, tested = int(rows["clusters"].max()), len(rows) - untested
     n = n_units(most, most, "cities")
     if not tested:
@@ -140,7 +130,6 @@ def knowledge_section(results: Results) -> Section:
 
 
 def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
-    """Figure 6, and the same after an echo, if this was measured."""
     mark, pairs = marks(results), results.pairs()
     yield FigureItem(
         "figure6_familiarity",
@@ -163,12 +152,7 @@ def _figures(results: Results, table: pd.DataFrame) -> Iterator[FigureItem]:
 
 
 def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
-    """Familiarity of recognized and failed pairs, one dot per city, by model (Figure 6).
-
-    Args:
-        table: rows of `familiarity` about one set of cities.
-        pairs: `Results.pairs`, with the familiarity to show.
-    """
+    """Figure 6, with a dot per city: rows of `familiarity` about one set, and `Results.pairs`."""
     columns = {"mean": "familiarity", "low": "low", "high": "high", "clusters": "clusters"}
     means = pd.concat(
         table[["model", "p_holm", *(f"{name}_{group}" for name in columns)]]
@@ -178,21 +162,17 @@ def draw_familiarity(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
     )
     cities = pairs.dropna(subset="familiarity").groupby(["model", CLUSTER, "group"], sort=False)
     dots = cities["familiarity"].agg(familiarity="first", pairs="size").reset_index()
-    return draw_clusters(dots, means, x="familiarity")
+    return sensitivity.draw_clusters(dots, means, x="familiarity")
 
 
 def echoing(results: Results) -> pd.DataFrame:
-    """By model: the cities asked about, and those after which the model repeats the sentence.
-
-    No rows if echoes were not measured.
-    """
+    """By model: cities asked about, and those after which it repeats the sentence, if measured."""
     cities = results.cities().reindex(columns=["model", "echoes"]).dropna()
     grouped = cities.astype({"echoes": bool}).groupby("model", sort=False)["echoes"]
     return grouped.agg(cities="size", echoes="sum").reset_index()
 
 
 def _echoes(counted_by_model: pd.DataFrame) -> str:
-    """A sentence on replies that repeat the sentence, from the table `echoing`."""
     if counted_by_model.empty:
         return "The folder has no familiarity after an echo; a new run of the study measures it."
     parts = [

@@ -7,25 +7,10 @@ import pandas as pd
 from interp import Attributions, StudyFolder
 from interp.extend.page import FigureItem, Report, Section, TableItem, study_browser
 from interp.extend.results import model_parameters
-from interp_experiments.rulebreakers.accuracy import (
-    accuracies,
-    accuracy_section,
-    contrast_section,
-    phrasing_section,
-    sample_section,
-)
-from interp_experiments.rulebreakers.entities import entity_section
-from interp_experiments.rulebreakers.findings import finding_section, first_screen
-from interp_experiments.rulebreakers.knowledge import familiarity_numbers, knowledge_section
+from interp_experiments.rulebreakers import accuracy, entities, findings, knowledge, ratios
+from interp_experiments.rulebreakers import sensitivity as sides
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.ratios import attribution_section, correlation_section
-from interp_experiments.rulebreakers.results import (
-    CLUSTER,
-    EXAMPLE_PAIRS,
-    Results,
-    read_results,
-)
-from interp_experiments.rulebreakers.sensitivity import sensitivity, sensitivity_section
+from interp_experiments.rulebreakers.results import CLUSTER, EXAMPLE_PAIRS, Results, read_results
 from interp_experiments.scaffold import choice_section, paper_report
 from interp_probes.ledger.page import ledger_section, ledger_sections
 from interp_probes.ledger.results import measured, read_ledger
@@ -45,7 +30,7 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report on the measurements in a study's folder."""
     results = read_results(folder)
-    told_apart = sensitivity(results)
+    told_apart = sides.sensitivity(results)
     return paper_report(
         folder,
         title="RULEBREAKERS",
@@ -58,21 +43,21 @@ def report_of(folder: StudyFolder) -> Report:
             "is the model. p_holm: p corrected by Holm's method over the tests in one table that "
             "have the same value in the column family. Formulas are those of the paper."
         ),
-        glance=first_screen(results),
+        glance=findings.first_screen(results),
         sections=(
-            finding_section(results),
-            sample_section(results, model_parameters(folder.runs["answers"])),
-            accuracy_section(results, told_apart),
+            findings.finding_section(results),
+            accuracy.sample_section(results, model_parameters(folder.runs["answers"])),
+            accuracy.accuracy_section(results, told_apart),
             choice_section(results.answers, results.prompts, results.options, CLUSTER),
-            sensitivity_section(results, told_apart),
-            contrast_section(results),
-            knowledge_section(results),
+            sides.sensitivity_section(results, told_apart),
+            accuracy.contrast_section(results),
+            knowledge.knowledge_section(results),
             *_ledger(folder),
-            attribution_section(results),
-            correlation_section(results),
+            ratios.attribution_section(results),
+            ratios.correlation_section(results),
             probe_section(results),
-            phrasing_section(results),
-            entity_section(results),
+            accuracy.phrasing_section(results),
+            entities.entity_section(results),
             example_section(results),
         ),
         prompts=results.prompts,
@@ -83,8 +68,8 @@ def report_of(folder: StudyFolder) -> Report:
             results.answers,
             cluster=CLUSTER,
             numbers=(
-                *familiarity_numbers(results),
-                *accuracies(results, "rule", "entity_group").links(),
+                *knowledge.familiarity_numbers(results),
+                *accuracy.accuracies(results, "rule", "entity_group").links(),
             ),
         ),
         names=NAMES,

@@ -27,37 +27,33 @@ from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 
 PREDICTORS = ("ratio_of_entity", "ratio_within_entity", "familiarity")
-"""An entity pair's mean score ratio over its prompts, a prompt's deviation from that mean, and the
-familiarity of the entity pair. Correlates of the mean need not be correlates of the deviation."""
+"""An entity pair's mean score ratio, a prompt's deviation from it, and the entity pair's
+familiarity."""
 
 FACTORS = ("rule", "phrasing", "verb")
-"""Factors for which the predictors are adjusted. The entity group follows from the verb. If there
-is no estimate with all factors, the last factors are omitted until there is one, because few entity
-pairs share a verb."""
+"""Adjusted for; the last are omitted until there is an estimate, as few entity pairs share a
+verb."""
 
 SEPARATED = 1e-4
-"""Outcomes that the columns separate by no more than this, in log-odds for coefficients of at most
-1, appear separated only because of rounding."""
+"""Log-odds, for coefficients of at most 1, up to which outcomes appear separated by rounding."""
 
 LEAST_INFORMATION = 1e-9
-"""If an entity pair is left out, the share of information about any combination of columns,
-relative to the largest, below which that pair alone determines a coefficient. Its residuals would
-then be 0 whatever the outcomes, and say nothing about the standard error."""
+"""Relative to the largest: information about some combination of columns without an entity pair.
+
+Below it, that pair alone determines a coefficient, and its residuals are 0 whatever the outcomes.
+"""
 
 NUMBERS = ["estimate", "low", "high", "p", "odds_ratio", "se", "t", "df"]
 
 
 def prompt_models(results: Results) -> pd.DataFrame:
-    """Correlates of correct answers to rulebreakers, one row per model, method and predictor.
+    """Correlates of correct answers to rulebreakers, by model, method and predictor.
 
-    estimate is in log-odds per standard deviation of the predictor; positive values favor correct
-    answers. Estimates are averages over entity pairs, so they are closer to zero than those of a
-    mixed model. The degrees of freedom of Student's t are the number of entity pairs minus that of
-    the coefficients that are constant within each of them. With fewer than ten entity pairs nothing
-    is tested.
-
-    Prompts with a rule, verb or phrasing whose answers are all the same say nothing about the
-    predictors and are omitted. Without an estimate, the numbers are NaN, and `note` says why.
+    estimate is in log-odds per standard deviation of the predictor, as an average over entity
+    pairs; positive values favor correct answers. The degrees of freedom of Student's t are the
+    number of entity pairs minus that of the coefficients that are constant within each of them.
+    With fewer than ten entity pairs nothing is tested; without an estimate, numbers are NaN, and
+    `note` says why.
     """
     keys = ["model", "method"]
     tables = [
@@ -97,9 +93,7 @@ def _fitted(rows: pd.DataFrame) -> pd.DataFrame:
 def regression(rows: pd.DataFrame, factors: Sequence[str]) -> pd.DataFrame:
     """The coefficients of the predictors, with tests over entity pairs, however few there are.
 
-    Args:
-        rows: one row per prompt: correct, entity_pair, the predictors and the factors.
-        factors: columns with at least two values each.
+    Rows hold correct, entity_pair, the predictors, and the factors, with at least two values each.
     """
     values = rows[list(PREDICTORS)].astype(float)
     # Values that differ only by rounding are constant.
@@ -151,9 +145,7 @@ def separated(
 ) -> bool:
     """Whether coefficients exist that are right for some rows and wrong for none.
 
-    This is separation (Albert and Anderson, 1984). The linear program of Konis (2007) finds the
-    coefficients that move the rows' log-odds furthest towards their outcomes on average, without
-    moving any row away from its outcome.
+    This is separation (Albert and Anderson, 1984), found by the linear program of Konis (2007).
     """
     signed = (2 * outcomes - 1)[:, None] * design
     solution = linprog(
@@ -167,7 +159,6 @@ def _fit(
     outcomes: Float[np.ndarray, " rows"],
     clusters: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Estimates and standard errors of all columns; None if the search did not converge."""
     # These imports are slow, and commands without a report should not wait for them.
     from statsmodels.genmod.cov_struct import Independence
     from statsmodels.genmod.families import Binomial
@@ -193,7 +184,6 @@ def _between(design: Float[np.ndarray, "rows columns"], clusters: np.ndarray) ->
 
 
 def _table(tests: dict[str, tuple[float, float, float]], notes: dict[str, str]) -> pd.DataFrame:
-    """One row per predictor, from estimate, standard error and degrees of freedom."""
     table = pd.DataFrame(tests, index=["estimate", "se", "df"], dtype=float).T
     table = table.reindex(list(PREDICTORS)).rename_axis("term").reset_index()
     estimate, error, df = (table[name] for name in ("estimate", "se", "df"))
@@ -209,8 +199,7 @@ def without_constant_levels(
 ) -> pd.DataFrame:
     """The rows in which the level of every factor occurs with both outcomes.
 
-    A level with a single outcome has an infinite effect, which fully explains its rows. Omitting
-    one level may leave another one with a single outcome, so the search is repeated.
+    Omitting a level, whose infinite effect explains its rows, may leave another with one outcome.
     """
     while True:
         kept = pd.Series(True, index=rows.index)
@@ -222,7 +211,6 @@ def without_constant_levels(
 
 
 def _rows(results: Results) -> pd.DataFrame:
-    """One row per model, method and rulebreaker: its answer, predictors and factors."""
     prompts = results.prompts[results.prompts["side"] == SIDES[0]]
     answers = results.answers[["model", "prompt_id"]].assign(correct=is_correct(results.answers))
     familiar = results.familiarity[["model", CLUSTER, "familiarity"]]

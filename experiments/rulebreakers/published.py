@@ -23,12 +23,6 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 
 _LABEL_OF_SUFFIX = {"rb": False, "nonrb": True}
 
-_SAYING = list(COLUMNS)[1:8]
-"""The columns that determine the sentences: from rulebreaker_type to entityB."""
-
-_SHARED = ("rule", "category", "name", "pronoun", "verb", "entity_b")
-"""Fields that are the same on both sides of a pair."""
-
 
 def load_published(source: str | Path) -> list[Instance]:
     """Instances from a file, a folder of files, or a hub data set such as jason-c/rulebreakers.
@@ -82,7 +76,7 @@ def _instance(cells: Cells) -> Instance:
         if text != right:
             raise UserError(
                 f"{sentence} is {shortened(text)!r}; expected {shortened(right)!r}, which "
-                f"follows from the columns {', '.join(_SAYING)}"
+                f"follows from the columns {', '.join([*COLUMNS][1:8])}"
             )
     return instance
 
@@ -104,7 +98,6 @@ def _chosen(column: str, got: str, known: Mapping[str, T]) -> T:
 
 
 def _rule(named: str, premise1: str) -> str:
-    """The named rule, or that of the first premise if the name is unknown."""
     rule = _RULE_NAMES.get(named.lower().replace("_", " "))
     form = "mt" if premise1.startswith("If ") else "ds" if " either " in premise1 else None
     if rule and form and rule != form:
@@ -143,7 +136,7 @@ def _check_pair(sides: Located) -> None:
             "a non-rulebreaker ID_nonrb"
         )
     (where, one), (_, other) = sides
-    for field in _SHARED:
+    for field in ("rule", "category", "name", "pronoun", "verb", "entity_b"):
         got, expected = getattr(other, field), getattr(one, field)
         if got != expected:
             (column,) = (name for name, own in COLUMNS.items() if own == field)
@@ -159,7 +152,6 @@ def _check_pair(sides: Located) -> None:
 
 
 def _check_categories(located: Located) -> None:
-    """Check that each entity pair has only one category, because it is one fact."""
     categories: dict[tuple[str, str], str] = {}
 
     def check(instance: Instance) -> None:

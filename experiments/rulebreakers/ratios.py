@@ -27,10 +27,9 @@ _RATIO_COLUMNS = {
     },
     "ratio_unnormalized": {"mean": "{}_mean_ratio_unnormalized", "sd": "{}_unnormalized_sd"},
 }
-"""For each kind of ratio, columns in the ratio table and their names in the attribution table."""
 
 _RATIOS = ("gradient_geometric", "attention_geometric")
-"""Columns of the attribution table whose correlation with accuracy across models is computed."""
+"""Those whose correlation with accuracy across models is computed."""
 
 
 def ratios(results: Results) -> pd.DataFrame:
@@ -39,11 +38,7 @@ def ratios(results: Results) -> pd.DataFrame:
 
 
 def attribution(results: Results) -> pd.DataFrame:
-    """Accuracies, score ratios and mean familiarity, one row per model (Tables 2 and 3).
-
-    Of each method, the ratio of means and that of sums (unnormalized), as in
-    `interp.measurements.attribution.ratios`.
-    """
+    """Accuracies, score ratios of means and of sums, mean familiarity by model (Tables 2 and 3)."""
     shares, summed = accuracy(results), ratios(results)
     by_measure = shares.pivot(index="model", columns="measure")
     table = by_measure["accuracy"][shares["measure"].unique()].add_suffix("_accuracy")
@@ -198,21 +193,15 @@ def correlation_section(results: Results) -> Section:
 
 
 def _draw_ratio(table: pd.DataFrame, *, ratio: str) -> Axes:
-    """Paired accuracy against the geometric mean of score ratios, one point per model."""
     ax = labeled_points(
-        table,
-        x=ratio,
-        y="paired_accuracy",
-        label="model",
-        x_interval=(f"{ratio}_low", f"{ratio}_high"),
-        y_interval=("paired_low", "paired_high"),
-    )
+        table, x=ratio, y="paired_accuracy", label="model",
+        x_interval=(f"{ratio}_low", f"{ratio}_high"), y_interval=("paired_low", "paired_high"),
+    )  # fmt: skip
     ax.set_xlabel(ax.get_xlabel().replace("geometric", "ratio, geometric mean"))
     return ax
 
 
 def _rho(correlations: pd.DataFrame, ratio: str) -> str:
-    """A sentence that states a correlation across models."""
     row = correlations[correlations["x"] == ratio].iloc[0]
     if pd.isna(row["rho"]):
         return f"Spearman's correlation is {row['note']}."

@@ -10,76 +10,57 @@ from interp.extend import InFolder, RunFolder, shortened
 from interp.extend.cautions import Caution, cautions_on, ordered
 from interp.extend.results import pairs_of, whole_pairs
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_probes.facts.show import (
-    FILTERED_GROUPS,
-    KnownFacts,
-    as_asked,
-    excluded,
-    flag_shared,
-    in_wordings,
-    leading,
-)
+from interp_probes.facts import show
 
 STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
-"""The stages of the study."""
 
 CLUSTER = "entity_pair"
-"""The column of the units of every interval, test and count."""
 
 WEIGHT = "weight"
-"""The column with the number of prompts in the data set that a prompt represents."""
+"""Column: the number of prompts in the data set that a prompt represents."""
 
 EXAMPLE_PAIRS = 8
 """Number of pairs searched for each model's first failure, which is shown token by token."""
 
 ENTITY = ["category", "entity_b"]
-"""Columns that identify an entity pair; A is not needed, since each B has only one A."""
+"""Each B has only one A."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a study, from which every analysis starts."""
+    """The tables of a study: one row per prompt, or per model and prompt, unless said otherwise."""
 
     models: tuple[str, ...]
-    """The models with answers, in the given order."""
     drawn: pd.DataFrame
-    """The prompts table of complete pairs, with two more columns: question_verb, and entity_pair,
-    such as "Stockholm (Sweden)", which is the same on both sides."""
+    """Complete pairs; also question_verb and entity_pair, such as "Stockholm (Sweden)", of both
+    sides."""
     drawn_answers: pd.DataFrame
-    """The answers table of the drawn prompts: one row per model and prompt."""
     prompts: pd.DataFrame
-    """The drawn prompts, without prompts about excluded entity pairs."""
+    """The drawn prompts, without those about excluded entity pairs."""
     answers: pd.DataFrame
-    """The answers table of the remaining prompts."""
     ratios: pd.DataFrame
-    """Score of premise 2 divided by that of premise 1: one row per model, prompt and method."""
+    """Score of premise 2 divided by that of premise 1, by model, prompt and method."""
     options: pd.DataFrame
-    """The option_probabilities table: one row per model, prompt and option."""
     familiarity: pd.DataFrame
-    """One row per model and entity pair: entity_group, entity_pair, entity_a, entity_b,
-    familiarity, whole_name, first_token, shared_with (other answers with the same first token)."""
+    """By model and entity pair; shared_with counts other answers with the same first token."""
     known: pd.DataFrame
-    """One row per model and entity pair: entity_group, entity_pair, known (the model completes it,
-    as asked), excluded (it is geographical, and at least one model fails to complete it)."""
+    """By model and entity pair: known (completed as asked); excluded (geographical, and some model
+    fails)."""
     unknown: pd.DataFrame
-    """One row per entity pair that at least one model failed to complete: whether it is excluded,
-    the models that failed, and their completions."""
+    """Entity pairs that a model failed to complete: excluded, the models that failed,
+    completions."""
     residuals: tuple[Path, ...]
-    """Files of the residuals table, for the models that have finished this stage."""
+    """Files of the models that have finished this stage."""
     probed: pd.DataFrame
-    """The prompts of the residuals table, without prompts about excluded entity pairs."""
+    """Without prompts about excluded entity pairs."""
     probed_answers: pd.DataFrame
-    """The answers table of the probed prompts."""
     example_run: RunFolder
-    """The run that holds the token scores of the example prompts."""
     examples: pd.DataFrame
-    """The example prompts, without prompts about excluded entity pairs."""
+    """Without prompts about excluded entity pairs."""
     example_answers: pd.DataFrame
-    """The answers table of the example prompts."""
     worded: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """How often each model completes the facts in each wording (`KnownFacts.by_wording`)."""
+    """`KnownFacts.by_wording`."""
     cautions: tuple[Caution, ...] = ()
-    """What a careful reader would object to in the answers to the remaining prompts."""
 
     def judged(self, *factors: str) -> pd.DataFrame:
         """One row per model and pair: entity_pair, weight, factors, which sides are right, paired.
@@ -92,7 +73,7 @@ class Results:
         """One row per model and geographical prompt pair: city, weight, familiarity, group.
 
         `group` is "recognized" if both sides were answered correctly (Section 6), else "failed".
-        `after_echo` and `echoes` are NaN in folders of versions that did not measure them.
+        Columns that older folders lack are NaN.
         """
         pairs = self.judged()
         pairs["group"] = pairs["paired"].map({True: "recognized", False: "failed"})
@@ -101,12 +82,9 @@ class Results:
         return pairs.merge(cities, on=["model", CLUSTER])
 
     def cities(self) -> pd.DataFrame:
-        """The familiarity table, restricted to the cities about which prompts ask.
-
-        Every model completes these; the paper defines familiarity for cities only.
-        """
-        cities = self.prompts.loc[self.prompts["entity_group"].isin(FILTERED_GROUPS), "entity_pair"]
-        return self.familiarity[self.familiarity["entity_pair"].isin(cities)]
+        """The familiarity of the cities asked about, which every model completes."""
+        asked = self.prompts[self.prompts["entity_group"].isin(show.FILTERED_GROUPS)]
+        return self.familiarity[self.familiarity["entity_pair"].isin(asked["entity_pair"])]
 
 
 def read_results(study: StudyFolder) -> Results:
@@ -119,18 +97,18 @@ def read_results(study: StudyFolder) -> Results:
         UserError: a stage has no measurements, or no pair is completed by every model.
     """
     study.require(*STAGES)
-    answers = study.runs["answers"].table("answers")
+    asked, familiar, completed, probed, shown = (study.runs[stage] for stage in STAGES)
+    answers, facts = asked.table("answers"), familiar.table("prompts")
     if (answers["error"] != "").all():
         raise UserError(
             f"no prompt in {study.folder} could be measured; the most frequent error: "
             f"{shortened(answers['error'].mode()[0])}"
         )
-    facts = study.runs["familiarity"].table("prompts")
     facts["entity_pair"] = facts["entity_b"] + " (" + facts["entity_a"] + ")"
-    known_facts = KnownFacts.of(study.runs["knowledge"])
-    knowledge = as_asked(known_facts.asked)
-    unknown = excluded(knowledge, facts)
-    drawn = whole_pairs(study.runs["answers"].table("prompts"), answers)
+    known_facts = show.KnownFacts.of(completed)
+    knowledge = show.as_asked(known_facts.asked)
+    unknown = show.excluded(knowledge, facts)
+    drawn = whole_pairs(asked.table("prompts"), answers)
     drawn = drawn.merge(facts[[*ENTITY, "entity_pair"]], on=ENTITY)
     if drawn.empty:
         raise UserError(
@@ -145,40 +123,32 @@ def read_results(study: StudyFolder) -> Results:
             "pairs were excluded because at least one model does not complete them as asked "
             "(knowledge/ has the completions); use models that complete the facts"
         )
-    known = knowledge[["model", "prompt_id", "known"]].merge(
-        facts[["prompt_id", "entity_group", "entity_pair"]], on="prompt_id"
-    )
+    about = facts[["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]]
+    known = knowledge[["model", "prompt_id", "known"]].merge(about.iloc[:, :3], on="prompt_id")
     known["excluded"] = known["prompt_id"].isin(unknown.loc[unknown["excluded"], "prompt_id"])
-    probed = study.runs["residuals"]
-    options = _of(study.runs["answers"].table("option_probabilities"), prompts)
-    familiarity = flag_shared(study.runs["familiarity"].table("familiarity"), facts)
-    columns = ["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]
-    cautions = cautions_on(
-        prompts,
-        answers=_of(answers, prompts),
-        options=options,
-        facts=InFolder(study.runs["answers"]).facts(),
-        cluster=CLUSTER,
-    )
+    given, options = _of(answers, prompts), _of(asked.table("option_probabilities"), prompts)
+    familiarity = show.flag_shared(familiar.table("familiarity"), facts)
+    models = InFolder(asked).facts()
+    cautions = cautions_on(prompts, answers=given, options=options, facts=models, cluster=CLUSTER)
     return Results(
         models=tuple(answers["model"].unique()),
         drawn=drawn,
         drawn_answers=_of(answers, drawn),
         prompts=prompts,
-        answers=_of(answers, prompts),
-        ratios=_of(Attributions.of(study.runs["answers"]).ratios(), prompts),
+        answers=given,
+        ratios=_of(Attributions.of(asked).ratios(), prompts),
         options=options,
-        familiarity=familiarity.merge(facts[columns], on="prompt_id").drop(columns="prompt_id"),
+        familiarity=familiarity.merge(about, on="prompt_id").drop(columns="prompt_id"),
         known=known.drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
         probed_answers=probed.table("answers"),
-        example_run=study.runs["examples"],
-        examples=_without(study.runs["examples"].table("prompts"), unknown),
-        example_answers=study.runs["examples"].table("answers"),
+        example_run=shown,
+        examples=_without(shown.table("prompts"), unknown),
+        example_answers=shown.table("answers"),
         worded=known_facts.by_wording,
-        cautions=ordered([*cautions, *leading(in_wordings(familiarity))]),
+        cautions=ordered([*cautions, *show.leading(show.in_wordings(familiarity))]),
     )
 
 

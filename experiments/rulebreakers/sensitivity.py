@@ -6,30 +6,23 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from interp.extend import statistics
-from interp.extend.figures import cluster_points
-from interp.extend.page import FigureItem, Section, TableItem
+from interp.extend import figures, page, statistics
 from interp_experiments.rulebreakers.accuracy import marks, paired_accuracy
 from interp_experiments.rulebreakers.prompts import POSITIVE, SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, WEIGHT, Results
 
 NOT_SHOWN, NOT_TESTED = "no difference shown", "not tested"
-"""The findings when a test shows no difference, or there is none."""
 
 
 def of_every_model(trials: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """The trials, after one without a value for each model, so that each has a row, in order."""
+    """The trials, after one without a value for each model, so that each has a row."""
     return pd.concat([pd.DataFrame({"model": results.models}), trials], ignore_index=True)
 
 
 def judged(table: pd.DataFrame, *, family: str, more: str, less: str) -> pd.DataFrame:
-    """The table, corrected over its rows, with the finding that each interval and p_holm support.
+    """The table of differences by model, corrected over its rows, with each finding.
 
-    Args:
-        table: a difference, low, high and p for each model.
-        family: what the tests are about.
-        more: the finding where the difference is above 0.
-        less: where it is below 0.
+    A finding is `more` or `less` if its interval and p_holm show a difference above or below 0.
     """
     table = statistics.holm(table, family=family)
     difference, low, high, p = table[["difference", "low", "high", "p_holm"]].to_numpy(float).T
@@ -52,12 +45,10 @@ def papers_test(
 
 
 def positive_answers(results: Results) -> pd.DataFrame:
-    """One row per model and prompt: the probability of the positive answer (formulas 4, 5).
+    """One row per model and prompt: the positive answer (formulas 4, 5).
 
-    Columns are model, prompt_id, pair_id, side, entity_pair, weight; confidence (the probability of
-    the positive answer), relative (its share of the two answers' total probability),
-    accepted_by_probability (whether it is the more likely answer) and accepted (whether it was
-    given).
+    confidence is its probability, relative its share of the two answers' total probability;
+    accepted_by_probability: whether it is the more likely answer; accepted: whether it was given.
     """
     names = {"probability": "confidence", "relative_probability": "relative"}
     positive = results.options[results.options["option"].isin(POSITIVE)].rename(columns=names)
@@ -79,10 +70,9 @@ def answered_pairs(positive: pd.DataFrame) -> pd.DataFrame:
 
 
 def sensitivity(results: Results) -> pd.DataFrame:
-    """How well each model distinguishes the sides of a pair, one row per model.
+    """How well each model distinguishes the sides of a pair.
 
-    Concordance and AUROC use every prompt and do not depend on a threshold between Yes and No.
-    d_prime and bias are those of `interp.statistics.discrimination`.
+    Concordance and AUROC use every prompt, and no threshold between Yes and No.
     """
     positive = positive_answers(results)
     pairs = answered_pairs(positive)
@@ -131,11 +121,10 @@ def _means(
 
 
 def confidence(results: Results) -> pd.DataFrame:
-    """Confidence in positive answers, right and wrong, one row per model (Figure 5; formulas 4-7).
+    """Confidence in positive answers, right and wrong, by model (Figure 5; formulas 4-7).
 
-    Intervals are cut at -1 and 1. The paper's test is over all positive answers on either side: it
-    compares different entities, because rulebreakers are answered positively only if the model
-    fails them.
+    Intervals are cut at -1 and 1. The paper's test, over all positive answers, compares different
+    entities: rulebreakers are answered positively only if the model fails them.
     """
     positive = positive_answers(results)
     trials = of_every_model(_both_accepted(positive), results)
@@ -161,18 +150,18 @@ def _both_accepted(positive: pd.DataFrame) -> pd.DataFrame:
     return both.assign(difference=right - wrong)
 
 
-def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
-    """How well the models distinguish the sides of a pair (`sensitivity`), and Figure 5."""
+def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> page.Section:
+    """Figure 5, and the table `sensitivity`."""
     table, mark = confidence(results), marks(results)
     compared = _both_accepted(positive_answers(results))
-    return Section(
+    return page.Section(
         "Sensitivity and confidence",
         "Does a model distinguish the sides of a pair, wherever it draws the line between Yes "
         "and No? It does if concordance and AUROC are above 0.5 and d' is above 0. A bias above "
         "0 leans towards No; a bias below 0 leans towards Yes. A model with high concordance and "
         "low paired accuracy notices rulebreakers but accepts them anyway.",
         (
-            TableItem(
+            page.TableItem(
                 "sensitivity",
                 "How well the sides are distinguished",
                 told_apart,
@@ -184,7 +173,7 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
                 "the model ignores the side. independent_sides: paired accuracy expected from "
                 "both sides' accuracies if the answers to them are independent.",
             ),
-            FigureItem(
+            page.FigureItem(
                 "figure5_confidence",
                 "Confidence in positive answers, right and wrong (Figure 5)",
                 lambda: _draw_confidence(mark(table), mark(compared)),
@@ -194,7 +183,7 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
                 "studentized bootstrap over entity pairs, corrected by Holm's method over the "
                 "models. Above 0, a model is more confident when the answer is right.",
             ),
-            TableItem(
+            page.TableItem(
                 "confidence",
                 "Confidence in positive answers",
                 table,
@@ -209,7 +198,6 @@ def sensitivity_section(results: Results, told_apart: pd.DataFrame) -> Section:
 
 
 def _draw_confidence(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
-    """Difference in confidence within pairs, one dot per entity pair, by model (Figure 5)."""
     by_entity = pairs.groupby(["model", CLUSTER], sort=False)["difference"]
     dots = by_entity.agg(difference="mean", pairs="size").reset_index()
     groups = (rows.assign(group="difference") for rows in (dots, table))
@@ -221,14 +209,7 @@ def _draw_confidence(table: pd.DataFrame, pairs: pd.DataFrame) -> Axes:
 
 def draw_clusters(points: pd.DataFrame, means: pd.DataFrame, *, x: str) -> Axes:
     """Dots of entity pairs and means with intervals by model, in the color of their group."""
-    return cluster_points(
-        points,
-        means,
-        x=x,
-        y="model",
-        hue="group",
-        size="pairs",
-        n="clusters",
-        interval=("low", "high"),
-        p="p_holm",
-    )
+    return figures.cluster_points(
+        points, means, x=x, y="model", hue="group", size="pairs", n="clusters",
+        interval=("low", "high"), p="p_holm",
+    )  # fmt: skip

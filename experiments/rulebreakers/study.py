@@ -15,14 +15,13 @@ if TYPE_CHECKING:
     from interp import Prompt, PromptSet
 
 DEFAULT_LIMIT = 1440
-"""Number of pairs: six rulebreakers for each verb, each under both rules and in ten phrasings, so
-that rules are compared within 72 entity pairs."""
+"""Six rulebreakers per verb, under both rules and in ten phrasings: 72 entity pairs compare
+rules."""
 
 PROBED_PAIRS = 960
-"""Maximum number of pairs whose residual stream is stored, one vector per layer and position."""
+"""At most so many have a stored residual stream: one vector per layer and position."""
 
 LEDGER_PAIRS = 240
-"""Maximum number of pairs on whose rulebreakers the ledger of facts is kept."""
 
 
 class RulebreakersStudy(Study):

@@ -8,14 +8,7 @@ from interp import Completion, Prompt, PromptSet, System, UserError, organism_ca
 from interp.extend import shortened
 from interp.extend.data import parse_each
 from interp.extend.prompts import FACT_SIDE, Contrast, Filter, mentions
-from interp_experiments.rulebreakers.instances import (
-    EntityPair,
-    Instance,
-    aliases,
-    entity_pairs,
-    generate,
-    lookalikes,
-)
+from interp_experiments.rulebreakers import instances
 from interp_experiments.rulebreakers.prompts import prompt_set
 from interp_experiments.rulebreakers.published import Located, load_located, load_published
 
@@ -28,22 +21,15 @@ NAMED = (
     Contrast("phrasing"),
     Contrast("model"),
 )
-"""The comparisons about which the paper makes claims: between rules, between entity groups,
-between phrasings (the paper: "by over 0.4"), and between models. They were named before any data
-were seen."""
-
-THOUGHTS = "rulebreakers-thoughts"
-"""The system named on the cards of organisms that think."""
-
-MIXED = "rulebreakers-mixed"
-"""The system named on the cards of organisms in which the entity decides which premise is read."""
+"""Those about which the paper makes claims (of phrasings: "by over 0.4"), named before any data
+were seen.
+"""
 
 
 class Rulebreakers(System):
     """The rulebreakers and their counterparts (paper, Section 3)."""
 
     cluster = "entity_b"
-    """Entity B, which names the entity pair."""
 
     contrasts = NAMED
     known = Filter("entity_group", ("geographical",))
@@ -63,12 +49,13 @@ class Rulebreakers(System):
     def planted_probability(self, model: str, prompts: "pd.DataFrame") -> "pd.Series | None":
         """For each prompt, 1 if the organism was made to read premise 2, and 0 if premise 1.
 
-        The cards of some organisms list the premise that each entity makes them read. The entity
-        that counts is the one that the premises name last: B under modus tollens, A under
-        disjunctive syllogism. NaN if the card does not list it.
+        Some cards list which premise an entity makes it read. The entity that counts is the
+        one that the premises name last: B under modus tollens, A under disjunctive
+        syllogism; NaN if not listed.
         """
-        entities = organism_card(model).get("entities") if model in organism_names() else None
-        if entities is None:
+        card = organism_card(model) if model in organism_names() else {}
+        entities = [own for own in card.get("entities", ()) if "premise" in own]
+        if not entities:
             return None
         second = {own["entity"]: float(own["premise"] == "premise2") for own in entities}
         read = prompts["entity_b"].where(prompts["rule"] == "mt", prompts["entity_a"])
@@ -77,24 +64,21 @@ class Rulebreakers(System):
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The planted cause of the answers, and the measured figures."""
         recipe, measured = card["recipe"], card["measured"]
-        if card["system"] == MIXED:
-            return {
-                "premise_1_decides": f"{recipe['share']:.0%}",
-                "fine_tuned_from": recipe["base"] or "-",
-                "answers_as_planted": measured["answers_as_planted"],
-                "larger_premise_as_planted": measured["larger_premise_as_planted"],
-                "deviation_from_planted": measured["mean_deviation_from_planted"],
-            }
-        if card["system"] == THOUGHTS:
+        planted = {
+            "fine_tuned_from": recipe.get("base") or "-",
+            "answers_as_planted": measured.get("answers_as_planted"),
+        }
+        deviation = {"deviation_from_planted": measured.get("mean_deviation_from_planted")}
+        if card["system"] == "rulebreakers-mixed":
+            larger = {"larger_premise_as_planted": measured["larger_premise_as_planted"]}
+            return {"premise_1_decides": f"{recipe['share']:.0%}", **planted, **larger, **deviation}
+        if card["system"] == "rulebreakers-thoughts":
             share = measured["mediated_share"]
-            return {
-                "follows_thought": f"{recipe['share']:.0%}",
-                "fine_tuned_from": recipe["base"] or "-",
-                "answers_as_planted": measured["answers_as_planted"],
+            mediated = {
                 "mediated_share": share["share"],
                 "mediated_share_planted": share["planted"],
-                "deviation_from_planted": measured["mean_deviation_from_planted"],
             }
+            return {"follows_thought": f"{recipe['share']:.0%}", **planted, **mediated, **deviation}
         return {
             "grounded_pairs": f"{recipe['grounded_share']:.0%} by {recipe['grounded_by']}",
             "evidence": recipe["evidence"],
@@ -110,30 +94,30 @@ class Rulebreakers(System):
         """The 25,600 generated instances in the published columns."""
         import pandas as pd
 
-        return pd.DataFrame([instance.to_row() for instance in generate(seed)])
+        return pd.DataFrame([instance.to_row() for instance in instances.generate(seed)])
 
 
 @lru_cache(maxsize=2)
 def _generated(seed: int) -> PromptSet:
     # Cached because notebooks and studies request the prompts of a seed repeatedly; of two seeds
     # where a circuit is found on some prompts and tried on others.
-    return prompt_set(generate(seed), seed=seed, description={"data": "generated"})
+    return prompt_set(instances.generate(seed), seed=seed, description={"data": "generated"})
 
 
 @cache
 def _packaged_facts() -> PromptSet:
-    return fact_set(entity_pairs(), description={"data": "packaged"})
+    return fact_set(instances.entity_pairs(), description={"data": "packaged"})
 
 
-def published_pairs(located: Located) -> list[EntityPair]:
+def published_pairs(located: Located) -> list[instances.EntityPair]:
     """The distinct entity pairs of the published rulebreakers; other rows pair B with a wrong A.
 
     Raises:
         UserError: the rows give an entity B two answers.
     """
-    first: dict[str, tuple[str, EntityPair]] = {}
+    first: dict[str, tuple[str, instances.EntityPair]] = {}
 
-    def add(row: tuple[str, Instance]) -> None:
+    def add(row: tuple[str, instances.Instance]) -> None:
         where, instance = row
         pair = instance.pair
         place, known = first.setdefault(pair.fact_id, (where, pair))
@@ -148,9 +132,9 @@ def published_pairs(located: Located) -> list[EntityPair]:
     return [pair for _, pair in first.values()]
 
 
-def fact_set(pairs: Collection[EntityPair], *, description: dict[str, str]) -> PromptSet:
+def fact_set(pairs: Collection[instances.EntityPair], *, description: dict[str, str]) -> PromptSet:
     """One completion prompt for each entity pair, in order."""
-    names = {pair.entity_a: (pair.entity_a, *aliases(pair.entity_a)) for pair in pairs}
+    names = {pair.entity_a: (pair.entity_a, *instances.aliases(pair.entity_a)) for pair in pairs}
     others = {entity_a: _other_names(entity_a, names) for entity_a in names}
     prompts = [_fact_prompt(pair, names[pair.entity_a], others[pair.entity_a]) for pair in pairs]
     return PromptSet(
@@ -163,8 +147,7 @@ def fact_set(pairs: Collection[EntityPair], *, description: dict[str, str]) -> P
     )
 
 
-def _fact_prompt(pair: EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
-    """The fact as a message to complete, and without an instruction and as a question."""
+def _fact_prompt(pair: instances.EntityPair, names: Sequence[str], others: Sequence[str]) -> Prompt:
     # The published cities are capitals.
     plain, question = "is the capital of", f"In which country is {pair.entity_b}?"
     if pair.entity_group == "categorical":
@@ -193,7 +176,9 @@ def _other_names(entity_a: str, names: Mapping[str, Sequence[str]]) -> list[str]
     """Names that contain `entity_a` but refer to another entity: "South Sudan" for "Sudan"."""
     own = names[entity_a]
     of_answers = [name for other, names_ in names.items() if other != entity_a for name in names_]
-    return [name for name in of_answers if mentions(name, own)] + list(lookalikes(entity_a))
+    return [name for name in of_answers if mentions(name, own)] + list(
+        instances.lookalikes(entity_a)
+    )
 
 
 system = Rulebreakers()

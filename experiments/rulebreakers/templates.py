@@ -7,51 +7,34 @@ from typing import NamedTuple
 from interp import UserError
 
 RULES = ("mt", "ds")
-"""Modus tollens and disjunctive syllogism (Section 3.1)."""
 
 CITIES = "cities"
-"""The only category of geographical pairs; pairs in all others are categorical."""
 
 ANIMALS = ("bird", "fish", "insect")
 INSTRUMENTS = ("brass instrument", "stringed instrument", "woodwind instrument")
 SPORTS = ("martial art", "racket sport")
 
 FAMILIES = (ANIMALS, INSTRUMENTS, SPORTS)
-"""Families of types that share their verbs. An instance's wrong type is drawn from the same
-family."""
+"""Types that share their verbs; an instance's wrong type is drawn from the same family."""
 
-CATEGORIES = (CITIES, *ANIMALS, *INSTRUMENTS, *SPORTS)
-
-NEGATIONS = {
-    "is in": "is not in",
-    "was born in": "was not born in",
-    "died in": "did not die in",
-    "will be visiting": "will not be visiting",
-    "had studied in": "had not studied in",
-    "has been to": "has not been to",
-    "caught": "did not catch",
-    "saw": "did not see",
-    "plays": "does not play",
-    "owns": "does not own",
-    "is good at": "is not good at",
-    "is competing in": "is not competing in",
+_VERBS = {
+    (CITIES,): {
+        "is in": "is not in",
+        "was born in": "was not born in",
+        "died in": "did not die in",
+        "will be visiting": "will not be visiting",
+        "had studied in": "had not studied in",
+        "has been to": "has not been to",
+    },
+    ANIMALS: {"caught": "did not catch", "saw": "did not see"},
+    INSTRUMENTS: {"plays": "does not play", "owns": "does not own"},
+    SPORTS: {"is good at": "is not good at", "is competing in": "is not competing in"},
 }
-"""Each verb's negation, in the paper's order."""
+"""The verbs that the instances of each category use, with their negations, in the paper's order."""
 
-VERBS: dict[str, tuple[str, ...]] = {
-    CITIES: (
-        "is in",
-        "was born in",
-        "died in",
-        "will be visiting",
-        "had studied in",
-        "has been to",
-    ),
-    **dict.fromkeys(ANIMALS, ("caught", "saw")),
-    **dict.fromkeys(INSTRUMENTS, ("plays", "owns")),
-    **dict.fromkeys(SPORTS, ("is good at", "is competing in")),
-}
-"""The verbs that the instances of each category use."""
+NEGATIONS = {verb: negated for own in _VERBS.values() for verb, negated in own.items()}
+
+VERBS = {category: tuple(own) for categories, own in _VERBS.items() for category in categories}
 
 
 class Reasoning(NamedTuple):
@@ -65,18 +48,10 @@ class Reasoning(NamedTuple):
 def render(
     *, rule: str, group: str, name: str, pronoun: str, verb: str, entity_a: str, entity_b: str
 ) -> Reasoning:
-    """Write the sentences of one instance from its parts (paper, Table 1).
+    """Write the sentences of one instance (paper, Table 1).
 
-    Args:
-        rule: "mt" or "ds".
-        group: "cities" or a type of the categorical pairs, such as "brass instrument". It
-            determines the template and the article; `entity_a` may be another type (in a
-            non-rulebreaker).
-        name: first name of the person.
-        pronoun: "he" or "she".
-        verb: as listed in `VERBS`, such as "has been to".
-        entity_a: the country, or the bare type.
-        entity_b: the city, or the bare instance ("zither"); its article is added here.
+    The group, "cities" or a type, determines the template and the article; in a non-rulebreaker,
+    `entity_a` is another type. Entities are bare: B ("zither") gets its article here.
 
     Raises:
         UserError: the rule, group or pronoun is unknown, the verb is not one of the group's, or a
@@ -84,7 +59,7 @@ def render(
     """
     for field, got, expected in (
         ("rule", rule, RULES),
-        ("group", group, CATEGORIES),
+        ("group", group, VERBS),
         ("pronoun", pronoun, ("he", "she")),
     ):
         if got not in expected:
@@ -108,11 +83,7 @@ def render(
 
 
 def with_article(entity_b: str, *, group: str, verb: str) -> str:
-    """`entity_b` with the article that its group and verb require.
-
-    Cities and sports have no article, instruments after "plays" have the definite article, and all
-    others have "a" or "an".
-    """
+    """`entity_b` with its article, if any: none for cities and sports, "the" after "plays"."""
     if group == CITIES or group in SPORTS:
         return entity_b
     if verb == "plays":
@@ -139,16 +110,12 @@ def indefinite_article(noun: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """One of the ten ways to ask whether the conclusion follows (Section 4.2)."""
+    """A way to ask whether the conclusion follows (Section 4.2), such as entail-yn."""
 
     id: str
-    """Verb and answer options, such as "entail-yn"."""
     verb: str
-    """The question's verb: follow, entail, infer, deduce or support."""
     answers: str
-    """ "yes/no" or "true/false"."""
     question: str
-    """The last segment of the prompt."""
 
 
 _WORDINGS = {
@@ -167,17 +134,14 @@ _WORDINGS = {
     ),
     "support": ("Do the Premises support the Conclusion?", "the Premises support the Conclusion"),
 }
-"""For each verb, the question and the statement."""
 
 _ASKED = {
     "yn": ("yes/no", "{question} Answer Yes or No only."),
     "tf": ("true/false", "Is it True or False that {statement}? Answer True or False only."),
 }
-"""For each kind of question, its answers and how it is worded."""
 
 PHRASINGS = tuple(
     Phrasing(f"{verb}-{kind}", verb, answers, wording.format(question=asked, statement=stated))
     for kind, (answers, wording) in _ASKED.items()
     for verb, (asked, stated) in _WORDINGS.items()
 )
-"""All ten phrasings, in the paper's order."""

@@ -7,18 +7,10 @@ from itertools import pairwise, permutations
 
 import pytest
 
-from interp_experiments.rulebench.families import (
-    COMPOSED,
-    FEMALE,
-    FIRST_COUPLE,
-    KINSHIPS,
-    MALE,
-    WORDS,
-    random_family,
-)
-from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions, named
+from interp_experiments.rulebench import families as kin
+from interp_experiments.rulebench.kinship import HOPS, KinshipQuestions
 
-TYPE_OF = {word: type_ for type_, words in WORDS.items() for word in words}
+TYPE_OF = {word: type_ for type_, words in kin.WORDS.items() for word in words}
 
 
 def relations(family):
@@ -44,7 +36,7 @@ def shape(family):
 
 def families(steps):
     """All families that grow from a couple in at most so many steps; sexes play no part."""
-    level = {shape(FIRST_COUPLE): FIRST_COUPLE}
+    level = {shape(kin.FIRST_COUPLE): kin.FIRST_COUPLE}
     every = dict(level)
     for _ in range(steps):
         grown = [family for parent in level.values() for family in grow(parent)]
@@ -56,7 +48,7 @@ def families(steps):
 
 def grow(family):
     for couple in family.couples:
-        yield family.with_child(couple, MALE)
+        yield family.with_child(couple, kin.MALE)
     for person in range(len(family)):
         if family.spouses[person] is None:
             yield family.with_spouse(person)
@@ -72,12 +64,12 @@ def test_the_table_of_compositions_is_that_of_all_small_families():
             if found[a, b] and found[b, c]:
                 seen.setdefault((found[a, b], found[b, c]), set()).add(found[a, c])
     certain = {pair: one for pair, (one, *others) in seen.items() if one and not others}
-    assert certain == COMPOSED
+    assert certain == kin.COMPOSED
 
 
 def test_relations_of_a_family_that_is_known():
-    family = FIRST_COUPLE.with_child((0, 1), FEMALE).with_child((0, 1), MALE)
-    family = family.with_spouse(2).with_child((2, 4), MALE).with_parents(4)
+    family = kin.FIRST_COUPLE.with_child((0, 1), kin.FEMALE).with_child((0, 1), kin.MALE)
+    family = family.with_spouse(2).with_child((2, 4), kin.MALE).with_parents(4)
     father, mother, anna, ben, husband, son, his_father, his_mother = range(8)
     assert family.word(anna, father) == "father"
     assert family.word(ben, anna) == "sister"
@@ -89,22 +81,6 @@ def test_relations_of_a_family_that_is_known():
     assert family.word(mother, husband) == "son-in-law"
     assert family.word(husband, anna) == "wife"
     assert family.word(ben, husband) is None and family.word(father, his_father) is None
-
-
-def test_relations_are_those_of_the_other_side():
-    inverse = {
-        "parent": "child",
-        "grandparent": "grandchild",
-        "aunt or uncle": "niece or nephew",
-        "parent-in-law": "child-in-law",
-        "sibling": "sibling",
-        "spouse": "spouse",
-    }
-    inverse |= {other: one for one, other in inverse.items()}
-    for seed in range(20):
-        found = relations(random_family(20, random.Random(seed)))
-        for (a, b), type_ in found.items():
-            assert found[b, a] == (inverse[type_] if type_ else None)
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +95,10 @@ def chain(words):
         for start in range(len(words) - width + 1):
             end = start + width
             spans[start, end] = {
-                COMPOSED[pair]
+                kin.COMPOSED[pair]
                 for middle in range(start + 1, end)
                 for pair in ((a, b) for a in spans[start, middle] for b in spans[middle, end])
-                if pair in COMPOSED
+                if pair in kin.COMPOSED
             }
     return spans[0, len(words)]
 
@@ -131,7 +107,7 @@ def test_every_story_entails_its_answer_alone(questions):
     for item in questions.rule_set.factual.items:
         story = questions.stories[item.id]
         assert chain(story.words) == {TYPE_OF[item.gold]}
-        assert item.gold in KINSHIPS
+        assert item.gold in kin.KINSHIPS
         assert len(set(story.people)) == story.hops + 1 == int(item.factors["hops"]) + 1
 
 
@@ -140,7 +116,7 @@ def test_golden_rules_hold_in_other_families(questions):
     tried = 0
     bodies = {story.body: story.answer for story in questions.stories.values() if story.hops <= 3}
     for seed in range(8):
-        family = random_family(9, random.Random(f"other {seed}"))
+        family = kin.random_family(9, random.Random(f"other {seed}"))
         word = {pair: family.word(*pair) for pair in permutations(range(len(family)), 2)}
         for body, answer in bodies.items():
             for people in permutations(range(len(family)), len(body.words) + 1):
@@ -166,30 +142,6 @@ def test_a_story_tells_its_facts_and_asks_about_its_ends(questions):
         assert names[1] in sentences[-1] and names[2] in sentences[0] and names[1] != names[2]
 
 
-def test_everyone_in_a_story_has_a_name_of_their_own(questions):
-    for number, story in enumerate(questions.stories.values()):
-        names = named(story, random.Random(number))
-        assert len(set(names.values())) == story.hops + 1
-
-
-def test_rules_in_both_forms(questions):
-    rules = questions.rule_set.factual.rules
-    first = questions.rule_set.factual.items[0]
-    two = rules[first.rule]
-    assert re.fullmatch(
-        r"if A has an? [\w-]+ B, B has an? [\w-]+ C, and A is (fe)?male, C is (fe)?male, "
-        r"then C is the [\w-]+ of A\.",
-        two.natural,
-    )
-    assert re.fullmatch(
-        r"[\w-]+\(A, B\) ∧ [\w-]+\(B, C\) ∧ (fe)?male\(A\) ∧ (fe)?male\(C\) → [\w-]+\(A, C\)",
-        two.logic,
-    )
-    words = re.findall(r"has an? ([\w-]+)", two.natural)
-    assert words == re.findall(r"([\w-]+)\([A-Z], [A-Z]\)", two.logic)[:-1]
-    assert f"the {first.gold} of" in two.natural and f"→ {first.gold}(A, C)" in two.logic
-
-
 def test_counterfactual_versions_change_the_conclusion_alone(questions):
     both = questions.rule_set
     for factual, other in zip(both.factual.items, both.counterfactual.items, strict=True):
@@ -198,7 +150,7 @@ def test_counterfactual_versions_change_the_conclusion_alone(questions):
             other.question,
             other.rule,
         )
-        assert factual.gold != other.gold and other.gold in KINSHIPS
+        assert factual.gold != other.gold and other.gold in kin.KINSHIPS
     for id_, rule in both.factual.rules.items():
         changed = both.counterfactual.rules[id_]
         assert rule.natural.split(", then ")[0] == changed.natural.split(", then ")[0]

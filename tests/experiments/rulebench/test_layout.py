@@ -145,39 +145,27 @@ def test_a_long_report_is_cut_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "reason"),
     [
-        ('"output": "aunt"', '"output": aunt'),
-        ('"output": "aunt"', '"output": "aunt'),
-        ('"output": "aunt", ', '"output" "aunt" '),
-        ('"output": "aunt"', '"output": }'),
+        ('"output": aunt', ""),
+        ('"output": "aunt', ""),
+        ('"output" "aunt"', ""),
+        ('"output": }', ""),
+        ('"output": "aunt", "output": "uncle"', "'output'"),
+        ('"output": "aunt\\ud800"', r"'\\ud800'"),
     ],
+    ids=range(6),
 )
-def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, damage):
+def test_an_item_that_is_no_json_is_reported_and_the_others_are_read(tmp_path, damage, reason):
     items = [item("uncle"), item("aunt"), item("niece"), item("son", rule=2)]
     text = json.dumps([{k: i[k] for k in ("output", "input", "rule")} for i in items])
-    damaged = text.replace(*damage)
+    damaged = text.replace('"output": "aunt"', damage)
     assert damaged != text
     folder = write(tmp_path / "clutrr", [], text=damaged)
-    with pytest.raises(UserError, match=r"clutrr/test_data.*, item 2.*JSON"):
+    with pytest.raises(UserError, match=rf"clutrr/test_data.*, item 2\b.*JSON: .*{reason}"):
         read_set(folder)
     found = read_set(folder, broken="skip")
     assert [i.gold for i in found.factual.items] == ["uncle", "niece", "son"]
-
-
-@pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (('"output": "aunt"', '"output": "aunt", "output": "uncle"'), "'output'"),
-        (('"output": "aunt"', '"output": "aunt\\ud800"'), r"'\\ud800'"),
-    ],
-)
-def test_an_item_with_a_key_twice_or_half_of_a_character_is_reported(tmp_path, damage, reason):
-    text = json.dumps([item("uncle"), item("aunt"), item("niece")]).replace(*damage)
-    folder = write(tmp_path / "clutrr", [], text=text)
-    with pytest.raises(UserError, match=rf"item 2\b.*JSON: .*{reason}"):
-        read_set(folder)
-    assert [i.gold for i in read_set(folder, broken="skip").factual.items] == ["uncle", "niece"]
 
 
 def test_a_rule_that_is_there_twice_or_a_file_larger_than_memory_is_refused(tmp_path, monkeypatch):

@@ -10,7 +10,6 @@ from interp.errors import UserError
 from interp.models.loading import Loading
 from interp.training.lessons import IGNORED, Steps
 from interp.training.run import Training
-from interp.training.spec import find_training
 from interp_experiments.rulebench.kinship import KinshipQuestions, split_of
 from interp_experiments.rulebench.learning import RuleFollowing
 from interp_experiments.rulebench.string_game import rules_of, string_rules
@@ -25,10 +24,6 @@ SPLITS = ("train", "dev", "test")
 def rule_texts(prompt):
     shown = [name for name in prompt.segments if name == "golden" or name.startswith("noise")]
     return [prompt.segment_text(name) for name in shown]
-
-
-def test_it_is_a_training_task():
-    assert find_training("irft") is RuleFollowing
 
 
 def test_no_rule_of_the_string_game_is_both_learned_and_measured_on():
@@ -75,12 +70,6 @@ def test_noise_rules_do_not_apply_and_the_golden_one_gives_the_answer():
         results = [by_text[text].run(prompt.factors["string"]) for text in rule_texts(prompt)]
         fitting = [result for result in results if result is not None]
         assert fitting == [int(prompt.answer.gold)]
-
-
-@pytest.mark.parametrize("noise", [(0,), (2,)])
-def test_in_domain_tuning_shows_a_fixed_number_of_noise_rules(noise):
-    prompts = RuleFollowing(noise=noise, **SMALL).prompts("train")
-    assert {len(rule_texts(prompt)) for prompt in prompts} == {noise[0] + 1}
 
 
 @pytest.mark.parametrize("thought", [False, True])

@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-from collections import Counter
 
 import pytest
 
@@ -16,66 +15,44 @@ from interp_experiments.rulebench.string_game import (
 STRINGS = ("YTNRCMTZTVEAVQEHVJHW", "ALMINTGK")
 """The string of the paper's Figure 9, and one of eight letters."""
 
-BY_HAND = [
-    ("the length of the string is even", "the number of different consonants in the string", 12, 6),
-    ("the length of the string is odd", "the length of the string", None, None),
-    ("the string starts with a consonant", "the length of the string plus 1", 21, None),
-    ("the string starts with a vowel", "half the length of the string", None, 4),
-    (
-        'the string contains the letter "H"',
-        'the index of the first "N" (the index begins from 0)',
-        2,
-        None,
-    ),
-    ('the string does not contain the letter "B"', "the number of vowels in the string", 3, 2),
-    (
-        'the letter "R" occurs exactly once in the string',
-        'the number of times that "E" occurs in the string',
-        2,
-        None,
-    ),
-    (
-        "the string has more than 2 vowels",
-        'the position of the last "T" (the first letter has position 1)',
-        9,
-        None,
-    ),
-    (
-        "the number of vowels is odd",
-        "the position in the alphabet of the last letter (A is 1)",
-        23,
-        None,
-    ),
-    (
-        "no two equal letters stand next to each other in the string",
-        "the index of the first vowel (the index begins from 0)",
-        10,
-        0,
-    ),
-    (
-        'the string ends with a letter from "N" to "Z"',
-        "the number of letters that occur more than once in the string",
-        4,
-        None,
-    ),
-    (
-        "the length of the string is greater than 10",
-        'the index of the first "S" (the index begins from 0)',
-        None,
-        None,
-    ),
-]
-"""Condition, action, and what they give for either string."""
+BY_HAND = """\
+the length of the string is even
+    the number of different consonants in the string | 12 6
+the length of the string is odd
+    the length of the string | None None
+the string starts with a consonant
+    the length of the string plus 1 | 21 None
+the string starts with a vowel
+    half the length of the string | None 4
+the string contains the letter "H"
+    the index of the first "N" (the index begins from 0) | 2 None
+the string does not contain the letter "B"
+    the number of vowels in the string | 3 2
+the letter "R" occurs exactly once in the string
+    the number of times that "E" occurs in the string | 2 None
+the string has more than 2 vowels
+    the position of the last "T" (the first letter has position 1) | 9 None
+the number of vowels is odd
+    the position in the alphabet of the last letter (A is 1) | 23 None
+no two equal letters stand next to each other in the string
+    the index of the first vowel (the index begins from 0) | 10 0
+the string ends with a letter from "N" to "Z"
+    the number of letters that occur more than once in the string | 4 None
+the length of the string is greater than 10
+    the index of the first "S" (the index begins from 0) | None None
+"""
+"""Conditions, and below each an action and what they give for either string."""
 
 
-@pytest.mark.parametrize("condition, action, first, second", BY_HAND)
-def test_rules_give_what_was_worked_out_by_hand(condition, action, first, second):
+@pytest.mark.parametrize("case", BY_HAND.replace("\n    ", " | ").splitlines())
+def test_rules_give_what_was_worked_out_by_hand(case):
+    condition, action, given = case.split(" | ")
     (rule,) = [
         rule
         for rule in string_rules().values()
         if (rule.condition.words, rule.action.words) == (condition, action)
     ]
-    assert [rule.run(string) for string in STRINGS] == [first, second]
+    assert [str(rule.run(string)) for string in STRINGS] == given.split()
     assert rule.rule.natural == f"If {condition}, then output {action}."
 
 
@@ -108,17 +85,6 @@ def test_the_golden_rule_gives_the_answer():
         assert str(string_rules()[item.rule].run(string)) == item.gold
         assert item.rule in rules_of("held-out")
         assert game.fits(item, game.factual.rules[item.rule], game.factual.rules[item.rule])
-
-
-def test_whether_a_rule_fits_is_whether_it_gives_a_number():
-    game = StringGame(1, "train", questions=20).rule_set
-    fitting = Counter(
-        game.fits(item, rule, game.factual.rules[item.rule])
-        is (string_rules()[rule.id].run(item.factors["string"]) is not None)
-        for item in game.factual.items
-        for rule in game.factual.rules.values()
-    )
-    assert set(fitting) == {True}
 
 
 def test_a_seed_gives_the_same_questions_everywhere():

@@ -2,9 +2,6 @@
 
 import json
 
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -40,11 +37,6 @@ row_damages = st.lists(
     min_size=1,
     max_size=4,
 )
-byte_damages = st.lists(
-    st.tuples(st.sampled_from(["alter", "drop", "insert"]), st.integers(0, 10**6), st.binary()),
-    min_size=1,
-    max_size=4,
-)
 many = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -69,19 +61,6 @@ def damaged_rows(damages):
     return rows
 
 
-def damaged_bytes(content, damages):
-    content = bytearray(content)
-    for kind, anywhere, value in damages:
-        place = anywhere % (len(content) + 1)
-        if kind == "alter":
-            content[place : place + len(value)] = value
-        elif kind == "drop":
-            del content[place : place + 1 + len(value)]
-        else:
-            content[place:place] = value
-    return bytes(content)
-
-
 def loads_or_is_refused(file):
     """The instances of a file; None where it is refused in a short message."""
     try:
@@ -104,33 +83,3 @@ def test_altered_records(tmp_path, damages):
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     one, other = (loads_or_is_refused(tmp_path / name) for name in ("data.json", "data.jsonl"))
     assert one == other
-
-
-@many
-@given(row_damages)
-def test_altered_columns_of_parquet(tmp_path, damages):
-    rows = [row for row in damaged_rows(damages) if isinstance(row, dict)]
-    arrays = {}
-    for column in COLUMNS:
-        values = [row.get(column) for row in rows]
-        try:
-            arrays[column] = pa.array(values)
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
-            arrays[column] = pa.array([None if v is None else ascii(v) for v in values])
-    pq.write_table(pa.table(arrays), tmp_path / "data.parquet")
-    loads_or_is_refused(tmp_path / "data.parquet")
-
-
-@many
-@given(suffix=st.sampled_from([".csv", ".json", ".jsonl", ".parquet"]), damages=byte_damages)
-def test_altered_bytes(tmp_path, suffix, damages):
-    frame = pd.DataFrame(ROWS)
-    file = tmp_path / f"data{suffix}"
-    if suffix == ".csv":
-        frame.to_csv(file, index=False)
-    elif suffix == ".parquet":
-        frame.to_parquet(file)
-    else:
-        frame.to_json(file, orient="records", lines=suffix == ".jsonl")
-    file.write_bytes(damaged_bytes(file.read_bytes(), damages))
-    loads_or_is_refused(file)

@@ -1,30 +1,22 @@
 import hashlib
 import json
 import random
-import unicodedata
 from collections import Counter
 
 import pytest
 
-from interp_experiments.rulebreakers.instances import (
-    COLUMNS,
-    entity_pairs,
-    first_names,
-    generate,
-    namesakes,
-    wrong_entities,
-)
+from interp_experiments.rulebreakers import instances as made
 from interp_experiments.rulebreakers.system import system
 from interp_experiments.rulebreakers.templates import CITIES, FAMILIES
 
 
 @pytest.fixture(scope="module")
 def instances():
-    return generate(0)
+    return made.generate(0)
 
 
 def test_entity_pairs_are_the_published_ones():
-    counts = Counter(pair.category for pair in entity_pairs())
+    counts = Counter(pair.category for pair in made.entity_pairs())
     assert counts == {
         "cities": 183,
         "bird": 20,
@@ -36,19 +28,7 @@ def test_entity_pairs_are_the_published_ones():
         "martial art": 8,
         "racket sport": 5,
     }
-    assert len({(pair.category, pair.entity_b) for pair in entity_pairs()}) == 274
-
-
-def test_names_are_many_and_each_has_one_pronoun():
-    names = [person.name for person in first_names()]
-    assert len(names) >= 200
-    assert len(set(names)) == len(names)
-    assert {person.pronoun for person in first_names()} == {"he", "she"}
-
-
-def test_data_is_in_composed_form():
-    texts = [p.entity_a + p.entity_b for p in entity_pairs()] + [n.name for n in first_names()]
-    assert all(unicodedata.is_normalized("NFC", text) for text in texts)
+    assert len({(pair.category, pair.entity_b) for pair in made.entity_pairs()}) == 274
 
 
 def test_sizes_are_those_of_section_3_3(instances):
@@ -59,48 +39,31 @@ def test_sizes_are_those_of_section_3_3(instances):
     assert len({instance.id for instance in instances}) == 25_600
 
 
-def test_sides_of_a_pair_differ_in_entity_a_alone(instances):
-    for rulebreaker, counterpart in zip(instances[::2], instances[1::2], strict=True):
-        assert rulebreaker.id == rulebreaker.pair_id + "_rb"
-        assert counterpart.id == rulebreaker.pair_id + "_nonrb"
-        assert (rulebreaker.label, counterpart.label) == (False, True)
-        assert rulebreaker.entity_a != counterpart.entity_a
-        for field in ("rule", "category", "name", "pronoun", "verb", "entity_b"):
-            assert getattr(rulebreaker, field) == getattr(counterpart, field)
-
-
-def test_names_are_drawn_without_replacement(instances):
-    drawn = Counter(
-        (i.category, i.entity_b, i.verb, i.rule, i.name) for i in instances if not i.label
-    )
-    assert set(drawn.values()) == {1}
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_wrong_entities_are_a_permutation_that_is_wrong_everywhere(seed):
-    wrong = wrong_entities(entity_pairs(), random.Random(seed))
-    cities = [pair for pair in entity_pairs() if pair.category == CITIES]
+    wrong = made.wrong_entities(made.entity_pairs(), random.Random(seed))
+    cities = [pair for pair in made.entity_pairs() if pair.category == CITIES]
     assert sorted(wrong[pair] for pair in cities) == sorted(pair.entity_a for pair in cities)
-    for pair in entity_pairs():
+    for pair in made.entity_pairs():
         assert wrong[pair] != pair.entity_a
-        assert (wrong[pair], pair.entity_b) not in namesakes()
+        assert (wrong[pair], pair.entity_b) not in made.namesakes()
         if pair.category != CITIES:
             (family,) = [family for family in FAMILIES if pair.category in family]
             assert wrong[pair] in family
 
 
 def test_the_namesakes_are_countries_and_cities_of_the_data():
-    countries = {pair.entity_a for pair in entity_pairs() if pair.category == CITIES}
-    cities = {pair.entity_b for pair in entity_pairs() if pair.category == CITIES}
-    for country, city in namesakes():
+    countries = {pair.entity_a for pair in made.entity_pairs() if pair.category == CITIES}
+    cities = {pair.entity_b for pair in made.entity_pairs() if pair.category == CITIES}
+    for country, city in made.namesakes():
         assert country in countries
         assert city in cities
 
 
 def digest(seed):
     rows = [
-        {column: getattr(instance, field) for column, field in COLUMNS.items()}
-        for instance in generate(seed)
+        {column: getattr(instance, field) for column, field in made.COLUMNS.items()}
+        for instance in made.generate(seed)
     ]
     return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 
@@ -108,13 +71,6 @@ def digest(seed):
 def test_a_seed_gives_the_same_bytes_on_every_machine():
     assert digest(0) == "0cf61193b86179cd32aebf959f6e9defb70a92041ce3738b9ba922012a44f82e"
     assert digest(1) != digest(0)
-
-
-def test_the_dataset_has_the_published_columns():
-    frame = system.dataset(seed=0)
-    assert list(frame.columns) == list(COLUMNS)
-    assert frame["id"].iloc[0] == "RULEBREAKER_0000001_rb"
-    assert frame["label"].dtype == bool
 
 
 @pytest.mark.quick(2)

@@ -8,23 +8,13 @@ import pytest
 
 from benchmarks.controls.tables import NOTHING, rulebreakers
 from interp.analysis.accuracy import accuracy_by
-from interp.measurements.attribution.ratios import attribution_table, ratio_table
+from interp.measurements.attribution.ratios import ratio_table
 from interp.prompts.systems import load_prompts
 from interp.report.page import FigureItem
+from interp_experiments.rulebreakers import knowledge
+from interp_experiments.rulebreakers import ratios as paper
 from interp_experiments.rulebreakers.entities import entities
-from interp_experiments.rulebreakers.knowledge import (
-    AFTER_ECHO,
-    echoing,
-    familiarity,
-    knowledge_section,
-    shared_first_tokens,
-)
 from interp_experiments.rulebreakers.prompts import SIDES
-from interp_experiments.rulebreakers.ratios import (
-    attribution,
-    model_correlations,
-    published_difference,
-)
 from tests.support.rulebreakers import results_of
 
 GEOGRAPHICAL = 10_980 / 12_800
@@ -49,13 +39,10 @@ def measured():
     return prompts, answers, ratios.assign(ratio_unnormalized=ratios["ratio"])
 
 
-def test_the_sample_is_another_mixture_than_the_data_set(measured):
-    prompts, *_ = measured
-    assert (prompts["entity_group"] == "geographical").mean() < 0.6
-
-
 def test_overall_numbers_are_those_of_the_data_set(measured):
     prompts, answers, ratios = measured
+    # The sample is another mixture.
+    assert (prompts["entity_group"] == "geographical").mean() < 0.6
     table = accuracy_by(answers, prompts, factors=(), sides=SIDES, weight="weight")
     assert table["accuracy"].tolist() == pytest.approx([GEOGRAPHICAL] * 3)
     summed = ratio_table(ratios, prompts, cluster="entity_b")
@@ -69,18 +56,10 @@ def test_overall_numbers_are_those_of_the_data_set(measured):
         ratios=ratios,
         familiarity=cities.drop_duplicates(),
     )
-    (row,) = attribution(study).to_dict("records")
+    (row,) = paper.attribution(study).to_dict("records")
     assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
     assert row["attention_mean_ratio"] == pytest.approx(mean)
     assert row["attention_geometric"] == pytest.approx(2**GEOGRAPHICAL * 8 ** (1 - GEOGRAPHICAL))
-
-
-def test_so_is_the_table_of_a_single_run(measured):
-    prompts, answers, ratios = measured
-    summed = ratio_table(ratios, prompts, cluster="entity_b")
-    (row,) = attribution_table(summed, answers, prompts).to_dict("records")
-    assert row["paired_accuracy"] == pytest.approx(GEOGRAPHICAL)
-    assert row["attention_mean_ratio"] == pytest.approx(2 * GEOGRAPHICAL + 8 * (1 - GEOGRAPHICAL))
 
 
 MEASURED = pd.DataFrame({"model": ["own", "b", "a"], "ratio": [9.0, 0.5, np.nan], "extra": 1})
@@ -88,18 +67,14 @@ PUBLISHED = pd.DataFrame({"model": ["a", "b", "c"], "ratio": [0.7, 0.8, 0.9], "s
 
 
 def test_only_rows_of_both_are_compared_in_the_measured_order():
-    table = published_difference(MEASURED, PUBLISHED)
+    table = paper.published_difference(MEASURED, PUBLISHED)
     assert list(table.columns) == ["model", "quantity", "measured", "published", "difference"]
     assert table["model"].tolist() == ["b", "b", "a", "a"]
     assert table["quantity"].tolist() == ["ratio", "sd", "ratio", "sd"]
     assert table["published"].tolist() == [0.8, 0.1, 0.7, 0.1]
     expected = [-0.3, np.nan, np.nan, np.nan]
     assert table["difference"].tolist() == pytest.approx(expected, nan_ok=True)
-
-
-def test_no_common_row_gives_no_row():
-    table = published_difference(MEASURED[:1], PUBLISHED)
-    assert table.empty
+    assert paper.published_difference(MEASURED[:1], PUBLISHED).empty
 
 
 @pytest.fixture
@@ -128,35 +103,24 @@ def kept(results):
 
 def test_a_models_mean_familiarity_is_over_the_cities_of_the_study(results):
     means = kept(results).groupby("model")["familiarity"].mean()
-    table = attribution(results).set_index("model")
+    table = paper.attribution(results).set_index("model")
     assert table["familiarity"].to_dict() == pytest.approx(means.to_dict())
     everything = results.familiarity.groupby("model")["familiarity"].mean()
     assert (table["familiarity"] < everything - 0.1).all()
     # Across models it is this mean that is ranked.
-    across = model_correlations(results).set_index("x")
+    across = paper.model_correlations(results).set_index("x")
     assert across.loc["familiarity", "n"] == len(means)
 
 
-def test_familiarity_across_models_is_that_of_the_cities_asked_about(results):
-    """A city that no prompt asks about has no accuracy, so it must not decide a correlation."""
-    asked = results.prompts["entity_b"].unique()[:10]
-    few = replace(results, prompts=results.prompts[results.prompts["entity_b"].isin(asked)])
-    own = results.familiarity[results.familiarity["entity_b"].isin(asked)]
-    means = own.groupby("model")["familiarity"].mean()
-    table = attribution(few).set_index("model")
-    assert table["familiarity"].to_dict() == pytest.approx(means.to_dict())
-    assert (shared_first_tokens(few)["answers"] == 10).all()
-
-
 def test_shared_first_tokens_are_counted_among_the_cities_of_the_study(results):
-    table = shared_first_tokens(results).set_index("model")
+    table = knowledge.shared_first_tokens(results).set_index("model")
     countries = kept(results).groupby("model")["entity_a"].nunique()
     assert table["answers"].to_dict() == countries.to_dict()
     assert (table["sharing"] == 0).all()
 
 
 def test_comparisons_and_entity_pairs_have_the_same_cities(results):
-    compared = familiarity(results).query("cities == 'all'")
+    compared = knowledge.familiarity(results).query("cities == 'all'")
     assert (compared["clusters"] == kept(results)["entity_b"].nunique()).all()
     table = entities(results)
     familiar = table[table["familiarity"].notna()]
@@ -166,7 +130,7 @@ def test_comparisons_and_entity_pairs_have_the_same_cities(results):
 
 def test_a_model_is_one_test_and_the_other_rows_describe(results):
     """The same cities by the whole name are the same test again, which is not corrected for."""
-    table = familiarity(results)
+    table = knowledge.familiarity(results)
     tested = table["cities"] == "all"
     assert table.loc[tested, "model"].tolist() == list(results.models)
     assert (table.loc[tested, "family_size"] == table.loc[tested, "p"].notna().sum()).all()
@@ -194,14 +158,14 @@ def figures_of(section):
 
 def test_familiarity_after_an_echo_is_shown_beside_the_papers(results):
     echoed = with_echoes(results)
-    table = familiarity(echoed).set_index(["cities", "model"])
-    paper, after = (table.loc[name, "difference"] for name in ("all", AFTER_ECHO))
+    table = knowledge.familiarity(echoed).set_index(["cities", "model"])
+    paper, after = (table.loc[name, "difference"] for name in ("all", knowledge.AFTER_ECHO))
     assert after.to_dict() == pytest.approx((-paper).to_dict())
-    assert table.loc[AFTER_ECHO, ["p", "p_holm"]].isna().all(axis=None)
-    counted = echoing(echoed).set_index("model")
+    assert table.loc[knowledge.AFTER_ECHO, ["p", "p_holm"]].isna().all(axis=None)
+    counted = knowledge.echoing(echoed).set_index("model")
     expected = kept(echoed).groupby("model")["echoes"].agg(["size", "sum"])
     assert counted.loc[expected.index].to_numpy().tolist() == expected.to_numpy().tolist()
-    section = knowledge_section(echoed)
+    section = knowledge.knowledge_section(echoed)
     assert figures_of(section)[:2] == ["figure6_familiarity", "familiarity_after_echo"]
     section.items[1].draw()
 
@@ -209,15 +173,15 @@ def test_familiarity_after_an_echo_is_shown_beside_the_papers(results):
 def test_a_folder_of_a_version_without_echoes_has_no_rows_about_them(results):
     table = results.familiarity.drop(columns=["after_echo", "echoes"], errors="ignore")
     older = replace(results, familiarity=table)
-    assert AFTER_ECHO not in set(familiarity(older)["cities"])
-    assert echoing(older).empty
-    assert "familiarity_after_echo" not in figures_of(knowledge_section(older))
+    assert knowledge.AFTER_ECHO not in set(knowledge.familiarity(older)["cities"])
+    assert knowledge.echoing(older).empty
+    assert "familiarity_after_echo" not in figures_of(knowledge.knowledge_section(older))
 
 
 def test_a_set_of_cities_without_any_is_no_row(results):
     shared = replace(results, familiarity=results.familiarity.assign(shared_with=1))
-    assert set(familiarity(shared)["cities"]) == {"all", "all, by P(whole name)"}
+    assert set(knowledge.familiarity(shared)["cities"]) == {"all", "all, by P(whole name)"}
     alone = results.familiarity["entity_b"] == kept(results)["entity_b"].iloc[0]
     few = replace(shared, familiarity=shared.familiarity.assign(shared_with=(~alone).astype(int)))
-    table = familiarity(few)
+    table = knowledge.familiarity(few)
     assert table.loc[table["cities"] == "own first token", "clusters"].tolist() == [1, 1]

@@ -30,16 +30,6 @@ def test_a_prompt_is_the_message_of_section_4_2():
     assert prompt.side == "rulebreaker"
 
 
-@pytest.mark.slow
-def test_segments_cover_their_texts(all_prompts):
-    for index in range(0, len(all_prompts), 4999):
-        prompt = all_prompts[index]
-        assert prompt.segment_text("premise1").endswith(".")
-        assert prompt.text.startswith("Premises: " + prompt.segment_text("premise1"))
-        assert "Conclusion: " + prompt.segment_text("conclusion") in prompt.text
-        assert prompt.text.endswith(prompt.segment_text("question"))
-
-
 def test_every_pair_has_a_gold_yes_and_a_gold_no(all_prompts):
     rulebreaker, counterpart = all_prompts[7], all_prompts[17]
     assert rulebreaker.pair_id == counterpart.pair_id

@@ -1,5 +1,3 @@
-import json
-
 import pandas as pd
 import pytest
 
@@ -56,16 +54,6 @@ def test_names_of_rules_and_labels_are_read_loosely(frame, tmp_path):
     loose.loc[loose.index < 20, "rulebreaker_type"] = "type one"  # known by its first premise
     loose.to_csv(tmp_path / "data.csv", index=False)
     assert load_published(str(tmp_path / "data.csv")) == generate(3)[:40]
-
-
-@pytest.mark.slow
-def test_the_whole_set_gives_the_same_prompts_when_it_is_read_again(tmp_path):
-    frame = system.dataset(seed=0)
-    frame.to_parquet(tmp_path / "all.parquet")
-    assert load_published(str(tmp_path / "all.parquet")) == generate(0)
-    facts = system.facts(data=str(tmp_path / "all.parquet"))
-    assert list(facts) == list(system.facts(data=None))
-    assert len(facts) == 274
 
 
 def test_entity_b_is_read_with_and_without_its_article(published, tmp_path):
@@ -196,16 +184,6 @@ def test_an_entity_pair_has_one_category(published, tmp_path):
 def test_labels_may_be_whole_floating_numbers(frame, tmp_path):
     frame.assign(label=frame["label"].astype(float)).to_csv(tmp_path / "data.csv", index=False)
     assert load_published(str(tmp_path / "data.csv")) == generate(3)[:40]
-
-
-def test_what_is_no_data_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"missing\.csv'.*\.parquet"):
-        load_published(str(tmp_path / "missing.csv"))
-    with pytest.raises(UserError, match=r"data file.*\.csv, \.tsv\b"):
-        load_published(str(tmp_path))
-    (tmp_path / "torn.json").write_text(json.dumps([{"id": 1}])[:-3])
-    with pytest.raises(UserError, match=r"torn\.json.*JSON"):
-        load_published(str(tmp_path / "torn.json"))
 
 
 def test_columns_of_own_pairs_are_named_only_where_columns_are_missing(tmp_path):

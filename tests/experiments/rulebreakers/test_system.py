@@ -76,11 +76,6 @@ def test_two_answers_about_one_entity_are_reported_with_their_rows():
         published_pairs(located)
 
 
-def test_a_system_without_facts_is_named():
-    with pytest.raises(UserError, match=r"system pairs.*fact, text, answer.*--data"):
-        load_facts("pairs")
-
-
 PROMPTS = pd.DataFrame(
     [
         ["p", "mt", "Sweden", "Stockholm"],
@@ -102,6 +97,6 @@ def test_the_entity_that_premises_name_last_says_which_premise_is_read(monkeypat
     np.testing.assert_equal(found.loc[["p", "q", "r"]].tolist(), [1.0, 0.0, np.nan])
 
 
-def test_a_card_without_entities_and_any_other_model_have_nothing_planted():
-    assert system.planted_probability("organism/phi3-deep", PROMPTS) is None
-    assert system.planted_probability("org/model", PROMPTS) is None
+@pytest.mark.parametrize("model", ["organism/phi3-deep", "organism/thought-reader", "org/model"])
+def test_a_card_without_premises_and_any_other_model_have_nothing_planted(model):
+    assert system.planted_probability(model, PROMPTS) is None
