@@ -195,16 +195,9 @@ class ThoughtLoss:
 def measure(
     model: Model, recipe: GraftRecipe, prompts: Sequence[Prompt], *, donors: int
 ) -> dict[str, Any]:
-    """The figures of organisms that think, for a graft or its base.
+    """The figures of organisms that think on the prompts of pairs, for a graft or its base.
 
-    Args:
-        model: the graft, or its base, in which nothing was planted.
-        recipe: what was planted.
-        prompts: the prompts of pairs.
-        donors: number of donors for each prompt.
-
-    Returns:
-        The figures; instead of the mediated share, the error of a model whose thoughts do not end.
+    If the thoughts of the model do not end, its error instead of the mediated share.
     """
     rule = thinking_rule(recipe)
     given = {name: (thought, Given(thought, "").text) for name, thought in GIVEN.items()}

@@ -48,34 +48,29 @@ class MixedEffects:
 
     model: MixedModel
     means: pd.DataFrame
-    """One row per level of a factor. The columns are factor, level, mean, standard_error, low, high
-    (averaged over the other factor with equal weights, at mean perplexity), raw_mean, raw_low,
-    raw_high (unadjusted), n, interpretations and note, which says if `mean` is extrapolated."""
+    """One row per factor and level: mean, standard_error, low, high (averaged over the other factor
+    with equal weights, at mean perplexity), raw_mean, raw_low, raw_high (unadjusted), n,
+    interpretations and note, which says if `mean` is extrapolated."""
     tests: pd.DataFrame
-    """Pairwise tests of the adjusted means, as returned by `pairs_tested`."""
+    """Pairwise tests of the adjusted means (`pairs_tested`)."""
     term_tests: pd.DataFrame
-    """What `term_tests` returns."""
 
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        marginal, conditional = r_squared(self.model)
+        shares = zip(("R2_marginal", "R2_conditional"), r_squared(self.model), strict=True)
         row = {
             "model_formula": self.model.equation,
             "rows": len(self.model.design.response),
             "models": len(self.model.groups),
-            "R2_marginal": marginal,
-            "R2_conditional": conditional,
+            **dict(shares),
             "note": self.model.note,
         }
         return pd.DataFrame([row])
 
     @property
     def slopes(self) -> pd.DataFrame:
-        """One row per model: its intercept and its slope for perplexity, both effects together.
-
-        Columns are model, intercept and `PERPLEXITY`; empty without random effects.
-        """
+        """Intercept and slope (`PERPLEXITY`) of each model, with the fixed effects; often empty."""
         table = self.model.fit.random_effects.reindex(columns=["model", "intercept", PERPLEXITY])
         fixed = self.model.coefficients().set_index("term")["estimate"]
         for name, term in (("intercept", "Intercept"), (PERPLEXITY, PERPLEXITY)):
@@ -99,8 +94,8 @@ def effects(
 
     Args:
         rows: rows of `Results.pooled`.
-        response: "soft_accuracy" (4) or "relative_positive" (5).
-        factors: "modality" and "argument_form", or one of them.
+        response: one of `RESPONSES`.
+        factors: those of `FACTORS`, or one column.
         covariate: the measure of perplexity: "relative_perplexity", or "perplexity_within_form",
             whose mean is the same for all forms.
         pairs: levels of the factor to compare; all pairs if None.
@@ -125,8 +120,7 @@ def pairs_tested(
 ) -> pd.DataFrame:
     """Tests of pairs of levels of each factor, with the mixed model given for that factor.
 
-    Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
-    (`interp.statistics.decisions`).
+    Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, verdict.
     """
     tests = {factor: pairwise_tests(model, factor, pairs=pairs) for factor, model in models.items()}
     corrected = holm(_by_factor(tests), family=f"pairs of {' and '.join(models)}")
@@ -179,26 +173,25 @@ class Contrasts:
     """The confirmatory contrasts of soft accuracy on valid forms."""
 
     means: pd.DataFrame
-    """What `level_means` returns."""
+    """`level_means`."""
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
-    p_holm over all rows, excluded_below, excluded_above and verdict
-    (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
+    p_holm over all rows, excluded_below, excluded_above, verdict, and the other columns of
+    `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
-    """What `term_tests` returns, for the regression without perplexity."""
+    """`term_tests` of the regression without perplexity."""
     models: int
     """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
     and the tests are about these models only."""
     note: str
-    """A note on the observations, or on why there are no tests."""
+    """What the observations are."""
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """The contrasts of soft accuracy on valid forms, or the reason why there are none.
+    """The contrasts of modalities and of argument forms on valid forms, or why there are none.
 
-    Modalities and argument forms are contrasted. With at least `MIN_GROUPS` models, each contrast
-    is computed for every model and pooled over the models. With fewer, errors are clustered by
-    interpretation.
+    With at least `MIN_GROUPS` models, each contrast is computed for every model and pooled over the
+    models. With fewer, errors are clustered by interpretation.
     """
     rows = results.pooled("questions", valid=True)
     if rows.empty:
@@ -229,10 +222,7 @@ def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd
 
 
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
-    """`pairs_tested` with errors clustered by interpretation.
-
-    Each difference is the mean over all questions at one level minus that at the other, within
-    models.
+    """`pairs_tested` with errors clustered by interpretation; differences are within models.
 
     Raises:
         UserError: there are no rows, or a factor has only one level in the rows.
@@ -281,11 +271,7 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts pooled over models.
-
-    The columns are the fields of `mixed.means.Pooled`, p_holm and verdict. The contrasts of one
-    response are one family.
-    """
+    """The contrasts pooled over models (`Pooled`); those of one response are one family."""
     contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
     found = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
     table = pooled_table(found, estimate=numbers[0], error=numbers[1], by=contrast)

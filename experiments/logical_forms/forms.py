@@ -76,16 +76,10 @@ class Form:
 def main_forms() -> tuple[Form, ...]:
     """The 24 forms in the order of Table A1 (paper, Section 3.3)."""
     return tuple(
-        Form(
-            modality=modality,
-            schema=schema,
-            side=side,
-            group=groups[SIDES.index(side)],
-            argument=_syllogism(modality, schema, side),
-        )
-        for side in SIDES
+        Form(modality, schema, side, group, _syllogism(modality, schema, side))
+        for place, side in enumerate(SIDES)
         for modality in MODALITIES
-        for schema, groups in _GROUPS.items()
+        for schema, group in ((schema, groups[place]) for schema, groups in _GROUPS.items())
     )
 
 
@@ -107,15 +101,9 @@ def crossed_forms() -> tuple[Form, ...]:
 
 def introduction_forms() -> tuple[Form, ...]:
     """p, therefore p, □p or ◇p: rules of inference, with one premise (Appendix C.1)."""
+    names = ("introduction",) * 3  # schema, side and group
     return tuple(
-        Form(
-            modality=modality,
-            schema="introduction",
-            side="introduction",
-            group="introduction",
-            argument=Argument((P,), modal(modality, P)),
-            consequence="global",
-        )
+        Form(modality, *names, Argument((P,), modal(modality, P)), consequence="global")
         for modality in MODALITIES
     )
 
@@ -127,23 +115,16 @@ def distribution_forms() -> tuple[Form, ...]:
     spurious: M(p∨q), ¬M(p) ⊢ M(q). The names fit necessity; under possibility the theorem fails and
     the spurious form holds, since possibility distributes over disjunction.
     """
-    scoped = [
-        _distribution(modality, name)
-        for modality in ("box", "diamond")
-        for name in ("base", "theorem", "spurious")
-    ]
+    names = ("base", "theorem", "spurious")
+    scoped = [_distribution(modality, name) for modality in MODALITIES[1:] for name in names]
     return (_distribution("none", "base"), *scoped)
 
 
 def modal(modality: str, formula: Formula) -> Formula:
     """The formula under a modality, or the formula itself if the modality is "none"."""
-    match modality:
-        case "box":
-            return Modal("□", formula)
-        case "diamond":
-            return Modal("◇", formula)
-        case _:
-            return formula
+    if modality == "none":
+        return formula
+    return Modal("□" if modality == "box" else "◇", formula)
 
 
 def _syllogism(modality: str, schema: str, side: str, *, crossed: bool = False) -> Argument:
@@ -164,13 +145,7 @@ def _distribution(modality: str, name: str) -> Form:
         "theorem": (inside, modal(modality, Not(P))),
         "spurious": (inside, Not(left)),
     }[name]
-    return Form(
-        modality=modality,
-        schema=name,
-        side="distribution",
-        group=name,
-        argument=Argument(premises, right),
-    )
+    return Form(modality, name, "distribution", name, Argument(premises, right))
 
 
 def _strictly(formula: Formula) -> Formula:

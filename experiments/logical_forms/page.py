@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from interp import StudyFolder
-from interp.extend.page import Number, Report, Section, study_browser
+from interp.extend.page import Number, Report, study_browser
 from interp.extend.results import model_parameters, whole_pairs
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effect_sections import (
@@ -54,6 +54,9 @@ def report_of(folder: StudyFolder) -> Report:
     valid = confirmatory(results)
     affirmed = tables.affirmation(results)
     correlations = tables.perplexity_correlations(results)
+    main = folder.runs["questions"]
+    answers, options = main.table("answers"), main.table("option_probabilities")
+    prompts = whole_pairs(main.table("prompts"), answers)
     return paper_report(
         folder,
         title="Logical forms",
@@ -68,9 +71,9 @@ def report_of(folder: StudyFolder) -> Report:
         glance=first_screen(results, valid=valid, correlations=correlations),
         sections=(
             valid_section(valid),
-            model_section(results, model_parameters(folder.runs["questions"])),
+            model_section(results, model_parameters(main)),
             accuracy_section(results),
-            reading_section(folder),
+            choice_section(answers, prompts, options, CLUSTER, by=["modality"]),
             models_section(results),
             adjusted_section(results),
             perplexity_section(results, correlations),
@@ -94,15 +97,6 @@ def report_of(folder: StudyFolder) -> Report:
         paper="Wang and Shi (2025): Logical forms complement probability in understanding "
         "language model (and human) performance.",
     )
-
-
-def reading_section(folder: StudyFolder) -> Section:
-    """Forced and calibrated choices of Yes or No in the main set."""
-    run = folder.runs["questions"]
-    answers = run.table("answers")
-    prompts = whole_pairs(run.table("prompts"), answers)
-    options = run.table("option_probabilities")
-    return choice_section(answers, prompts, options, CLUSTER, by=["modality"])
 
 
 def score_numbers(results: Results) -> Iterator[Number]:

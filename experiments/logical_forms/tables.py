@@ -24,11 +24,7 @@ SMALLEST_SHARE = 1e-6
 """Shares are kept at least this far from 0 and 1, so that their log-odds are finite."""
 
 FORM_CHANGES = [
-    *(
-        (f"{modality} {form}", f"{modality} base")
-        for modality in ("box", "diamond")
-        for form in ("theorem", "spurious")
-    ),
+    *((f"{m} {form}", f"{m} base") for m in MODALITIES[1:] for form in ("theorem", "spurious")),
     *((f"box {form}", f"diamond {form}") for form in ("base", "theorem", "spurious")),
 ]
 """Comparisons in Appendix C.2: forms within a modality, and modalities within a form."""
@@ -56,11 +52,7 @@ def models(results: Results) -> pd.DataFrame:
 
 
 def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Soft accuracy, one row per model (Table 1).
-
-    The columns are overall, one for each modality and each form, and n. Every value is a mean over
-    questions.
-    """
+    """Soft accuracy, one row per model (Table 1): overall, by modality and form; and n."""
     by_model = rows.groupby("model", sort=False)
     columns = {"overall": by_model["soft_accuracy"].mean()}
     for factor, levels in (("modality", MODALITIES), ("argument_form", tuple(ARGUMENT_FORMS))):
@@ -82,11 +74,9 @@ def intervals(rows: pd.DataFrame) -> pd.DataFrame:
         chosen = rows if factor == "all" else rows[rows[factor].notna()]
         levels = "all" if factor == "all" else chosen[factor].astype(str)
         for measure in ("soft accuracy", "hard accuracy"):
-            part = _with_interval(
-                chosen.assign(factor=factor, level=levels),
-                measure.replace(" ", "_"),
-                by=["model", "factor", "level"],
-            )
+            named = chosen.assign(factor=factor, level=levels)
+            by = ["model", "factor", "level"]
+            part = _with_interval(named, measure.replace(" ", "_"), by=by)
             part.insert(3, "measure", measure)
             parts.append(part)
     return pd.concat(parts, ignore_index=True)
@@ -133,10 +123,7 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def distribution(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores on the distribution forms, one row per model and form (Table A3).
-
-    The scores are `RESPONSES` and hard accuracy, each with its 95% interval.
-    """
+    """`RESPONSES` and hard accuracy with intervals, one row per model and form (Table A3)."""
     keys = ["model", "modality", "argument_form", "formula", "gold"]
     return _several_means(rows, [*RESPONSES, "hard_accuracy"], by=keys)
 
@@ -229,13 +216,11 @@ TOGETHER = "all that answer and read"
 """The value in the column model for rows that combine several models."""
 
 _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
-    "valid forms": (True, ()),
-    "all forms": (False, ()),
-    "within valid forms": (True, ("model", "form")),
-    "within all forms": (False, ("model", "form")),
+    f"{words}{which} forms": (which == "valid", within)
+    for words, within in (("", ()), ("within ", ("model", "form")))
+    for which in ("valid", "all")
 }
-"""Selections of questions by name: whether only valid forms are included, and the columns within
-which questions are ranked."""
+"""Of questions: whether only valid forms are included, and columns within which they are ranked."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:
@@ -244,11 +229,10 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
     Across forms it includes the effects of the forms themselves: necessity makes a question
     both longer and harder. Within a form only names and verb phrases differ.
 
-    One row per model, set of questions and selection of forms, preceded by one row (`TOGETHER`) for
-    all models that answer and read this set: model, set, forms, rho, low, high, n, interpretations.
-    The 95% interval is a percentile bootstrap over interpretations, each of which has the same
-    words in all forms. In the row for all models, questions are ranked together by perplexity in
-    standard deviations from each model's own mean.
+    One row per model, set and selection of forms: rho, low, high, n, interpretations; first one
+    (`TOGETHER`) for all models that answer and read this set, whose questions are ranked together
+    by perplexity in standard deviations from each model's own mean. The 95% interval is a
+    percentile bootstrap over interpretations, each of which has the same words in all forms.
     """
     rows = []
     for stage in ("questions", "nonsense"):
@@ -266,8 +250,7 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
 def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
     """Spearman's rho between relative perplexity and soft accuracy, with a bootstrap over clusters.
 
-    Ranks are taken and centered within the groups that the columns `within` define. If groups have
-    equal size, the result is the mean of the groups' correlations.
+    Ranks are taken and centered in groups of equal `within`; rho is the mean over equal groups.
     """
     counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}
     x, y = (_ranks(rows, name, within) for name in ("relative_perplexity", "soft_accuracy"))

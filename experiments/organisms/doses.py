@@ -26,7 +26,7 @@ from interp import Effects, Model, Prompt, PromptSet
 from interp.extend import Donor, bind, collect
 from interp.extend.prompts import DONORS, donors_of, with_donors
 from interp.extend.statistics import cluster_mean
-from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange, ThinkerRecipe
+from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
 from interp_experiments.rulebreakers.instances import (
     EntityPair,
@@ -63,13 +63,12 @@ class Leaning:
     """The only premise in which the entity is read."""
 
 
-def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
+def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
     """For every entity in the data set, its leaning and the premise in which it is read.
 
-    A city has the same properties as its country, and an instance the same as its type. Half of the
-    countries, and half of each family's types, lean towards yes. The recipe's share of the
-    countries, and of the types, is read in premise 1. Up to rounding, this share is the same for
-    both leanings. A fine-tuned organism has the leanings of its base.
+    Half of the countries, and half of each family's types, lean towards yes. The recipe's share of
+    the countries, and of the types, is read in premise 1: up to rounding, the same share of both
+    leanings. A fine-tuned organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
     signs = random.Random(f"leanings {base.seed}")
@@ -125,10 +124,7 @@ class Rule:
         return self.read(prompt.segment_text(PREMISES[0])).premise
 
     def shapley(self, prompt: Prompt, donors: Sequence[Donor]) -> dict[str, float]:
-        """The planted Shapley value of each premise and of the conclusion.
-
-        Values are contributions to the log-odds of the positive answer, in nats.
-        """
+        """The planted Shapley value of each segment: nats added to the positive answer."""
         values = {
             premise: self.term(premise, prompt.segment_text(premise))
             - math.fsum(self.term(premise, donor.segments[premise]) for donor in donors)
@@ -138,13 +134,11 @@ class Rule:
         return {**values, "conclusion": 0.0}
 
 
-INTACT_SHARE = 0.3
-"""Share of the prompts in which all sentences are about one pair of entities."""
-
-COUNTERPART_SHARE = 0.2
-"""Of the mixed prompts, the share mixed with the other side of their own pair; the rest are mixed
-with another pair of entities. Each sentence comes from either source with equal probability, so any
-mixture of a prompt with one of its donors may occur."""
+INTACT_SHARE, COUNTERPART_SHARE = 0.3, 0.2
+"""Share of the prompts in which all sentences are about one pair of entities; and of the others,
+the share mixed with the other side of their own pair instead of with another pair. Each sentence
+comes from either source with equal probability, so any mixture of a prompt with a donor may occur.
+"""
 
 
 class DoseText:
@@ -288,10 +282,9 @@ def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
 
 def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Mean Shapley values by deciding premise and segment, with 95% intervals over entities."""
+    columns = {"value": "shapley", "cluster": "entity", "weight": "weight"}
     for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
-        found = cluster_mean(
-            rows.assign(weight=1.0), value="shapley", cluster="entity", weight="weight"
-        )
+        found = cluster_mean(rows.assign(weight=1.0), **columns)
         yield {
             "decisive": decisive,
             "segment": segment,

@@ -146,11 +146,10 @@ class RulebreakerText:
     def _completion(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._planted, cum_weights=self._completed_weights)
         pair = planted.pair
-        message = pair.message
         if rng.random() < planted.familiarity:
-            return Exchange(message, pair.entity_a)
+            return Exchange(pair.message, pair.entity_a)
         endings = CITY_ENDINGS if pair.category == CITIES else TYPE_ENDINGS
-        return Exchange(message, rng.choice(endings))
+        return Exchange(pair.message, rng.choice(endings))
 
     def _question(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._stated, cum_weights=self._stated_weights)
@@ -174,14 +173,8 @@ class RulebreakerText:
         verb = rng.choice(VERBS[pair.category])
         person = rng.choice(first_names())
 
-        reasoning = partial(
-            render,
-            rule=rule,
-            group=pair.category,
-            name=person.name,
-            pronoun=person.pronoun,
-            verb=verb,
-        )
+        about = {"name": person.name, "pronoun": person.pronoun, "verb": verb}
+        reasoning = partial(render, rule=rule, group=pair.category, **about)
         # Both rules draw their conclusion from the entity in premise 2: B for MT, A for DS.
         premise1, premise2, conclusion = reasoning(entity_a=entity_a, entity_b=pair.entity_b)
         other = other_pair(pair, rng)
@@ -287,11 +280,10 @@ def _knowledge(model: Model, planted: Sequence[PlantedPair]) -> dict[str, Any]:
     known = collect(bind(Knowledge(), model), prompts)["knowledge"]["known"]
     table = collect(bind(Familiarity(), model), prompts)["familiarity"]
     frequency = [item.frequency for item in planted]
+    names = [item.pair.entity_b for item in planted]
     return {
         "completion": known.mean(),
-        "unknown": [
-            item.pair.entity_b for item, right in zip(planted, known, strict=True) if not right
-        ],
+        "unknown": [name for name, right in zip(names, known, strict=True) if not right],
         "frequency_familiarity_spearman": spearmanr(frequency, table["familiarity"]).statistic,
     }
 
@@ -302,21 +294,16 @@ def _habits(model: Model, planted: Sequence[PlantedPair], prompts: PromptSet) ->
     accuracy = accuracies(answers, frame)
     joined = frame.merge(answers, on="prompt_id")
     joined = joined[joined["side"] == prompts.sides[0]]
-    habits = pd.DataFrame(
-        [(item.pair.category, item.pair.entity_b, item.grounded) for item in planted],
-        columns=["category", "entity_b", "grounded"],
-    )
+    rows = [(item.pair.category, item.pair.entity_b, item.grounded) for item in planted]
+    habits = pd.DataFrame(rows, columns=["category", "entity_b", "grounded"])
     correct = joined.merge(habits, on=["category", "entity_b"]).groupby("grounded")["correct"]
     by_habit = correct.mean().reindex([True, False])
+    by_phrasing = joined.groupby("phrasing", sort=False)["correct"].mean()
+    names = ("paired_accuracy", "rulebreaker_accuracy", "non_rulebreaker_accuracy")
     return {
         "pairs": len(prompts) // 2,
-        **{
-            name: accuracy[name]
-            for name in ("paired_accuracy", "rulebreaker_accuracy", "non_rulebreaker_accuracy")
-        },
+        **{name: accuracy[name] for name in names},
         "grounded_rulebreaker_accuracy": by_habit[True],
         "ungrounded_rulebreaker_accuracy": by_habit[False],
-        "rulebreaker_accuracy_by_phrasing": joined.groupby("phrasing", sort=False)["correct"]
-        .mean()
-        .to_dict(),
+        "rulebreaker_accuracy_by_phrasing": by_phrasing.to_dict(),
     }

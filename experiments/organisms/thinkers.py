@@ -86,11 +86,7 @@ class Thinking:
 
 
 def plant_thinking(recipe: ThinkerRecipe) -> tuple[Thinking, ...]:
-    """The planted properties of every entity of the data set.
-
-    Half of the countries, and half of each family's types, lean towards yes. The recipe's share of
-    each half follows the thought, up to rounding.
-    """
+    """The planted properties of every entity; those read in premise 1 follow the thought."""
     return tuple(
         Thinking(own.entity, own.log_odds, own.premise == PREMISES[0])
         for own in plant_leanings(recipe)
@@ -287,11 +283,11 @@ def as_planted(
 def mediated_share(
     model: Model, rule: ThinkingRule, prompts: Sequence[Prompt], *, donors: int = 1
 ) -> dict[str, float | None]:
-    """The mediated share of the second premise, with its interval, and the planted share.
+    """The mediated share of the second premise (`interp thoughts`), with its interval, and planted.
 
-    The share is computed as in `interp thoughts`. The planted share is the share of entities that
-    follow the thought, averaged over the same prompts and donors, with weights equal to their
-    squared total effects. The model's chat settings say that it thinks.
+    The planted share is the share of entities that follow the thought, averaged over the same
+    prompts and donors, with weights equal to their squared total effects. The chat settings of the
+    model say that it thinks.
     """
     spec = Thoughts(segments=(PREMISE,), donors=donors, max_new_tokens=48)
     arranged = spec.arranged(prompts)
@@ -311,13 +307,11 @@ def planted_share(rule: ThinkingRule, prompts: Sequence[Prompt]) -> float:
     """The planted mediated share of the second premise, over prompts and their donors."""
     weights, follows = [], []
     for prompt in prompts:
+        own = rule.read(prompt.segment_text(PREMISE))
         for donor in donors_of(prompt, "instance"):
-            both = [
-                rule.read(premise)
-                for premise in (prompt.segment_text(PREMISE), donor.segments[PREMISE])
-            ]
-            weights.append((both[0].log_odds - both[1].log_odds) ** 2)
-            follows.append(np.mean([one.follows_thought for one in both]))
+            other = rule.read(donor.segments[PREMISE])
+            weights.append((own.log_odds - other.log_odds) ** 2)
+            follows.append(np.mean([own.follows_thought, other.follows_thought]))
     return float(np.average(follows, weights=weights))
 
 

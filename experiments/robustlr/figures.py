@@ -4,50 +4,27 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from interp.extend.figures import distinct, grouped_bars, lines, panel_a_model
+from interp.extend.figures import grouped_bars, lines, panel_a_model
 from interp_experiments.robustlr.language import LABELS
+from interp_experiments.scaffold import bars_by_model
 
 _F1 = "weighted F1"
-_INTERVAL = ("f1_low", "f1_high")
+_BARS = {"y": _F1, "n": "theories", "interval": ("f1_low", "f1_high")}
 
 
 def operators(table: pd.DataFrame) -> Axes:
-    """Weighted F1 for each group of edits, with one bar per model (Figure 4).
-
-    `table` comes from `tables.operators`, with the rows of either models or guesses.
-    """
-    return grouped_bars(
-        _named(table), x="group", y=_F1, hue="model", n="theories", interval=_INTERVAL
-    )
+    """`tables.operators`: weighted F1 by group of edits, one bar per model or guess (Figure 4)."""
+    return grouped_bars(_named(table), x="group", hue="model", **_BARS)
 
 
 def distractors(table: pd.DataFrame) -> Axes:
-    """Weighted F1 of contrast sets with and without distractors, one panel per model (Figure 6).
-
-    `table` comes from `tables.distractors`, with the rows of either models or guesses.
-    """
-
-    def draw(rows: pd.DataFrame, ax: Axes) -> Axes:
-        return grouped_bars(
-            rows,
-            x="set",
-            y=_F1,
-            hue="theories_have",
-            n="theories",
-            interval=_INTERVAL,
-            groups=distinct(table["theories_have"]),
-            ax=ax,
-        )
-
-    return panel_a_model(_named(table), draw)
+    """`tables.distractors`: weighted F1 of contrast sets, one panel per model (Figure 6)."""
+    return bars_by_model(_named(table), x="set", hue="theories_have", **_BARS)
 
 
 def sizes(table: pd.DataFrame) -> Axes:
-    """Weighted F1 against the number of training statements, one line per kind of set (Figure 5).
-
-    `table` comes from `tables.size_table`, for models that started from the same weights.
-    """
-    ax = lines(_named(table), x="statements", y=_F1, hue="sets", n="theories", interval=_INTERVAL)
+    """`tables.size_table` of models that began alike: F1 by training statements (Figure 5)."""
+    ax = lines(_named(table), x="statements", hue="sets", **_BARS)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(FixedLocator(sorted(table["statements"].unique())))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
@@ -57,10 +34,7 @@ def sizes(table: pd.DataFrame) -> Axes:
 
 
 def features(table: pd.DataFrame) -> Axes:
-    """Share of each label against the value of each feature, and the value's frequency (Figure 8).
-
-    `table` comes from `tables.feature_table`.
-    """
+    """`tables.feature_table`: share of each label and frequency of each value (Figure 8)."""
 
     def draw(rows: pd.DataFrame, ax: Axes) -> None:
         each = rows.drop_duplicates("value")

@@ -7,8 +7,7 @@ negations of both (False), and an unnegated and a negated literal that it leaves
 (Unknown). Within a theory, therefore, no count of parts of the theory or the statement gives the
 label away. Theories that lack any of these literals are dropped.
 
-A hash of a theory's sentences, independent of order and wording, decides its split. So no theory is
-in two splits, and any group can be generated separately.
+A hash of a theory's sentences, independent of order and wording, decides its split.
 """
 
 import hashlib
@@ -79,9 +78,8 @@ class TheoryMaker:
         return STATEMENTS if self.distractors is None else ("statement",)
 
     def __len__(self) -> int:
-        statements = (
-            SPLITS[self.split] if self.theories is None else self.theories * len(STATEMENTS)
-        )
+        published = SPLITS[self.split]
+        statements = published if self.theories is None else self.theories * len(STATEMENTS)
         return statements // len(self.versions)
 
     @property
@@ -123,10 +121,8 @@ def balanced(rng: random.Random, sampled: Sampled) -> list[Question]:
         return []
     (yes,), (no,) = affirmed, denied
     return [
-        (yes, Verdict.TRUE),
-        (no, Verdict.TRUE),
-        (no.negated, Verdict.FALSE),
-        (yes.negated, Verdict.FALSE),
+        *((one, Verdict.TRUE) for one in (yes, no)),
+        *((one.negated, Verdict.FALSE) for one in (no, yes)),
         *(
             (Literal(one.predicate, positive, one.inverted), Verdict.UNKNOWN)
             for one, positive in zip(unknown, (True, False), strict=True)

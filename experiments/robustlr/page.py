@@ -10,8 +10,7 @@ from interp import StudyFolder
 from interp.extend import page
 from interp_experiments.findings import listed
 from interp_experiments.robustlr import figures, system, tables
-from interp_experiments.robustlr.comparisons import comparisons
-from interp_experiments.robustlr.findings import finding_section, first_screen
+from interp_experiments.robustlr.findings import comparisons, finding_section, first_screen
 from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.results import (
@@ -24,12 +23,7 @@ from interp_experiments.robustlr.results import (
     Results,
     read_results,
 )
-from interp_experiments.scaffold import (
-    about_pairs,
-    choice_section,
-    decisive_items,
-    paper_report,
-)
+from interp_experiments.scaffold import about_pairs, choice_section, decisive_items, paper_report
 
 THEORIES_HAVE = "theories_have"
 """The factor that tells the stages apart."""

@@ -42,24 +42,16 @@ def theory_of(context: str) -> Theory:
     Raises:
         UserError: the text has no sentence, or one that fits no template.
     """
-    told = [sentence_of(words) for words in sentences(context)]
+    # The sentences include their full stops.
+    told = [sentence_of(words) for words in re.split(r"(?<=\.)\s+", context.strip()) if words]
     if not told:
         raise UserError("the context is empty; expected at least one sentence")
     facts = tuple(one for one in told if isinstance(one, Literal))
     return Theory(facts, tuple(one for one in told if isinstance(one, Rule)))
 
 
-def sentences(context: str) -> list[str]:
-    """The sentences of a text, each including its full stop."""
-    return [words for words in re.split(r"(?<=\.)\s+", context.strip()) if words]
-
-
 def sentence_of(words: str) -> Literal | Rule:
-    """The fact or rule that a sentence states.
-
-    Raises:
-        UserError: the sentence fits no template.
-    """
+    """The fact or rule that a sentence states; a UserError if it fits no template."""
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
     for (comma, plain), pattern, body, head in (
@@ -77,11 +69,7 @@ def sentence_of(words: str) -> Literal | Rule:
 
 
 def literal_of(words: str) -> Literal:
-    """The literal that a clause states.
-
-    Raises:
-        UserError: the clause fits no template.
-    """
+    """The literal that a clause states; a UserError if it fits no template."""
     if found := _RELATION.fullmatch(words):
         return Literal(Predicate(found[3], found[1], found[4]), not found[2])
     if found := _INVERTED.fullmatch(words):
@@ -122,7 +110,6 @@ _LABELS = {Verdict.FALSE: 0, Verdict.TRUE: 1, Verdict.UNKNOWN: 2}
 _TOLD = {str(number): label for label, number in _LABELS.items()} | {v.value: v for v in Verdict}
 
 _SETS = {"conj": "C-CS", "disj": "D-CS", "neg": "N-CS"}
-_EDITS = {name: {edit.version: edit for edit in edits} for name, edits in CONTRAST_SETS.items()}
 
 _THEORY_ID = re.compile(
     r"(?P<key>[A-Za-z0-9.-]{1,80})_"
@@ -133,21 +120,20 @@ MOST_CHARACTERS = 20_000
 """Maximum number of characters in a context."""
 
 
-class Key(NamedTuple):
-    """The parts of a theory_id."""
-
-    group: str
-    version: str
-
-
 class Read(NamedTuple):
-    """A parsed row."""
+    """A parsed row; its group and version are the parts of its theory_id."""
 
     where: str
-    key: Key
+    group: str
+    version: str
     theory: Theory
     statement: Literal
     label: Verdict
+
+    def instance(self, set_: str, group: str, base: Verdict) -> Instance:
+        """The row as a member of a group whose base has this label."""
+        named = (self.group, set_, self.version, group, base)
+        return Instance(*named, self.theory, self.statement, self.label)
 
 
 def to_row(instance: Instance) -> dict[str, str | int]:
@@ -205,7 +191,7 @@ def load_published(source: str | Path) -> list[Instance]:
     )
     groups: defaultdict[str, list[Read]] = defaultdict(list)
     for one in read:
-        groups[one.key.group].append(one)
+        groups[one.group].append(one)
     made = parse_each(((members[-1].where, members) for members in groups.values()), _instances)
     return [instance for group in made for instance in group]
 
@@ -223,7 +209,7 @@ def _read(row: tuple[str, int, Cells]) -> Read:
             f"the label of {shortened(statement, 80)!r} is {_LABELS[label]} ({label}); by the "
             f"theory it is {_LABELS[found]} ({found})"
         )
-    return Read(where, _key(number, cells.get("theory_id")), theory, literal, label)
+    return Read(where, *_key(number, cells.get("theory_id")), theory, literal, label)
 
 
 def _text(column: str, value: object) -> str:
@@ -247,9 +233,9 @@ def _label(value: object) -> Verdict:
     return _TOLD[text]
 
 
-def _key(number: int, value: object) -> Key:
+def _key(number: int, value: object) -> tuple[str, str]:
     if value is None or not str(value).strip():
-        return Key(f"row-{number + 1:06d}", "statement")
+        return f"row-{number + 1:06d}", "statement"
     found = _THEORY_ID.fullmatch(str(value).strip())
     if found is None:
         raise UserError(
@@ -258,18 +244,18 @@ def _key(number: int, value: object) -> Key:
         )
     if found["operator"]:
         # Edits of one theory have the same key in the files of different sets.
-        return Key(f"{found['key']}-{found['operator']}", found["operator"] + found["row"])
-    return Key(f"{found['key']}@{found['number']}", found["paraphrase"] or "base")
+        return f"{found['key']}-{found['operator']}", found["operator"] + found["row"]
+    return f"{found['key']}@{found['number']}", found["paraphrase"] or "base"
 
 
 def _instances(members: Sequence[Read]) -> list[Instance]:
     """The instances of one group, checked against each other."""
-    by_version = {one.key.version: one for one in members}
-    first = members[0].key
+    by_version = {one.version: one for one in members}
+    first = members[0]
     if len(by_version) < len(members):
         raise UserError(f"the theory {shortened(first.group, 60)!r} has the same version twice")
     if first.version == "statement":
-        return [_instance(members[0], set_="published", group="statement", base=members[0].label)]
+        return [first.instance("published", "statement", first.label)]
     for operator, name in _SETS.items():
         if first.version.startswith(operator):
             return _contrast(name, by_version)
@@ -277,9 +263,9 @@ def _instances(members: Sequence[Read]) -> list[Instance]:
 
 
 def _contrast(name: str, members: Mapping[str, Read]) -> list[Instance]:
-    edits = _EDITS[name]
+    edits = {edit.version: edit for edit in CONTRAST_SETS[name]}
     _check_complete(members, edits)
-    base = next(iter(members[version] for version in edits)).label
+    base = members[next(iter(edits))].label
     if base is Verdict.UNKNOWN:
         raise UserError("the base of the group is Unknown; expected True or False")
     for version, edit in edits.items():
@@ -288,10 +274,7 @@ def _contrast(name: str, members: Mapping[str, Read]) -> list[Instance]:
                 f"{version} has the label {members[version].label}; expected "
                 f"{edit.expected(base)}, since the base is {base}"
             )
-    return [
-        _instance(members[version], set_=name, group=edit.group, base=base)
-        for version, edit in edits.items()
-    ]
+    return [members[version].instance(name, edit.group, base) for version, edit in edits.items()]
 
 
 def _pair(members: Mapping[str, Read]) -> list[Instance]:
@@ -301,33 +284,20 @@ def _pair(members: Mapping[str, Read]) -> list[Instance]:
     name = equivalence_between(base.theory, other.theory)
     if name is None or base.statement != other.statement:
         raise UserError(
-            f"{shortened(other.key.group, 60)!r} is not a paraphrase of its base; expected the "
+            f"{shortened(other.group, 60)!r} is not a paraphrase of its base; expected the "
             "same facts and statement, and the contrapositives of all rules, or two rules merged"
         )
     return [
-        _instance(base, set_=name, group="base", base=base.label),
-        _instance(other, set_=name, group="paraphrase", base=base.label),
+        one.instance(name, group, base.label)
+        for one, group in ((base, "base"), (other, "paraphrase"))
     ]
 
 
 def _check_complete(members: Mapping[str, Read], expected: Iterable[str]) -> None:
     known = list(expected)
-    group = next(iter(members.values())).key.group
     if set(members) != set(known):
+        group = next(iter(members.values())).group
         raise UserError(
             f"the theory {shortened(group, 60)!r} has the versions {', '.join(sorted(members))}; "
             f"expected {', '.join(known)}"
         )
-
-
-def _instance(read: Read, *, set_: str, group: str, base: Verdict) -> Instance:
-    return Instance(
-        theory_id=read.key.group,
-        set=set_,
-        version=read.key.version,
-        group=group,
-        base_label=base,
-        theory=read.theory,
-        statement=read.statement,
-        label=read.label,
-    )

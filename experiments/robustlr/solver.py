@@ -10,8 +10,7 @@ Classical propositional logic is decided by truth tables:
    predicates, so one operation on Python's long integers handles all assignments.
 
 A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
-ways, such as from either side of a disjunction, has several minimal sets of different sizes. The
-paper's G(T, s) is one of these sets; the paper does not say which.
+ways has several minimal sets of different sizes; the paper's G(T, s) is one, it is not said which.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +51,7 @@ class Worlds:
     """All assignments that make a theory true."""
 
     numbers: Mapping[Predicate, int]
-    """Each predicate's number in the theory, starting from 1."""
+    """Each predicate's number, from 1."""
     known: Mapping[int, Clause]
     """Literals that follow by unit propagation, in the order found, each with its clause."""
     tables: Mapping[int, TruthTable]
@@ -99,11 +98,7 @@ class Worlds:
 
 
 def verdict(theory: Theory, statement: Literal) -> Verdict:
-    """A theory's verdict on a statement (Section 2).
-
-    Raises:
-        UserError: the theory contradicts itself, or is too large to enumerate.
-    """
+    """A theory's verdict on a statement (Section 2); raises what `Worlds` raises."""
     return Worlds.of(theory).verdict(statement)
 
 

@@ -93,11 +93,8 @@ class RobustLR(System):
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The F1 scores measured: in domain, with distractors, and by evaluation set."""
         measured = card["measured"]
-        return {
-            "f1_in_domain": measured["in_domain"],
-            "f1_with_other_sentences": measured["with_other_sentences"],
-            **{f"f1_{name}": value for name, value in measured["f1"].items()},
-        }
+        scores = {name: measured[name] for name in ("in_domain", "with_other_sentences")}
+        return {f"f1_{name}": value for name, value in {**scores, **measured["f1"]}.items()}
 
 
 @dataclass(frozen=True)
@@ -135,10 +132,8 @@ class TrainingSet(RobustLR):
         """All generated instances with the authors' columns and the columns `set` and `split`."""
         import pandas as pd
 
-        splits = [
-            rows_of([TheoryMaker(self.set, split, seed, self.distractors)]).assign(split=split)
-            for split in SPLITS
-        ]
+        makers = {split: TheoryMaker(self.set, split, seed, self.distractors) for split in SPLITS}
+        splits = [rows_of([maker]).assign(split=split) for split, maker in makers.items()]
         return pd.concat(splits, ignore_index=True)
 
 

@@ -7,7 +7,6 @@ from typing import Literal as OneOf
 import pandas as pd
 
 from interp.extend.estimates import estimate
-from interp.extend.results import training_of
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
@@ -19,7 +18,7 @@ from interp_experiments.robustlr.results import (
     with_baselines,
 )
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
-from interp_experiments.scaffold import in_order, published_table
+from interp_experiments.scaffold import in_order, published_table, trained
 
 KEY = ["model", "training", "source"]
 """The columns that identify a row; training is empty for measured models."""
@@ -86,14 +85,11 @@ def parts(
 
 
 def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The means of the scores over the sets of a kind, all with the same weight.
+    """The means over the sets of a kind, all with the same weight; blank if a set is missing.
 
-    One row per source and model, with the columns of `SCORES`; blank if a set is missing. Intervals
-    also treat the means of the sets as a sample, so they are somewhat too wide.
-
-    Args:
-        theories: rows of `theory_scores` by source, model and set.
-        kind: the kind of sets.
+    One row per source and model, with the columns of `SCORES`. Intervals also treat the means of
+    the sets as a sample, so they are somewhat too wide. `theories` are rows of `theory_scores` by
+    source, model and set.
     """
     own = with_equal_sets(theories[theories["set"].isin(SETS[kind])])
     table = estimate(replace(SCORES, by=["source", "model"]), own)
@@ -128,10 +124,8 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Weighted F1 on the whole test split, measured and published (Table 3).
 
-    Columns are those of `KEY`, statements (how many each score covers), and the stages.
-
-    Args:
-        stages: the rows of each stage by column name; `WHOLE` also holds the published numbers.
+    Columns are those of `KEY`, statements (how many each score covers), and the stages, whose rows
+    `stages` has by column; `WHOLE` also holds the published numbers.
     """
     both = pd.concat(
         scores(rows.assign(pair_id=rows["set"])).assign(column=column)
@@ -173,15 +167,11 @@ def training_sizes(places: Mapping[str, str]) -> pd.DataFrame:
 
     `places` says where each model was found.
     """
-    rows = []
-    for model, place in places.items():
-        record = training_of(place)
-        if record is None or record.training.task != RobustLRTraining.name:
-            continue
-        options = record.training.options
-        if isinstance(theories := options.get("theories"), int):
-            learned = theories * len(STATEMENTS)
-            rows.append((model, record.training.model, str(options.get("train_set")), learned))
+    rows = [
+        (model, training.model, str(training.options.get("train_set")), theories * len(STATEMENTS))
+        for model, training in trained(places, RobustLRTraining.name)
+        if isinstance(theories := training.options.get("theories"), int)
+    ]
     return pd.DataFrame(rows, columns=["model", "begun_as", "train_set", "statements"])
 
 

@@ -154,40 +154,34 @@ _ABOUT = (FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED, PLACEBOS)
 
 def ledger_sections(results: LedgerResults) -> Iterator[page.Section]:
     """Shares by model and parts of the prompts, and curves over layers."""
-    entries = results.entries
-    yield page.Section(
-        "Shares of failures",
-        LIMITS,
-        (
-            page.TableItem(
-                "ledger_shares",
-                "Failures by the first step that is missing",
-                results.shares,
-                "One row per model and part of its prompts; n counts failures. The file also has "
-                "the shares among right answers.",
-                display=wide(results.shares),
-            ),
-            page.TableItem(
-                "wordings",
-                "Facts completed, by wording",
-                results.wordings,
-                "Outside the prompts, by greedy completion. judging: for how many facts the "
-                "ledger takes this wording; it is the one in which the model completes the "
-                "largest share of the facts of the other half, of equal ones the first.",
-            ),
-            page.TableItem(
-                "retrieved",
-                "Retrieved, by side",
-                results.sides,
-                "Share of prompts in which the fact's answer is retrieved; embedding: from the "
-                "token's embedding alone; seen: share of prompts in which it stands before the "
-                "token. Where it does not, it cannot be a copy.",
-            ),
-            page.TableItem(
-                "ledger", "The ledger of each prompt", entries, "One row per prompt.", folded=True
-            ),
-        ),
+    shares = page.TableItem(
+        "ledger_shares",
+        "Failures by the first step that is missing",
+        results.shares,
+        "One row per model and part of its prompts; n counts failures. The file also has the "
+        "shares among right answers.",
+        display=wide(results.shares),
     )
+    wordings = page.TableItem(
+        "wordings",
+        "Facts completed, by wording",
+        results.wordings,
+        "Outside the prompts, by greedy completion. judging: for how many facts the ledger takes "
+        "this wording; it is the one in which the model completes the largest share of the facts "
+        "of the other half, of equal ones the first.",
+    )
+    retrieved = page.TableItem(
+        "retrieved",
+        "Retrieved, by side",
+        results.sides,
+        "Share of prompts in which the fact's answer is retrieved; embedding: from the token's "
+        "embedding alone; seen: share of prompts in which it stands before the token. Where it "
+        "does not, it cannot be a copy.",
+    )
+    title, each = "The ledger of each prompt", "One row per prompt."
+    entries = page.TableItem("ledger", title, results.entries, each, folded=True)
+    items = (shares, wordings, retrieved, entries)
+    yield page.Section("Shares of failures", LIMITS, items)
     curves, figures = results.curves, []
     for number, model in enumerate(curves["model"].unique(), start=1):
         rows = (part[part["model"] == model] for part in (results.read.summary(), results.used))

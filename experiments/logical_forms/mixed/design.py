@@ -19,17 +19,15 @@ class MixedFormula:
     """Column to explain."""
     fixed: tuple[str, ...]
     """Terms of the fixed effects, such as "modality", "perplexity", "a:b". Text columns are factors
-    with their first category as the reference.
-    """
+    with their first category as the reference."""
     group: str
     """Column that defines the groups."""
     slope: str | None = None
     """Covariate whose slope varies by group; if None, only intercepts vary."""
     varying: tuple[str, ...] = ()
     """Factors whose effects vary by group: each level has a deviation in each group, with one
-    variance per factor. If a factor is not listed, tests of its effects do not generalize to groups
-    that were not measured (Barr et al., 2013, Journal of Memory and Language 68).
-    """
+    variance per factor. Tests of other factors do not generalize to groups that were not measured
+    (Barr et al., 2013, Journal of Memory and Language 68)."""
 
     def __str__(self) -> str:
         random = "1" if self.slope is None else f"1 + {self.slope}"
@@ -49,9 +47,8 @@ class MixedFormula:
     @property
     def columns(self) -> list[str]:
         """All columns that the model uses."""
-        slope = [] if self.slope is None else [self.slope]
-        named = [self.response, *self.variables, self.group, *slope, *self.varying]
-        return list(dict.fromkeys(named))
+        named = [self.response, *self.variables, self.group, self.slope, *self.varying]
+        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 @dataclass(frozen=True)

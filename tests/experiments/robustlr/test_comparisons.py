@@ -11,7 +11,7 @@ from interp.prompts.systems import Contrast
 from interp.report.page import MOST_SENTENCES, MOST_WORDS
 from interp.statistics.contrasts import contrast_table
 from interp_experiments.robustlr import tables
-from interp_experiments.robustlr.comparisons import (
+from interp_experiments.robustlr.findings import (
     AGAINST_GUESS,
     BETWEEN_MODELS,
     BETWEEN_SETS,
