@@ -129,11 +129,7 @@ RECIPES: dict[str, GraftRecipe] = {
 
 
 def recipe(name: str) -> GraftRecipe:
-    """The recipe of a graft.
-
-    Raises:
-        UserError: no graft has that name.
-    """
+    """The recipe of a graft (UserError: no graft has that name)."""
     if name not in RECIPES:
         raise UserError(f"there is no graft {name!r}; expected one of {', '.join(RECIPES)}")
     return RECIPES[name]

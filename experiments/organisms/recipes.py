@@ -359,11 +359,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def recipe(name: str) -> Recipe:
-    """The recipe of an organism.
-
-    Raises:
-        UserError: no organism has that name.
-    """
+    """The recipe of an organism (UserError: no organism has that name)."""
     if name not in RECIPES:
         raise UserError(f"there is no organism {name!r}; expected one of {', '.join(RECIPES)}")
     return RECIPES[name]

@@ -17,8 +17,9 @@ from interp_experiments.robustlr.findings import (
     BETWEEN_SETS,
     TEST_SPLIT,
     comparisons,
+    finding_section,
+    first_screen,
 )
-from interp_experiments.robustlr.findings import finding_section, first_screen
 from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores
 from interp_experiments.robustlr.system import bare, system
 from tests.support.pages import ONE_OF_MANY
