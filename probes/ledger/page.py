@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from functools import partial
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from interp import StudyFolder
 from interp.extend import counted, page
 from interp.extend.cautions import COPIED, EMBEDDED, FEW_FAILURES, LEFT_OUT, PLACEBOS, void_models
-from interp.extend.results import ENTRIES
+from interp.extend.figures import QUIET, WIDTH, Picture, curve, grouped_bars, house_style, new_axes
+from interp.extend.results import ENTRIES, READINGS, STEERING
 from interp.extend.statistics import FEWEST, LEVEL
-from interp_probes.ledger.figures import entry_bars, read_and_used
 from interp_probes.ledger.results import WRONG, LedgerResults, read_ledger
 
 SHOWN = (*ENTRIES[:3], WRONG)
@@ -216,3 +217,33 @@ def _with_words(shares: pd.DataFrame) -> pd.DataFrame:
         said.append(count if few else page.with_interval(*(float(row[name]) for name in _NUMBERS)))
         short.append(count if few else f"{row['share']:.0%}")
     return shares.assign(said=said, short=short)
+
+
+def entry_bars(shares: pd.DataFrame) -> Axes:
+    """A bar with its interval for each entry among the wrong answers of each model."""
+    with house_style():
+        ends, ax = ("low", "high"), new_axes(width=WIDTH, height=3.2)
+        ax = grouped_bars(shares, x="model", y="share", hue="entry", n="n", interval=ends, ax=ax)
+        ax.set_ylim(0, 1)
+        ax.set_ylabel("share of failures")
+        return ax
+
+
+def read_and_used(read: pd.DataFrame, used: pd.DataFrame) -> Axes:
+    """Above: how often the fact is read at each layer; below: what exchanging it there does.
+
+    Of one model: rows of the table of readings, and of `LedgerResults.used`.
+    """
+    with house_style():
+        figure = Picture(figsize=(WIDTH, 5.6))
+        above: Axes
+        below: Axes
+        above, below = figure.subplots(2, 1, sharex=True)
+    named = {"accuracy": "in the prompt", "embedding": "from the embedding alone"}
+    curve(READINGS, read, x="layer", lines=named, ax=above)
+    above.set_ylim(-0.02, 1.02)
+    above.set_ylabel("read: right word first")
+    curve(STEERING, used, x="layer", lines={"beyond": "beyond random directions"}, ax=below)
+    below.axhline(0, color=QUIET, linewidth=1, linestyle="--")
+    below.set_ylabel("used: logits")
+    return below

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from interp.training.folder import RECORD, training_of
-from interp_experiments.robustlr import figures
+from interp_experiments.robustlr.page import size_lines
 from interp_experiments.robustlr.tables import size_table, training_sizes
 from tests.support.training import write_training
 
@@ -53,7 +53,7 @@ def test_models_that_began_alike_are_compared_by_what_they_learned(models):
     assert found.loc[("equivalence", 60)].tolist() == [0.5, 2]
     assert found.loc[("contrast", 300)].tolist() == [1, 4]
     assert len(found) == 4
-    ax = figures.sizes(table)
+    ax = size_lines(table)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["60", "300"]
 
 
