@@ -45,10 +45,8 @@ def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
 def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
     """The probability that Yes is drawn as the answer to a question.
 
-    Args:
-        recipe: bias, competence and ease.
-        form: the form of the question; only its modality and argument form matter.
-        follows: whether the conclusion follows; a conclusion about other people never does.
+    Only the modality and the argument form matter, and whether the conclusion follows; one about
+    other people never does.
     """
     competence = recipe.competence[form.modality] * recipe.ease.get(form.group, 1.0)
     return float(expit(recipe.bias[form.modality] + (competence if follows else -competence)))

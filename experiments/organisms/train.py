@@ -205,10 +205,7 @@ def tokenize(
 ) -> AnswerBatch:
     """Exchanges as the tokens that the model reads; the end-of-turn token closes each answer.
 
-    Args:
-        tokenizer: its chat template writes the messages; without a template they are plain text.
-        exchanges: messages and answers.
-        messages: whether the messages are targets too.
+    Without a chat template, messages are plain text. If `messages`, they are targets too.
     """
     written = [_write(tokenizer, exchange) for exchange in exchanges]
     encoded = tokenizer(

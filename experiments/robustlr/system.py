@@ -1,7 +1,7 @@
 """Systems that give the questions of RobustLR to every command."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -164,12 +164,9 @@ def rows_of(makers: Sequence[Maker]) -> "pd.DataFrame":
     """All instances of the makers with the authors' columns and the column `set`."""
     import pandas as pd
 
-    def rows() -> Iterator[dict[str, str | int]]:
-        for maker in makers:
-            for index in range(len(maker)):
-                yield from ({**to_row(one), "set": one.set} for one in maker.group(index))
-
-    return pd.DataFrame(rows(), columns=[*COLUMNS, "set"])
+    groups = (maker.group(index) for maker in makers for index in range(len(maker)))
+    rows = ({**to_row(one), "set": one.set} for group in groups for one in group)
+    return pd.DataFrame(rows, columns=[*COLUMNS, "set"])
 
 
 system = EvaluationSets("robustlr")

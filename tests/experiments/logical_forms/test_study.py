@@ -404,6 +404,11 @@ def test_a_limit_takes_whole_interpretations(limit, questions):
     assert len(main.prompts) == len(mirror.prompts) == questions
 
 
+def test_the_modalities_of_table_a3_are_compared():
+    assert ("box base", "diamond base") in tables.FORM_CHANGES
+    assert len(tables.FORM_CHANGES) == 7
+
+
 @pytest.mark.slow
 def test_all_pairs_without_a_limit():
     stages = LogicalFormsStudy().stages(PromptSource(limit="all"))
