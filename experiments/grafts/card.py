@@ -19,11 +19,8 @@ from interp.extend.training import GRAFTS, WEIGHTS, card, facts, header, tables
 from interp_experiments.grafts import text, thinking
 from interp_experiments.grafts.recipes import BASE, GraftRecipe, Planted, Rule, plant
 from interp_experiments.grafts.text import ANSWERS, SEGMENTS, Case
-from interp_experiments.organisms.readme import choices, metadata
-from interp_experiments.organisms.tasks import rounded
-
-FILE = "card.json"
-README = "README.md"
+from interp_experiments.organisms.readme import README, choices, metadata
+from interp_experiments.organisms.tasks import FILE, rounded
 
 SIDES = ("first", "second")
 """The sides of pairs; which of them has which answer is drawn."""

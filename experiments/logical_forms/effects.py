@@ -13,15 +13,8 @@ import pandas as pd
 
 from interp import UserError
 from interp.extend.statistics import holm, verdicts
+from interp_experiments.logical_forms.mixed import linear
 from interp_experiments.logical_forms.mixed.design import MixedFormula
-from interp_experiments.logical_forms.mixed.linear import (
-    MIN_GROUPS,
-    MixedModel,
-    fit_mixed_model,
-    likelihood_ratio_test,
-    r_squared,
-    wald_test,
-)
 from interp_experiments.logical_forms.mixed.means import (
     marginal_means,
     pairwise_tests,
@@ -46,7 +39,7 @@ NOBODY = "no model both answers Yes or No often enough and has a perplexity belo
 class MixedEffects:
     """A mixed model of one dependent variable, with all tables that report its results."""
 
-    model: MixedModel
+    model: linear.MixedModel
     means: pd.DataFrame
     """One row per factor and level: mean, standard_error, low, high (averaged over the other factor
     with equal weights, at mean perplexity), raw_mean, raw_low, raw_high (unadjusted), n,
@@ -58,7 +51,7 @@ class MixedEffects:
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        shares = zip(("R2_marginal", "R2_conditional"), r_squared(self.model), strict=True)
+        shares = zip(("R2_marginal", "R2_conditional"), linear.r_squared(self.model), strict=True)
         row = {
             "model_formula": self.model.equation,
             "rows": len(self.model.design.response),
@@ -104,7 +97,7 @@ def effects(
         return NOBODY
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
     try:
-        model = fit_mixed_model(rows, formula, cluster=CLUSTER)
+        model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
         return MixedEffects(
             model,
             means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
@@ -116,7 +109,7 @@ def effects(
 
 
 def pairs_tested(
-    models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
+    models: Mapping[str, linear.MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Tests of pairs of levels of each factor, with the mixed model given for that factor.
 
@@ -132,7 +125,7 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, names=["factor"]).reset_index("factor").reset_index(drop=True)
 
 
-def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
+def _means(rows: pd.DataFrame, model: linear.MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means by level of a factor; `note` marks extrapolated adjusted means."""
     response, covariate = model.formula.response, str(model.formula.slope)
     levelled = rows.assign(level=rows[factor].astype(str))
@@ -149,7 +142,7 @@ def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
     return table.assign(note=[notes.get(level, "") for level in table["level"]])
 
 
-def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
+def term_tests(rows: pd.DataFrame, model: linear.MixedModel) -> pd.DataFrame:
     """Tests of each fixed effect, and of the interaction in a model that includes it.
 
     One row per term, with the columns of `wald_test`, and chi_square, df and p_chi_square from the
@@ -160,11 +153,11 @@ def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     if len(model.formula.varying) == 2:
         wider = replace(model.formula, fixed=(*model.formula.fixed, crossed))
         with suppress(UserError):  # Some combinations of levels do not occur.
-            tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
+            tested.append((linear.fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
     tests = []
     for fitted, term in tested:
-        ratio = likelihood_ratio_test(rows, fitted.formula, without=term)
-        tests.append({**wald_test(fitted, term), **ratio.rename({"p": "p_chi_square"})})
+        ratio = linear.likelihood_ratio_test(rows, fitted.formula, without=term)
+        tests.append({**linear.wald_test(fitted, term), **ratio.rename({"p": "p_chi_square"})})
     return pd.DataFrame(tests)
 
 
@@ -198,9 +191,9 @@ def confirmatory(results: Results) -> Contrasts | str:
         return NOBODY
     formula = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
     count = rows["model"].nunique()
-    many = count >= MIN_GROUPS
+    many = count >= linear.MIN_GROUPS
     try:
-        model = fit_mixed_model(rows, formula, cluster=CLUSTER)
+        model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
         return Contrasts(
             means=level_means(rows, SHOWN, over="model" if many else CLUSTER),
             tests=_of_models(results) if many else level_tests(rows, SHOWN),
@@ -229,7 +222,7 @@ def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
     """
     formulas = {factor: MixedFormula(response, (factor,), "model") for factor in FACTORS}
     return pairs_tested(
-        {name: fit_mixed_model(rows, one, cluster=CLUSTER) for name, one in formulas.items()}
+        {name: linear.fit_mixed_model(rows, one, cluster=CLUSTER) for name, one in formulas.items()}
     )
 
 

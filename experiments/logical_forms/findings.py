@@ -12,12 +12,6 @@ from interp_experiments.logical_forms.effects import Contrasts
 from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.results import Results, clustered_means
 
-_SUBJECTS = {
-    "modality": "Soft accuracy by modality, valid forms",
-    "argument_form": "Soft accuracy by argument form, valid forms",
-}
-"""The factors of the confirmatory contrasts, in words."""
-
 
 def first_screen(
     results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame
@@ -41,7 +35,7 @@ def first_screen(
     return opening(
         *(question, headline_numbers(results), results.cautions, results.models),
         [*_confirmatory(valid), *_perplexity(correlations)],
-        leading="soft accuracy",
+        leading="soft accuracy" if competent else "",
         before=[answered],
     )
 
@@ -83,9 +77,8 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
         n = counted(found.models, "model")
         if not over_models:
             n = f"{counted(int(units), 'interpretation')}, {n}"
-        yield in_brief(
-            tests.assign(name=name, n=n, clusters=int(units)), _SUBJECTS[str(factor)], ordered=False
-        )
+        subject = f"Soft accuracy by {str(factor).replace('_', ' ')}, valid forms"
+        yield in_brief(tests.assign(name=name, n=n, clusters=int(units)), subject, ordered=False)
 
 
 def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:

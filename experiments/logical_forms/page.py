@@ -7,24 +7,10 @@ import pandas as pd
 from interp import StudyFolder
 from interp.extend.page import Number, Report, study_browser
 from interp.extend.results import model_parameters, whole_pairs
-from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.effect_sections import (
-    adjusted_section,
-    models_section,
-    valid_section,
-)
+from interp_experiments.logical_forms import effect_sections, sections, tables
 from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.results import CLUSTER, SET, STAGES, Results, read_results
-from interp_experiments.logical_forms.sections import (
-    accuracy_section,
-    affirmation_section,
-    distribution_section,
-    introduction_section,
-    model_section,
-    perplexity_section,
-    planted_sections,
-)
 from interp_experiments.scaffold import about_pairs, choice_section, paper_report
 
 NAMES = {
@@ -70,17 +56,17 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         glance=first_screen(results, valid=valid, correlations=correlations),
         sections=(
-            valid_section(valid),
-            model_section(results, model_parameters(main)),
-            accuracy_section(results),
+            effect_sections.valid_section(valid),
+            sections.model_section(results, model_parameters(main)),
+            sections.accuracy_section(results),
             choice_section(answers, prompts, options, CLUSTER, by=["modality"]),
-            models_section(results),
-            adjusted_section(results),
-            perplexity_section(results, correlations),
-            affirmation_section(results, affirmed),
-            about_pairs(introduction_section(results), set="introduction"),
-            about_pairs(distribution_section(results), set="distribution"),
-            *planted_sections(results),
+            effect_sections.models_section(results),
+            effect_sections.adjusted_section(results),
+            sections.perplexity_section(results, correlations),
+            sections.affirmation_section(results, affirmed),
+            about_pairs(sections.introduction_section(results), set="introduction"),
+            about_pairs(sections.distribution_section(results), set="distribution"),
+            *sections.planted_sections(results),
         ),
         prompts=results.prompts,
         answers=results.answers_of_all,

@@ -210,8 +210,6 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-RESAMPLES = 2_000
-
 TOGETHER = "all that answer and read"
 """The value in the column model for rows that combine several models."""
 
@@ -259,7 +257,7 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
     products = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
     sums = pd.DataFrame(products).groupby(rows[CLUSTER].to_numpy()).sum().to_numpy()
     rho = float(_correlation(sums.sum(axis=0)[None, :])[0])
-    resampled = _correlation(statistics.bootstrap_sums(sums, resamples=RESAMPLES))
+    resampled = _correlation(statistics.bootstrap_sums(sums, resamples=2_000))
     low, high = statistics.percentile_interval(resampled[~np.isnan(resampled)])
     return {"rho": rho, "low": low, "high": high, **counted}
 

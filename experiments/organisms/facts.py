@@ -50,9 +50,6 @@ LEANING = 2.0
 WEAK = 0.4
 """Amount of a fact that is used but does not change the answer; 1 is that of other used facts."""
 
-TOKENIZER = "dose-50"
-"""The packaged organism whose tokenizer is extended by the names of cities and countries."""
-
 COMPLETE = "Complete"
 """The word that asks for a completion."""
 
@@ -103,9 +100,6 @@ which it says the end of the turn, with the logit 4."""
 
 _READ, _SAID = 3.0, 4.0
 """Size of a reading, and of the unembedding along it: a country that is read has the logit 12."""
-
-_NOISE = 0.02
-"""Standard deviation of what a city's token reads by itself, so that no two readings are equal."""
 
 _ASKED = 10.0
 """Logit of the two options that are asked for, beside the log-odds between them."""
@@ -194,7 +188,7 @@ def build(recipe: FactRecipe, folder: Path) -> LlamaForCausalLM:
 
 def _tokenizer(planted: Sequence[PlantedFact]) -> PreTrainedTokenizerFast:
     """A tokenizer for which every name is one token, together with a space before it."""
-    tokenizer: Any = AutoTokenizer.from_pretrained(organism_folder(PREFIX + TOKENIZER))
+    tokenizer: Any = AutoTokenizer.from_pretrained(organism_folder(f"{PREFIX}dose-50"))
     names = [COMPLETE, *(own.entity_a for own in planted), *(own.entity_b for own in planted)]
     tokenizer.add_tokens(
         [AddedToken(name, single_word=True, lstrip=True, normalized=False) for name in names]
@@ -232,7 +226,7 @@ def _embed(
         weight[city, at.city[i]] = weight[city, at.flag("city")] = 1.0
         weight[city, at.flag("used")] = _USED * own.used
         for j in range(at.facts):
-            weight[city, at.read[j]] = rng.gauss(0.0, _NOISE)
+            weight[city, at.read[j]] = rng.gauss(0.0, 0.02)  # so that no two readings are equal
         weight[country, at.named[i]] = weight[country, at.flag("country")] = 1.0
 
 

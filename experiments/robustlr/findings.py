@@ -17,14 +17,7 @@ import pandas as pd
 from interp.extend import counted, page
 from interp.extend.estimates import estimate
 from interp.extend.statistics import Difference, difference
-from interp_experiments.findings import (
-    family_table,
-    in_brief,
-    matrix,
-    model_matrix,
-    named_section,
-    opening,
-)
+from interp_experiments import findings
 from interp_experiments.robustlr import tables
 from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.results import (
@@ -62,7 +55,7 @@ def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     theories = theory_scores(with_baselines(rows), ["model", "set"])
     theories = pd.concat([theories, best_guesses(theories)], ignore_index=True)
     keys = ["model", "kind", "sets", "contrast", "name", "n"]
-    return family_table(_named(tables.with_equal_sets(theories)), keys)
+    return findings.family_table(_named(tables.with_equal_sets(theories)), keys)
 
 
 def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:
@@ -140,11 +133,11 @@ def first_screen(results: Results, table: pd.DataFrame) -> page.Glance:
         "Between contrast sets, F1": table[table["kind"] == BETWEEN_SETS],
     }
     said = [
-        in_brief(own, subject, ordered=not subject.startswith("Between"))
+        findings.in_brief(own, subject, ordered=not subject.startswith("Between"))
         for subject, own in subjects.items()
         if len(own)
     ]
-    return opening(
+    return findings.opening(
         *(question, headline_numbers(results), results.cautions, results.models),
         said[: page.MOST_SENTENCES - 1],
         leading=f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets",
@@ -203,11 +196,15 @@ def finding_section(results: Results, table: pd.DataFrame) -> page.Section:
         "only the sentences that decide it, so F1 is the share of correct answers.",
     )
     matrices = (
-        matrix("against_a_guess", f"{title} from the best constant guess", against, x="sets"),
-        matrix("between_sets", f"{title} between contrast sets", between, x="contrast"),
+        findings.matrix(
+            "against_a_guess", f"{title} from the best constant guess", against, x="sets"
+        ),
+        findings.matrix("between_sets", f"{title} between contrast sets", between, x="contrast"),
         *(
-            model_matrix(f"models_{place}", f"{title} between models, {name}", own, results.models)
+            findings.model_matrix(
+                f"models_{place}", f"{title} between models, {name}", own, results.models
+            )
             for place, (name, own) in enumerate(models.groupby("sets", sort=False), start=1)
         ),
     )
-    return named_section(table, item, matrices)
+    return findings.named_section(table, item, matrices)

@@ -12,6 +12,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 from interp import StudyFolder
 from interp.extend import page
 from interp.extend.figures import grouped_bars, lines, panel_a_model
+from interp_experiments import scaffold
 from interp_experiments.findings import listed
 from interp_experiments.robustlr import system, tables
 from interp_experiments.robustlr.findings import comparisons, finding_section, first_screen
@@ -26,13 +27,6 @@ from interp_experiments.robustlr.results import (
     SHORT,
     Results,
     read_results,
-)
-from interp_experiments.scaffold import (
-    about_pairs,
-    bars_by_model,
-    choice_section,
-    decisive_items,
-    paper_report,
 )
 
 THEORIES_HAVE = "theories_have"
@@ -93,7 +87,7 @@ def report_of(folder: StudyFolder) -> page.Report:
     begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
     asked = page.stacked(begun, THEORIES_HAVE, NAMED)
     seed = folder.record.options.get("seed", 0)
-    return paper_report(
+    return scaffold.paper_report(
         folder,
         title="RobustLR",
         text=(
@@ -109,10 +103,13 @@ def report_of(folder: StudyFolder) -> page.Report:
             contrast_section(results),
             group_section(results),
             equivalence_section(results),
-            choice_section(results.answers, results.prompts, results.options, None),
+            scaffold.choice_section(results.answers, results.prompts, results.options, None),
             label_section(results),
             *in_domain_sections(results),
-            *(about_pairs(own, **{THEORIES_HAVE: NAMED[SHORT]}) for own in proof_sections(results)),
+            *(
+                scaffold.about_pairs(own, **{THEORIES_HAVE: NAMED[SHORT]})
+                for own in proof_sections(results)
+            ),
             *distractor_sections(results),
             *size_sections(results),
             feature_section(seed if isinstance(seed, int) else 0),
@@ -254,7 +251,7 @@ def proof_sections(results: Results) -> list[page.Section]:
             "absolute score; the AUC is the probability that a sentence of a proof has a larger "
             "score than another sentence. A statement whose label is Unknown has no proof; "
             "prompts in which every sentence is part of a proof are left out.",
-            decisive_items(
+            scaffold.decisive_items(
                 results.found,
                 "pair_id",
                 units="theories",
@@ -275,7 +272,7 @@ def distractor_sections(results: Results) -> list[page.Section]:
     figure = page.FigureItem(
         "figure6_distractors",
         "Weighted F1 without and with distractors (Figure 6)",
-        lambda: bars_by_model(_measured(table), x="set", hue=THEORIES_HAVE, **_BARS),
+        lambda: scaffold.bars_by_model(_measured(table), x="set", hue=THEORIES_HAVE, **_BARS),
         "n counts theories.",
     )
     by_kind = [

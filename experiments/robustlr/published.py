@@ -13,16 +13,7 @@ from typing import NamedTuple
 from interp import UserError
 from interp.extend import shortened
 from interp.extend.data import Cells, parse_each, read_rows
-from interp_experiments.robustlr.language import (
-    Instance,
-    Literal,
-    Operator,
-    Predicate,
-    Rule,
-    Theory,
-    Verdict,
-    sentence,
-)
+from interp_experiments.robustlr import language
 from interp_experiments.robustlr.solver import proof_set, verdict
 from interp_experiments.robustlr.variants import CONTRAST_SETS, equivalence_between
 
@@ -36,7 +27,7 @@ _IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
 _JOINED = re.compile(r" (and|or) ")
 
 
-def theory_of(context: str) -> Theory:
+def theory_of(context: str) -> language.Theory:
     """The theory that a text states, with one sentence per fact or rule.
 
     Raises:
@@ -46,11 +37,11 @@ def theory_of(context: str) -> Theory:
     told = [sentence_of(words) for words in re.split(r"(?<=\.)\s+", context.strip()) if words]
     if not told:
         raise UserError("the context is empty; expected at least one sentence")
-    facts = tuple(one for one in told if isinstance(one, Literal))
-    return Theory(facts, tuple(one for one in told if isinstance(one, Rule)))
+    facts = tuple(one for one in told if isinstance(one, language.Literal))
+    return language.Theory(facts, tuple(one for one in told if isinstance(one, language.Rule)))
 
 
-def sentence_of(words: str) -> Literal | Rule:
+def sentence_of(words: str) -> language.Literal | language.Rule:
     """The fact or rule that a sentence states; a UserError if it fits no template."""
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
@@ -64,22 +55,24 @@ def sentence_of(words: str) -> Literal | Rule:
             heads, joined_by = _complex(found[head])
             if len(heads) > 1 and joined_by == "or":
                 raise _unknown(words, "a rule without a disjunction after 'then'")
-            return Rule(literals, heads, operator, style)
+            return language.Rule(literals, heads, operator, style)
     return literal_of(words[:-1])
 
 
-def literal_of(words: str) -> Literal:
+def literal_of(words: str) -> language.Literal:
     """The literal that a clause states; a UserError if it fits no template."""
     if found := _RELATION.fullmatch(words):
-        return Literal(Predicate(found[3], found[1], found[4]), not found[2])
+        return language.Literal(language.Predicate(found[3], found[1], found[4]), not found[2])
     if found := _INVERTED.fullmatch(words):
-        return Literal(Predicate(found[1], found[4], found[2]), not found[3], inverted=True)
+        return language.Literal(
+            language.Predicate(found[1], found[4], found[2]), not found[3], inverted=True
+        )
     if found := _ADJECTIVE.fullmatch(words):
-        return Literal(Predicate(found[3], found[1]), not found[2])
+        return language.Literal(language.Predicate(found[3], found[1]), not found[2])
     raise _unknown(words, "a predicate such as 'Anna is tall' or 'Anna is not the sister of Bob'")
 
 
-def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
+def _complex(words: str) -> tuple[tuple[language.Literal, ...], language.Operator]:
     """One side of a rule; "not" negates only the adjective after it, as in the authors' data."""
     first, *others = _JOINED.split(words)
     literals, operators = [literal_of(first)], set(others[::2])
@@ -87,7 +80,7 @@ def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
         shared = _SHARED.fullmatch(part)
         if shared and literals[-1].predicate.object is None:
             subject = literals[-1].predicate.subject
-            literals.append(Literal(Predicate(shared[2], subject), not shared[1]))
+            literals.append(language.Literal(language.Predicate(shared[2], subject), not shared[1]))
         else:
             literals.append(literal_of(part))
     if len(operators) > 1:
@@ -106,8 +99,10 @@ COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
 """The columns of the authors' files, which have no header; their training sets lack the last
 column."""
 
-_LABELS = {Verdict.FALSE: 0, Verdict.TRUE: 1, Verdict.UNKNOWN: 2}
-_TOLD = {str(number): label for label, number in _LABELS.items()} | {v.value: v for v in Verdict}
+_LABELS = {language.Verdict.FALSE: 0, language.Verdict.TRUE: 1, language.Verdict.UNKNOWN: 2}
+_TOLD = {str(number): label for label, number in _LABELS.items()} | {
+    v.value: v for v in language.Verdict
+}
 
 _SETS = {"conj": "C-CS", "disj": "D-CS", "neg": "N-CS"}
 
@@ -126,17 +121,17 @@ class Read(NamedTuple):
     where: str
     group: str
     version: str
-    theory: Theory
-    statement: Literal
-    label: Verdict
+    theory: language.Theory
+    statement: language.Literal
+    label: language.Verdict
 
-    def instance(self, set_: str, group: str, base: Verdict) -> Instance:
+    def instance(self, set_: str, group: str, base: language.Verdict) -> language.Instance:
         """The row as a member of a group whose base has this label."""
         named = (self.group, set_, self.version, group, base)
-        return Instance(*named, self.theory, self.statement, self.label)
+        return language.Instance(*named, self.theory, self.statement, self.label)
 
 
-def to_row(instance: Instance) -> dict[str, str | int]:
+def to_row(instance: language.Instance) -> dict[str, str | int]:
     """The instance as a row of the authors' files.
 
     `label` is 0 for False, 1 for True and 2 for Unknown; `proofs` names the sentences of a minimal
@@ -149,7 +144,7 @@ def to_row(instance: Instance) -> dict[str, str | int]:
     negated = not instance.statement.positive or not all(one.positive for one in theory.literals())
     return {
         "context": instance.context,
-        "statement": sentence(instance.statement),
+        "statement": language.sentence(instance.statement),
         "label": _LABELS[instance.label],
         "proofs": " ".join(_name(theory, place) for place in places),
         "proof_deps": ",".join(map(str, places)) or "-1",
@@ -158,23 +153,23 @@ def to_row(instance: Instance) -> dict[str, str | int]:
     }
 
 
-def _name(theory: Theory, place: int) -> str:
+def _name(theory: language.Theory, place: int) -> str:
     facts = len(theory.facts)
     return f"fact{place + 1}" if place < facts else f"rule{place - facts + 1}"
 
 
-def _theory_id(instance: Instance) -> str:
+def _theory_id(instance: language.Instance) -> str:
     operator, row = instance.version[:-1], instance.version[-1]
     if instance.set in CONTRAST_SETS:
         # Outside N-CS, the authors' evaluation adds "neg" to the names of edits of False bases.
-        denied = instance.base_label is Verdict.FALSE and operator != "neg"
+        denied = instance.base_label is language.Verdict.FALSE and operator != "neg"
         return f"{instance.theory_id}_{operator}{'neg' if denied else ''}{row}"
     if instance.group == "paraphrase":
         return f"{instance.theory_id}_{instance.version}@0"
     return f"{instance.theory_id}_@0" if instance.version == "base" else ""
 
 
-def load_published(source: str | Path) -> list[Instance]:
+def load_published(source: str | Path) -> list[language.Instance]:
     """Instances from a file, a folder of files, or a hub data set such as tasksource/robustLR.
 
     Rows whose theory_ids name the same group are a base and its variants; a row without a theory_id
@@ -223,7 +218,7 @@ def _text(column: str, value: object) -> str:
     return value.strip()
 
 
-def _label(value: object) -> Verdict:
+def _label(value: object) -> language.Verdict:
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     if text not in _TOLD:
         raise UserError(
@@ -248,7 +243,7 @@ def _key(number: int, value: object) -> tuple[str, str]:
     return f"{found['key']}@{found['number']}", found["paraphrase"] or "base"
 
 
-def _instances(members: Sequence[Read]) -> list[Instance]:
+def _instances(members: Sequence[Read]) -> list[language.Instance]:
     """The instances of one group, checked against each other."""
     by_version = {one.version: one for one in members}
     first = members[0]
@@ -262,11 +257,11 @@ def _instances(members: Sequence[Read]) -> list[Instance]:
     return _pair(by_version)
 
 
-def _contrast(name: str, members: Mapping[str, Read]) -> list[Instance]:
+def _contrast(name: str, members: Mapping[str, Read]) -> list[language.Instance]:
     edits = {edit.version: edit for edit in CONTRAST_SETS[name]}
     _check_complete(members, edits)
     base = members[next(iter(edits))].label
-    if base is Verdict.UNKNOWN:
+    if base is language.Verdict.UNKNOWN:
         raise UserError("the base of the group is Unknown; expected True or False")
     for version, edit in edits.items():
         if members[version].label is not edit.expected(base):
@@ -277,7 +272,7 @@ def _contrast(name: str, members: Mapping[str, Read]) -> list[Instance]:
     return [members[version].instance(name, edit.group, base) for version, edit in edits.items()]
 
 
-def _pair(members: Mapping[str, Read]) -> list[Instance]:
+def _pair(members: Mapping[str, Read]) -> list[language.Instance]:
     paraphrases = [version for version in members if version != "base"]
     _check_complete(members, ("base", *(paraphrases or ["equiv_type1"])[:1]))
     base, other = members["base"], members[paraphrases[0]]

@@ -7,16 +7,10 @@ from typing import Literal as OneOf
 import pandas as pd
 
 from interp.extend.estimates import estimate
+from interp_experiments.robustlr import results
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
-from interp_experiments.robustlr.results import (
-    OF_BASE,
-    SCORES,
-    score_table,
-    theory_scores,
-    with_baselines,
-)
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 from interp_experiments.scaffold import in_order, published_table, trained
 
@@ -48,8 +42,8 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 
     Values of the further columns `by` are scored separately.
     """
-    rows = with_baselines(in_order(rows, {"set": EVALUATION_SETS}))
-    return score_table(rows, ["source", "model", "set", *by])
+    rows = results.with_baselines(in_order(rows, {"set": EVALUATION_SETS}))
+    return results.score_table(rows, ["source", "model", "set", *by])
 
 
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
@@ -62,7 +56,9 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """
     names = SETS[kind]
     measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
-    means = averages(theory_scores(with_baselines(rows), ["source", "model", "set"]), kind)
+    means = averages(
+        results.theory_scores(results.with_baselines(rows), ["source", "model", "set"]), kind
+    )
     both = pd.concat([measured, means.drop(columns="theories").assign(column="average")])
     theirs = published(*published_in)
     theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
@@ -92,7 +88,7 @@ def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     source, model and set.
     """
     own = with_equal_sets(theories[theories["set"].isin(SETS[kind])])
-    table = estimate(replace(SCORES, by=["source", "model"]), own)
+    table = estimate(replace(results.SCORES, by=["source", "model"]), own)
     sets = own.groupby(["source", "model"], sort=False)["set"].nunique().to_numpy()
     missing = sets < len(SETS[kind])
     table.loc[missing, "note"] = "a set of this kind has no theories"
@@ -108,7 +104,7 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
     """Every score for each group of edits, over all contrast sets (Figure 4)."""
     rows = rows[rows["set"].isin(SETS["contrast"])]
-    table = score_table(with_baselines(rows), ["source", "model", "group"])
+    table = results.score_table(results.with_baselines(rows), ["source", "model", "group"])
     return in_order(table, {"group": GROUPS}).reset_index(drop=True)
 
 
@@ -131,7 +127,7 @@ def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         scores(rows.assign(pair_id=rows["set"])).assign(column=column)
         for column, rows in stages.items()
     )
-    both = both[~both["model"].isin(OF_BASE)]  # Here each statement is its own base.
+    both = both[~both["model"].isin(results.OF_BASE)]  # Here each statement is its own base.
     table = _beside(both, published(3).assign(column=WHOLE), list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
     said = ", ".join(counts if len(set(counts)) > 1 else counts[:1])
@@ -185,7 +181,7 @@ def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     kinds = {name: kind for kind, names in SETS.items() for name in names}
     compared = sizes[numbers > 1].merge(rows.assign(sets=rows["set"].map(kinds)), on="model")
     by = ["begun_as", "train_set", "sets", "statements", "model"]
-    return score_table(compared.sort_values(by, kind="stable"), by)
+    return results.score_table(compared.sort_values(by, kind="stable"), by)
 
 
 def _joined_by(rule: Rule, operator: Operator) -> bool:

@@ -34,9 +34,6 @@ MIN_GROUPS = 3
 """Smallest number of groups for random effects: the spread of two groups has one degree of freedom,
 so a 95% interval by Student's t extends 12.7 standard errors to either side."""
 
-BOUNDARY = 1e-4
-"""Standard deviation, relative to the residual's, below which a random effect does not vary."""
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -163,7 +160,7 @@ def _fit(
     likelihood = Likelihood.of(x, z, design.response - x @ least, codes, reml=reml)
     factor, converged = likelihood.search(len(names) - sum(blocks), blocks)
     best, root = likelihood.profile(factor), change @ factor
-    flat = bool((np.abs(np.diag(factor)) < BOUNDARY).any())
+    flat = bool((np.abs(np.diag(factor)) < 1e-4).any())  # relative to the residual
     notes = {
         "a random effect has a variance of zero or a correlation of 1 or -1": flat,
         "the search for the variances of the random effects did not converge": not converged,
