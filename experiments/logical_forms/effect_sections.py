@@ -182,8 +182,8 @@ def effect_items(
     raw = "Raw means have intervals clustered by interpretation."
     tables = {
         "means": (title, found.means, raw),
-        "fit": (f"The mixed model of {of}", found.fit),
-        "coefficients": (f"Fixed effects on {of}", found.model.coefficients()),
+        "fit": (f"The mixed model of {of}", found.fit, ""),
+        "coefficients": (f"Fixed effects on {of}", found.model.coefficients(), ""),
         "term_tests": (f"Tests of each fixed effect on {of}", found.term_tests, TERM_TESTS),
         "tests": (tests, found.tests, f"Two-sided, by Student's t with {freedom}. {LIMITS}"),
     }

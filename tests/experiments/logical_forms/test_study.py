@@ -27,6 +27,7 @@ from interp_experiments.scaffold import published_table
 from tests.experiments.logical_forms.made_up import (
     FORM_EFFECTS,
     MODALITY_EFFECTS,
+    apart,
     differences,
     made_up,
     with_vocabulary,
@@ -86,13 +87,8 @@ def test_an_interaction_of_modality_and_form_is_found():
 
 
 def test_an_adjusted_mean_outside_the_questions_is_noted():
-    """Perplexity and modality hardly overlap: no question without modality has mean perplexity."""
-    rows = made_up(1)
-    apart = rows["modality"].map({"none": 8.0, "box": -4.0, "diamond": -4.0}).astype(float)
-    found = effects(
-        rows.assign(relative_perplexity=rows["relative_perplexity"] + apart),
-        response="soft_accuracy",
-    )
+    rows = apart()
+    found = effects(rows, response="soft_accuracy")
     means = found.means.set_index("level")
     assert re.match("extrapolated: relative_perplexity", means.loc["none", "note"])
     assert means.loc["mp", "note"] == ""
