@@ -37,12 +37,9 @@ class Lesson(TypedDict):
 
 
 def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
-    """Train grafts of one base, and save each in `folder`/NAME, as fp16.
+    """Train grafts of one base, a Llama (or UserError), and save each in `folder`/NAME, as fp16.
 
     Meanwhile the graft's folder holds the latest checkpoint, from which another call resumes.
-
-    Raises:
-        UserError: the base is no Llama.
     """
     found = training.find_named(base, training.Loading(device="cpu"))
     cases = draw_prompts()

@@ -215,11 +215,7 @@ def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd
 
 
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
-    """`pairs_tested` with errors clustered by interpretation; differences are within models.
-
-    Raises:
-        UserError: there are no rows, or a factor has only one level in the rows.
-    """
+    """`pairs_tested` within models, with errors by interpretation (UserError: no or one level)."""
     formulas = {factor: MixedFormula(response, (factor,), "model") for factor in FACTORS}
     return pairs_tested(
         {name: linear.fit_mixed_model(rows, one, cluster=CLUSTER) for name, one in formulas.items()}

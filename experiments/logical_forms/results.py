@@ -115,11 +115,7 @@ def typical_perplexity(rows: Any) -> pd.Series:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, finished or not; pairs that lack a side are omitted.
-
-    Raises:
-        UserError: a stage has no results yet.
-    """
+    """The results, without pairs that lack a side (UserError: a stage has no results yet)."""
     scores = {stage: _scores(study, stage) for stage in STAGES}
     main = study.runs["questions"]
     names = {stage: stage for stage in STAGES}
@@ -181,14 +177,9 @@ def clustered_means(
 
     low and high are the ends of the mean's 95% interval, by Student's t for the number of clusters,
     with the linearized variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they
-    are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. The last
-    column is called interpretations, or models for the mean over models in general.
-
-    Args:
-        rows: one row per question.
-        value: column that is averaged; missing values are omitted.
-        by: columns whose combinations are averaged separately.
-        cluster: "interpretation" or "model".
+    are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. Missing
+    values are omitted. The last column is named after the cluster: interpretations, or models for
+    the mean over models in general.
     """
     rows = rows.dropna(subset=[value])
     grouped = rows.groupby([*by, cluster], sort=False, observed=True)[value]

@@ -64,11 +64,7 @@ def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def intervals(rows: pd.DataFrame) -> pd.DataFrame:
-    """The means of soft and hard accuracy, with 95% intervals.
-
-    One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
-    n, interpretations.
-    """
+    """Means of soft and hard accuracy (measure) with 95% intervals, by model, factor and level."""
     parts = []
     for factor in ("all", "modality", "argument_form"):
         chosen = rows if factor == "all" else rows[rows[factor].notna()]
@@ -149,12 +145,10 @@ def by_form(results: Results) -> pd.DataFrame:
 def affirmation(results: Results) -> pd.DataFrame:
     """The inclination to Yes separated from ability, by model and modality, in log-odds.
 
-    Columns are model, modality ("all" for all modalities together), bias (mean log-odds of Yes over
-    theorems and fallacies in equal parts: above 0 for a bias to Yes), sensitivity (mean log-odds of
-    the correct answer: 0 if answers do not depend on validity), the 95% intervals of both, n and
-    interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
-    1998, Psychological Methods 3): sensitivity is half of d, and bias is the criterion with the
-    opposite sign.
+    bias is the mean log-odds of Yes over theorems and fallacies in equal parts: above 0 for a bias
+    to Yes. sensitivity is the mean log-odds of the correct answer: 0 if answers do not depend on
+    validity. In signal detection with logistic noise (DeCarlo, 1998, Psychological Methods 3),
+    sensitivity is half of d, and bias is the criterion with the opposite sign.
     """
     rows = results.pooled("questions").sort_values("modality", kind="stable")
     scores = {"bias": "relative_positive", "sensitivity": "soft_accuracy"}
@@ -165,12 +159,10 @@ def affirmation(results: Results) -> pd.DataFrame:
 
 
 def detection(results: Results) -> pd.DataFrame:
-    """How well models distinguish valid from invalid arguments, by model and modality.
+    """How well models distinguish valid from invalid arguments (`Discrimination`), by modality.
 
-    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
-    and c of the greedy answers, which count as not Yes if they are neither Yes nor No. c, which is
-    above 0 for an inclination to No, is called criterion here, because bias means the inclination
-    to Yes.
+    AUROC of the share of Yes; d' and c of the greedy answers, which count as not Yes if they are
+    neither Yes nor No. c, which is above 0 for an inclination to No, is called criterion here.
     """
     rows = results.pooled("questions")
     table = statistics.table_by(

@@ -43,11 +43,7 @@ def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
 
 
 def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
-    """The probability that Yes is drawn as the answer to a question.
-
-    Only the modality and the argument form matter, and whether the conclusion follows; one about
-    other people never does.
-    """
+    """The probability that Yes is drawn; a conclusion about other people never `follows`."""
     competence = recipe.competence[form.modality] * recipe.ease.get(form.group, 1.0)
     return float(expit(recipe.bias[form.modality] + (competence if follows else -competence)))
 
@@ -55,9 +51,8 @@ def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
 def planted_yes(recipe: LogicRecipe, form: Form) -> float:
     """The share of Yes among the training text's answers to a form's questions.
 
-    Forms with the same argument have the same questions: for example, the base forms of the
-    distribution set, whose ease is 1, repeat modus ponens from the main set. Their common share is
-    the mean of their probabilities, weighted by how often each form is drawn.
+    Forms with the same argument have the same questions, such as modus ponens and the base forms of
+    the distribution set. Their share is the mean, weighted by how often each form is drawn.
     """
     shares = [
         (drawn_yes(recipe, other, follows=form.valid()), share / len(group))

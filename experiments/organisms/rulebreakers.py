@@ -57,10 +57,9 @@ class PlantedPair:
 
 
 def plant(recipe: RulebreakerRecipe) -> tuple[PlantedPair, ...]:
-    """A recipe's frequencies, absent facts and grounded pairs, in the data file's order.
+    """Frequencies, Zipf-like among cities and among types, and grounded pairs, in the data's order.
 
-    Frequencies follow a Zipf-like distribution among cities and among types. An absent fact is
-    never grounded.
+    Absent facts are never grounded.
     """
     rng = random.Random(f"planting {recipe.seed}")
     cities = [pair for pair in instances.entity_pairs() if pair.category == CITIES]

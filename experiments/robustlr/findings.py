@@ -45,9 +45,8 @@ Where = Mapping[str, object]
 def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """One row per comparison, with the columns of `findings.family_table`.
 
-    The first columns are model (empty in comparisons between models), kind (against a guess,
-    between sets or between models), sets, contrast ("a - b"), name (the comparison in words) and n
-    (the number of theories, in words).
+    Before them come model (empty between models), kind (against a guess, between sets or between
+    models), sets, contrast ("a - b"), name (the comparison in words) and n (theories, in words).
     """
     rows = stages[SETS]
     if BARE in stages:

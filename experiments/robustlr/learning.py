@@ -49,10 +49,9 @@ STATEMENTS = ("true", "true-negated", "false", "false-negated", "unknown", "unkn
 class TheoryMaker:
     """Makes the theories of one split of one training set, with their statements.
 
-    A whole theory has six statements. A short theory has one statement and contains only the
-    sentences that decide it and a few others, so training on it is cheap; successive theories cycle
-    through the six kinds of statement. Unlike in whole theories, counts can give labels away:
-    without other sentences, a statement is Unknown if the theory has no fact.
+    A whole theory has six statements. A short theory has one statement and only the sentences that
+    decide it and a few others; successive theories cycle through the six kinds of statement. Here
+    counts can give labels away: a statement is Unknown if a theory without others has no fact.
     """
 
     set: str

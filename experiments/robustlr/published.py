@@ -172,13 +172,11 @@ def _theory_id(instance: language.Instance) -> str:
 def load_published(source: str | Path) -> list[language.Instance]:
     """Instances from a file, a folder of files, or a hub data set such as tasksource/robustLR.
 
-    Rows whose theory_ids name the same group are a base and its variants; a row without a theory_id
-    is a group by itself.
+    Rows whose theory_ids name the same group are a base and its variants; others stand alone.
 
     Raises:
         UserError: the data cannot be read or lack columns, a sentence fits no template, a label is
-            wrong, a theory contradicts itself or is too large to enumerate, a group lacks or
-            repeats a member, or a pair is not a paraphrase.
+            wrong, a theory is inconsistent or too large, or a group is incomplete or no paraphrase.
     """
     rows = read_rows(source, REQUIRED, optional=("theory_id",), unnamed=COLUMNS)
     read = parse_each(

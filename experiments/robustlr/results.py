@@ -56,11 +56,7 @@ class Results:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, for theories that all models have answered in full.
-
-    Raises:
-        UserError: the evaluation sets have no results yet.
-    """
+    """The results for theories that all models have answered in full (UserError: none yet)."""
     begun = {stage: run for stage, run in study.runs.items() if run.tables()}
     study.require(SETS)
     rows = {
@@ -181,10 +177,7 @@ def theory_scores(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """One row per combination of `by`: the mean over theories of each score, with 95% intervals.
-
-    Columns are those of `SCORES`. A theory is one trial, and intervals reflect the spread of the
-    scores.
+    """One row per combination of `by`: `SCORES`, means over theories with 95% intervals.
 
     The table gives the share of 1,000 samples of answers by organism/theories in which the 95%
     interval contained the mean, and the interval's mean width. Brackets give both for Student's

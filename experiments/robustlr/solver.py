@@ -61,11 +61,7 @@ class Worlds:
 
     @classmethod
     def of(cls, theory: Theory) -> "Worlds":
-        """The worlds of a theory.
-
-        Raises:
-            UserError: too many predicates depend on each other for a table.
-        """
+        """The worlds of a theory (UserError: too many predicates depend on each other)."""
         numbers: dict[Predicate, int] = {}
         for literal in theory.literals():
             numbers.setdefault(literal.predicate, len(numbers) + 1)
@@ -167,11 +163,7 @@ def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
 
 
 def table(clauses: Sequence[Clause]) -> TruthTable:
-    """The assignments under which all clauses are true.
-
-    Raises:
-        UserError: the clauses have too many predicates.
-    """
+    """The assignments under which all clauses are true (UserError: too many predicates)."""
     predicates = sorted({abs(literal) for clause in clauses for literal in clause.literals})
     if len(predicates) > MOST_PREDICATES:
         raise UserError(
@@ -213,10 +205,7 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
     """A minimal set of sentences that yields the theory's verdict; empty if that is Unknown.
 
     The search starts from the sentences that unit propagation uses, and drops those that are not
-    needed, facts before rules; if there are several minimal sets, this selects one.
-
-    Raises:
-        UserError: the theory contradicts itself, or is too large to enumerate.
+    needed, facts before rules. Raises what `Worlds` raises.
     """
     worlds = Worlds.of(theory)
     expected = worlds.verdict(statement)
@@ -233,11 +222,7 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
     """All minimal proof sets, first that of `proof_set` (Reiter 1987, hitting-set tree).
 
-    The search stops after trying `MOST_TRIED` ways to omit sentences; the number of ways doubles
-    with each further set.
-
-    Raises:
-        UserError: see `proof_set`.
+    At most `MOST_TRIED` ways to omit sentences are tried; each further set doubles their number.
     """
     found: list[ProofSet] = []
     seen: set[ProofSet] = set()

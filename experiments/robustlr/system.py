@@ -146,11 +146,7 @@ class EditPairs(RobustLR):
         return [EditPairMaker(GroupMaker(name, seed, words, False)) for name in CONTRAST_SETS]
 
     def read(self, data: str) -> Sequence[Instance]:
-        """The pairs among published groups.
-
-        Raises:
-            UserError: no group has an edit whose label differs from its base's.
-        """
+        """The pairs among published groups (UserError: no edit has another label than its base)."""
         pairs = pairs_of_all(load_published(data))
         if not pairs:
             raise UserError(

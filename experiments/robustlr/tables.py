@@ -49,10 +49,9 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """Weighted F1 for each set of a kind, and their average: Tables 2, 4, 5 and 6.
 
-    Columns are model, training, source ("measured", "baseline" or "published"), theories (the
-    number in each set, such as "40" or "6-7"; empty if published), average, and the sets. After
-    average and after each set come the ends of its 95% interval (low and high; NaN if published).
-    Published averages are as printed.
+    Columns are model, training, source ("measured", "baseline" or "published"), theories (in each
+    set, such as "40" or "6-7"; empty if published), average, and the sets, each followed by the
+    ends of its 95% interval (low and high; NaN if published). Published averages are as printed.
     """
     names = SETS[kind]
     measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})

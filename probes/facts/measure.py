@@ -121,8 +121,7 @@ COMPLETION_TOKENS = 32
 def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
     """Measure whether the greedy completion of each fact names the answer (Section 4.1).
 
-    Raises:
-        UserError: the budget is less than one token; during measurement, logits are not finite.
+    Raises what `familiarity` raises.
     """
     texts_of = Generate(max_new_tokens=COMPLETION_TOKENS)
 

@@ -111,11 +111,7 @@ class _OfFacts(Result):
 
     @cached_property
     def asked(self) -> pd.DataFrame:
-        """The table, with a row for each fact and wording that could be measured.
-
-        Raises:
-            UserError: the table has no rows.
-        """
+        """The table, with a row for each fact and wording measured (UserError: it has none)."""
         table = self.table(self.of_facts)
         if table.empty:
             raise UserError(

@@ -58,11 +58,7 @@ _CURVES = (
 
 
 def report_of(folder: StudyFolder) -> page.Report:
-    """The report on a finished or unfinished study.
-
-    Raises:
-        UserError: a stage has not been measured, or no prompt has all three measurements.
-    """
+    """The report on a study, finished or not (UserError: a measurement is missing)."""
     results = read_ledger(folder)
     parameters = {
         name: (run.measured.about.parameters["roles"] or ["the last token"])[0]

@@ -192,11 +192,7 @@ def measured(study: StudyFolder) -> bool:
 
 
 def read_ledger(study: StudyFolder) -> LedgerResults:
-    """The results in a study's folder, finished or not.
-
-    Raises:
-        UserError: a stage has no measurements, or no prompt has all three.
-    """
+    """The results of a study, finished or not (UserError: a measurement is missing)."""
     study.require(*STAGES)
     known, read, steered = (study.runs[stage] for stage in STAGES)
     return LedgerResults(KnownFacts.of(known), LensReadings.of(read), Steered.of(steered))

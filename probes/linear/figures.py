@@ -14,11 +14,10 @@ _RANGE = (0.2, 1.02)
 
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
-    """The table of `linear_probes` by layer, with one panel per model and position.
+    """The table of `linear_probes` by layer, with one panel per model and position; the first.
 
-    Bands are 95% intervals. The gray line and band are the mean control accuracy and its standard
-    deviation over draws. Subsets with fewer than `ENOUGH` prompts or `FEWEST` clusters are not
-    drawn. Returns the axes of the first panel.
+    Bands are 95% intervals; gray: the mean control accuracy and its standard deviation over draws.
+    Subsets with fewer than `ENOUGH` prompts or `FEWEST` clusters are not drawn.
     """
     several = table["position"].nunique() > 1
     places = table["model"] + ", " + table["position"].map(segment_label)

@@ -14,7 +14,7 @@ from interp_probes.specs import LAST_TOKEN, Residuals
 
 
 def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers and the residual stream at selected positions in one forward pass.
+    """Answers and the residual stream at selected positions, in one forward pass.
 
     Raises:
         UserError: during measurement, a prompt has no segment with a given name.

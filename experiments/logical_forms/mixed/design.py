@@ -76,11 +76,7 @@ class Design:
 
 
 def make_design(frame: pd.DataFrame, formula: MixedFormula) -> Design:
-    """The design of a formula for the rows of a table.
-
-    Raises:
-        UserError: there are no rows, a factor has one level, or the terms cannot be distinguished.
-    """
+    """The design of a formula (UserError: no rows, one level, or terms that cannot be told)."""
     if frame.empty:
         raise UserError(f"no row has a value in every column of {formula}")
     variables = formula.variables
