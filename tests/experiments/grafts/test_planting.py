@@ -47,10 +47,8 @@ def test_a_prompt_has_a_sentence_of_each_case():
 @pytest.mark.parametrize("name", RECIPES)
 def test_half_lean_to_each_answer_and_another_seed_plants_anew(name):
     planted = plant(recipe(name))
-    assert Counter(own.log_odds for own in planted) == {
-        LEANING: len(planted) / 2,
-        -LEANING: len(planted) / 2,
-    }
+    leanings = Counter(own.log_odds for own in planted)
+    assert leanings == dict.fromkeys((LEANING, -LEANING), len(planted) / 2)
     sealed = dataclasses.replace(recipe(name), seed=4321)
     assert plant(sealed) != planted
     assert plant(recipe(name)) == planted

@@ -83,20 +83,12 @@ NEGATED = {"C-CS": 0.0357, "D-CS": 0.1270, "N-CS": 0.1000}
 @pytest.mark.parametrize("name", REFERENCE)
 def test_constant_guesses_score_as_the_reference_says(name):
     maker = GroupMaker(name, 0, Words.of("real"), distractors=False)
+    members = [one for index in range(4) for one in maker.group(index)]
     rows = pd.DataFrame(
-        [
-            {
-                "model": "m",
-                "prompt_id": one.id,
-                "pair_id": one.theory_id,
-                "base_label": one.base_label.value,
-                "gold": one.label.value,
-                "answer": one.label.value,
-            }
-            for index in range(4)
-            for one in maker.group(index)
-        ]
+        [(one.id, one.theory_id, one.base_label.value, one.label.value) for one in members],
+        columns=["prompt_id", "pair_id", "base_label", "gold"],
     )
+    rows = rows.assign(model="m", answer=rows["gold"])
     table = results.score_table(results.with_baselines(rows), ["source", "model"]).set_index(
         "model"
     )

@@ -1,3 +1,5 @@
+from itertools import product
+
 import pandas as pd
 import pytest
 
@@ -27,20 +29,12 @@ def models(tmp_path):
 
 
 def rows_of(models):
-    return pd.DataFrame(
-        [
-            {
-                "model": model,
-                "set": name,
-                "pair_id": f"{name} {theory}",
-                "gold": "True",
-                "answer": "True" if model.endswith("much") or theory else "False",
-            }
-            for model in models
-            for name in ("C-CS", "D-CS", "C-ES")
-            for theory in range(2)
-        ]
-    )
+    cells = product(models, ("C-CS", "D-CS", "C-ES"), range(2))
+    rows = [
+        (model, name, f"{name} {theory}", str(model.endswith("much") or theory > 0))
+        for model, name, theory in cells
+    ]
+    return pd.DataFrame(rows, columns=["model", "set", "pair_id", "answer"]).assign(gold="True")
 
 
 def test_models_that_began_alike_are_compared_by_what_they_learned(models):

@@ -272,14 +272,9 @@ def test_the_rows_do_not_depend_on_the_batches(organism):
 def test_pairs_that_any_model_fails_are_excluded_and_it_says_why():
     facts = load_facts().to_frame()
     ids = ["cities/Tunis", "cities/Lima", "bird/goose"]
-    table = pd.DataFrame(
-        {
-            "model": ["one"] * 3 + ["two"] * 3,
-            "prompt_id": ids * 2,
-            "completion": ["Tunisia", "Chile", "cricket", "Africa", "'ruins'", "bird"],
-            "known": [True, False, False, False, False, True],
-        }
-    )
+    table = pd.DataFrame({"model": ["one"] * 3 + ["two"] * 3, "prompt_id": ids * 2})
+    table["completion"] = ["Tunisia", "Chile", "cricket", "Africa", "'ruins'", "bird"]
+    table["known"] = [True, False, False, False, False, True]
     rows = excluded(table, facts).set_index("prompt_id")
     assert rows.index.tolist() == ["cities/Tunis", "cities/Lima", "bird/goose"]
     assert rows["excluded"].tolist() == [True, True, False]
