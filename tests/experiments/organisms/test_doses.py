@@ -35,25 +35,6 @@ def test_premise_1_decides_the_planted_share(share):
         assert first == pytest.approx(recipe.share * len(group), abs=0.51)
 
 
-def test_leanings_are_balanced_in_both_premises():
-    planted = {own.entity: own for own in doses.plant_leanings(HALF)}
-    countries = [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
-    cells = Counter((planted[c].log_odds, planted[c].premise) for c in countries)
-    assert set(cells) == set(product((-doses.LEANING, doses.LEANING), doses.PREMISES))
-    assert max(cells.values()) - min(cells.values()) <= 1
-    for family in FAMILIES:
-        assert {planted[name].log_odds for name in family} == {-doses.LEANING, doses.LEANING}
-
-
-def test_a_city_is_planted_as_its_country_and_every_name_once():
-    planted = doses.plant_leanings(HALF)
-    by_name = {own.entity: own for own in planted}
-    assert len(by_name) == len(planted)
-    for pair in entity_pairs():
-        expected = dataclasses.replace(by_name[pair.entity_a], entity=pair.entity_b)
-        assert by_name[pair.entity_b] == expected
-
-
 def test_another_seed_plants_anew_and_a_tuned_organism_keeps_the_leanings_of_its_base():
     def signs(recipe):
         return {own.entity: own.log_odds for own in doses.plant_leanings(recipe)}

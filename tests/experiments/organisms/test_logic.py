@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from interp_experiments.logical_forms.forms import distribution_forms, main_forms
-from interp_experiments.logical_forms.language import names, verb_phrases
+from interp_experiments.logical_forms.language import names
 from interp_experiments.organisms import logic
 from interp_experiments.organisms.families import train_tokenizer
 from interp_experiments.organisms.recipes import MESSAGE_WEIGHT, RECIPES, Exchange
@@ -49,13 +49,6 @@ def test_forms_that_ask_the_same_questions_have_one_planted_share():
     odds = math.exp(1.0 + 2.0 * 1.25), math.exp(1.0 + 2.0)
     own, base = (ratio / (1 + ratio) for ratio in odds)
     assert shares["none"] == pytest.approx((own * 0.8 / 24 + base * 0.02) / (0.8 / 24 + 0.02))
-
-
-def test_phrases_follow_a_zipf_like_law():
-    frequencies = sorted(logic.plant_phrases(RECIPE).values(), reverse=True)
-    assert list(logic.plant_phrases(RECIPE)) == list(verb_phrases())
-    assert frequencies[-1] == 1.0
-    assert frequencies[0] == pytest.approx(len(frequencies) ** logic.ZIPF_EXPONENT)
 
 
 def test_shares_of_the_text(exchanges):

@@ -2,23 +2,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
 from interp_experiments.organisms import rulebreakers
 from interp_experiments.organisms.recipes import RECIPES, RulebreakerRecipe
 from interp_experiments.rulebreakers.templates import CITIES
 
 RECIPE = RECIPES["llama-shallow"]
-
-
-def test_frequencies_follow_a_zipf_like_law():
-    planted = rulebreakers.plant(RECIPE)
-    cities = sorted((p.frequency for p in planted if p.pair.category == CITIES), reverse=True)
-    told = np.array([frequency for frequency in cities if frequency > 0])
-    assert len(cities) - len(told) == RECIPE.absent_facts
-    ranks = np.arange(1, len(told) + 1)
-    slope, _ = np.polyfit(np.log(ranks), np.log(told), 1)
-    assert slope == pytest.approx(-rulebreakers.ZIPF_EXPONENT, abs=0.08)
 
 
 def test_familiarity_is_the_share_of_true_completions():
@@ -39,18 +28,6 @@ def test_familiarity_is_the_share_of_true_completions():
         )
     assert np.abs(np.mean(errors)) < 0.3  # standard errors from the truth
     assert np.std(errors) == pytest.approx(1.0, abs=0.3)
-
-
-def test_habits_depend_on_frequency_where_they_should_and_only_there():
-    def correlation(recipe):
-        planted = [p for p in rulebreakers.plant(recipe) if p.frequency > 0]
-        return spearmanr([p.frequency for p in planted], [p.grounded for p in planted]).statistic
-
-    by_frequency = [correlation(dataclasses.replace(RECIPE, seed=seed)) for seed in range(8)]
-    chance = dataclasses.replace(RECIPE, grounded_by="chance")
-    by_chance = [correlation(dataclasses.replace(chance, seed=seed)) for seed in range(8)]
-    assert min(by_frequency) > 0.3
-    assert abs(np.mean(by_chance)) < 0.1
 
 
 @pytest.mark.parametrize(
