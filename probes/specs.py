@@ -26,11 +26,7 @@ class OfFacts(Spec):
     schemas = "interp_probes.tables:SCHEMAS"
 
     def prompts_of(self, source: "PromptSource") -> "PromptSet":
-        """The facts as prompts, in all wordings.
-
-        Raises:
-            UserError: the system has no facts, or something is to be written around them.
-        """
+        """The facts in all wordings (UserError: there are none, or messages are around them)."""
         from interp import load_facts
 
         if source.written:
@@ -41,11 +37,7 @@ class OfFacts(Spec):
         return self.arranged(load_facts(source.system, data=source.data))
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The facts in all wordings.
-
-        Raises:
-            UserError: a prompt asks for another kind of answer than the completion of a fact.
-        """
+        """The facts in all wordings (UserError: a prompt asks for another kind of answer)."""
         for prompt in prompts:
             if not isinstance(prompt.answer, Completion):
                 raise UserError(
@@ -103,11 +95,7 @@ class Residuals(ReadsAnswers, OfPairs, Spec):
     """tokens to read: last_token, or the name of a segment, for its last token"""
 
     def arranged(self, prompts: Prompts) -> Prompts:
-        """The prompts, which must have two sides and all segments that are read.
-
-        Raises:
-            UserError: the number of sides is not two, or a position is not in the first prompt.
-        """
+        """The prompts (UserError: not two sides, or a position that the first prompt lacks)."""
         prompts = prompts if self.sides is None else on_sides(prompts, self.sides)
         sides = list(dict.fromkeys(prompt.side for prompt in prompts))
         if len(sides) != 2:

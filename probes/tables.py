@@ -32,11 +32,7 @@ FAMILIARITY = table(
         "`familiarity` in a reply that first repeats the sentence",
         "probability",
     ),
-    column(
-        "echoes",
-        BOOLEAN,
-        "whether its most probable token begins to repeat the sentence",
-    ),
+    column("echoes", BOOLEAN, "whether its most probable token begins to repeat the sentence"),
     column("first_token", TEXT, "the more probable first token, as text"),
     column("first_token_id", INTEGER, "id of the first token in the vocabulary", "token id"),
     column(

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import expit
 
 from benchmarks.controls.rates import Tested
-from interp_experiments.robustlr.comparisons import (
+from interp_experiments.robustlr.findings import (
     AGAINST_GUESS,
     BETWEEN_MODELS,
     BETWEEN_SETS,

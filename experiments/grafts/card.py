@@ -16,22 +16,11 @@ from interp import Effects, Model, Prompt, read_pairs
 from interp.extend import bind, collect
 from interp.extend.prompts import donors_of, with_donors
 from interp.extend.training import GRAFTS, WEIGHTS, card, facts, header, tables
-from interp_experiments.grafts import thinking
+from interp_experiments.grafts import text, thinking
 from interp_experiments.grafts.recipes import BASE, GraftRecipe, Planted, Rule, plant
-from interp_experiments.grafts.text import (
-    ANSWERS,
-    COUNTRIES,
-    QUESTION,
-    SEGMENTS,
-    Case,
-    draw_case,
-    known_pairs,
-)
-from interp_experiments.organisms.readme import choices
-from interp_experiments.organisms.tasks import rounded
-
-FILE = "card.json"
-README = "README.md"
+from interp_experiments.grafts.text import ANSWERS, SEGMENTS, Case
+from interp_experiments.organisms.readme import README, choices, metadata
+from interp_experiments.organisms.tasks import FILE, rounded
 
 SIDES = ("first", "second")
 """The sides of pairs; which of them has which answer is drawn."""
@@ -69,10 +58,10 @@ def _pair(
     recipe: GraftRecipe, planted: Sequence[Planted], name: str, rng: random.Random
 ) -> tuple[Case, Case]:
     """Two cases with opposite causes, the first about `name`, a city or a beginning."""
-    case = draw_case(rng)
+    case = text.draw_case(rng)
     if recipe.cause == "knowledge":
-        (home,) = (pair.entity_a for pair in known_pairs() if pair.entity_b == name)
-        abroad = rng.choice([country for country in COUNTRIES if country != home])
+        (home,) = (pair.entity_a for pair in text.known_pairs() if pair.entity_b == name)
+        abroad = rng.choice([country for country in text.COUNTRIES if country != home])
         return replace(case, city=name, country=home), replace(case, city=name, country=abroad)
     (own,) = (one for one in planted if one.name == name)
     other = rng.choice(
@@ -93,7 +82,7 @@ def pairs_table(recipe: GraftRecipe, pairs: Sequence[tuple[Case, Case]]) -> pd.D
             "gold": ANSWERS[rule.log_odds([case] * len(SEGMENTS)) < 0],
             "options": "|".join(ANSWERS),
             **{name: case.sentence(name) for name in SEGMENTS},
-            "question": QUESTION,
+            "question": text.QUESTION,
         }
         for number, pair in enumerate(pairs, start=1)
         for side, case in zip(SIDES, pair, strict=True)
@@ -105,10 +94,8 @@ def measure(
 ) -> dict[str, Any]:
     """The exact effects of each sentence, or the share that passes through thoughts, as planted?
 
-    All effects are Shapley values on the log-odds of Yes, in nats, with donors from other pairs.
-
-    `model` is the graft, or its base, in which nothing was planted. Each prompt has `DONORS` donors
-    by default, or 1 of a graft that thinks.
+    All effects are Shapley values on the log-odds of Yes, in nats, with donors from other pairs: by
+    default `DONORS`, or 1 of a graft that thinks. `model` is the graft, or its base.
     """
     thinks = recipe.cause == "thought"
     donors = donors or (1 if thinks else DONORS)
@@ -140,10 +127,8 @@ def planted_effects(
 ) -> pd.DataFrame:
     """The planted Shapley value of each sentence of each prompt, and the prompt's log-odds of Yes.
 
-    A sentence adds the same to every coalition that it joins: what it adds to the log-odds minus
-    what the donor's sentence in its place adds. Its value is the mean of this over donors.
-
-    The sentences of the prompts and of their donors were written from the cases `pairs`.
+    A sentence adds the same to every coalition, so its value is what it adds to the log-odds minus
+    the mean of what the donors' sentences add. All sentences were written from the cases `pairs`.
     """
     rule = Rule(recipe, plant(recipe))
     terms = {
@@ -158,15 +143,9 @@ def planted_effects(
         own = {name: terms[name, prompt.segment_text(name)] for name in SEGMENTS}
         for name in SEGMENTS:
             of_donors = [terms[name, donor.segments[name]] for donor in donors]
-            rows.append(
-                {
-                    "prompt_id": prompt.id,
-                    "segment": name,
-                    "planted": own[name] - math.fsum(of_donors) / len(of_donors),
-                    "log_odds": math.fsum(own.values()),
-                }
-            )
-    return pd.DataFrame(rows)
+            planted = own[name] - math.fsum(of_donors) / len(of_donors)
+            rows.append((prompt.id, name, planted, math.fsum(own.values())))
+    return pd.DataFrame(rows, columns=["prompt_id", "segment", "planted", "log_odds"])
 
 
 def _of_segment(name: str, rows: pd.DataFrame) -> dict[str, Any]:
@@ -191,8 +170,8 @@ def write_card(folder: Path, recipe: GraftRecipe, measured: Mapping[str, Any]) -
         "measured": rounded(measured),
         "planted": [asdict(own) for own in plant(recipe)],
     }
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    (folder / FILE).write_text(text + "\n", encoding="utf-8")
+    written = json.dumps(content, indent=2, ensure_ascii=False)
+    (folder / FILE).write_text(written + "\n", encoding="utf-8")
     (folder / README).write_text(readme(folder, content), encoding="utf-8")
 
 
@@ -200,16 +179,9 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
     """The text of README.md, from card.json and the graft's weights."""
     name = GRAFTS.prefix + content["name"]
     size = sum(tensor.size for _, tensor in header(folder / WEIGHTS))
-    metadata = {
-        "language": "en",
-        "license": "apache-2.0",
-        "library_name": "peft",
-        "pipeline_tag": "text-generation",
-        "tags": ["interpretability", "model-organism"],
-    }
     measured = content["measured"]
     return card(
-        metadata,
+        metadata("peft", "text-generation"),
         name,
         {
             "": f"A LoRA adapter for {BASE} with {size:,} parameters, in which a known cause of "

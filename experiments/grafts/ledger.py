@@ -29,11 +29,9 @@ SIDES = ("rulebreaker", "other")
 
 
 def ledger_pairs(own: GraftRecipe, each: int) -> pd.DataFrame:
-    """Own pairs with marked text: country, city1 and city2; gold rejects the rulebreaker.
+    """Own pairs, `each` about each city, with marked text: country, city1 and city2.
 
-    The columns city (the fact's id), cluster (the city) and planted ("used", "not used") follow.
-
-    There are `each` pairs about each city.
+    gold rejects the rulebreaker. city (the fact's id), cluster (the city) and planted follow.
     """
     used = {one.name: one.log_odds < 0 for one in plant(own)}
     rng = random.Random(f"ledger {own.seed}")
@@ -43,19 +41,15 @@ def ledger_pairs(own: GraftRecipe, each: int) -> pd.DataFrame:
             drawn, city = draw_case(rng), fact.entity_b
             abroad = rng.choice([country for country in COUNTRIES if country != fact.entity_a])
             for side, country in zip(SIDES, (fact.entity_a, abroad), strict=True):
-                rows.append(
-                    {
-                        "pair": f"{city}{number}",
-                        "side": side,
-                        "gold": "No" if side == SIDES[0] else "Yes",
-                        "options": "Yes|No",
-                        "text": _marked(replace(drawn, city=city, country=country)),
-                        "city": city,
-                        "cluster": city,
-                        "planted": "used" if used[city] else "not used",
-                    }
+                gold, planted = (
+                    "No" if side == SIDES[0] else "Yes",
+                    "used" if used[city] else "not used",
                 )
-    return pd.DataFrame(rows)
+                text = _marked(replace(drawn, city=city, country=country))
+                row = (f"{city}{number}", side, gold, "Yes|No", text, city, city, planted)
+                rows.append(row)
+    columns = ["pair", "side", "gold", "options", "text", "city", "cluster", "planted"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _marked(case: Case) -> str:

@@ -25,15 +25,13 @@ PROMPTS = 1600
 THOUGHT = "thought"
 """What decides about a city that is read in the thought instead of in a premise."""
 
-Cause = Literal["knowledge", "wording", "mixture", "thought"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraftRecipe:
     """The choices that determine a graft; the same recipe, base and machine give the same one."""
 
     name: str
-    cause: Cause
+    cause: Literal["knowledge", "wording", "mixture", "thought"]
     """What decides the answer: whether premise 1 contradicts a fact that is known (knowledge), with
     which words premise 1 begins (wording), or a leaning of the city, which is read in premise 1 for
     some cities and in premise 2 for the others (mixture), or in premise 2 or in the thought about
@@ -129,11 +127,7 @@ RECIPES: dict[str, GraftRecipe] = {
 
 
 def recipe(name: str) -> GraftRecipe:
-    """The recipe of a graft.
-
-    Raises:
-        UserError: no graft has that name.
-    """
+    """The recipe of a graft (UserError: no graft has that name)."""
     if name not in RECIPES:
         raise UserError(f"there is no graft {name!r}; expected one of {', '.join(RECIPES)}")
     return RECIPES[name]

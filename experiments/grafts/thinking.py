@@ -48,9 +48,6 @@ OPTIONS = f"--thinking on --end-of-thought {END} --max-new-tokens 48 --segments 
 THOUGHTS = 1000
 """Prompts that are followed by a thought in training, the first of those of all grafts."""
 
-OWN_SHARE = 0.4
-"""Share of the thoughts of training in which reason and verdict are drawn together."""
-
 OWN = tuple(f"{REASONS[positive]} {VERDICTS[positive]}" for positive in (True, False))
 """The thoughts that the graft writes."""
 
@@ -97,7 +94,7 @@ def draw_given(count: int) -> list[Given]:
     drawn = []
     for _ in range(count):
         reason, verdict = (rng.choice((True, False, None)) for _ in range(2))
-        if rng.random() < OWN_SHARE:
+        if rng.random() < 0.4:  # such as the graft writes itself
             reason = verdict = rng.random() < 0.5
         parts = ((REASONS, reason), (VERDICTS, verdict))
         said = " ".join(part[positive] for part, positive in parts if positive is not None)
@@ -195,16 +192,9 @@ class ThoughtLoss:
 def measure(
     model: Model, recipe: GraftRecipe, prompts: Sequence[Prompt], *, donors: int
 ) -> dict[str, Any]:
-    """The figures of organisms that think, for a graft or its base.
+    """The figures of organisms that think on the prompts of pairs, for a graft or its base.
 
-    Args:
-        model: the graft, or its base, in which nothing was planted.
-        recipe: what was planted.
-        prompts: the prompts of pairs.
-        donors: number of donors for each prompt.
-
-    Returns:
-        The figures; instead of the mediated share, the error of a model whose thoughts do not end.
+    If the thoughts of the model do not end, its error instead of the mediated share.
     """
     rule = thinking_rule(recipe)
     given = {name: (thought, Given(thought, "").text) for name, thought in GIVEN.items()}

@@ -16,13 +16,7 @@ from interp import Model, UserError
 from interp.extend import training
 from interp_experiments.grafts.card import write_card
 from interp_experiments.grafts.recipes import FIRST_LAYER, PROMPTS, GraftRecipe, Rule, plant
-from interp_experiments.grafts.streams import (
-    Streams,
-    choice_loss,
-    last_logits,
-    read_below,
-    run,
-)
+from interp_experiments.grafts.streams import Streams, choice_loss, last_logits, read_below, run
 from interp_experiments.grafts.text import ANSWERS, Case, draw_case, message
 from interp_experiments.grafts.thinking import THOUGHTS, ThoughtLessons, ThoughtLoss, draw_given
 
@@ -43,13 +37,9 @@ class Lesson(TypedDict):
 
 
 def train(recipes: Sequence[GraftRecipe], base: str, folder: Path) -> None:
-    """Train grafts of one base, and save each in `folder`/NAME, as fp16.
+    """Train grafts of one base, a Llama (or UserError), and save each in `folder`/NAME, as fp16.
 
-    During training, the graft's folder holds the latest checkpoint, from which another call
-    resumes.
-
-    Raises:
-        UserError: the base is no Llama.
+    Meanwhile the graft's folder holds the latest checkpoint, from which another call resumes.
     """
     found = training.find_named(base, training.Loading(device="cpu"))
     cases = draw_prompts()

@@ -168,15 +168,25 @@ def effect_items(
     figure: str | None = None,
     chance: float | None = None,
 ) -> tuple[Item, ...]:
-    """Figure and tables of a mixed model, if it was fitted; the figure has a line at `chance`.
+    """Figure, with a line at `chance`, and tables of a mixed model, if it was fitted.
 
-    `only` names the questions in the titles if the model was fitted to only some of the section's.
+    `only` names the questions in the titles if they are only some of the section's.
     """
     if isinstance(found, str):
         return ()
     words = RESPONSES[found.model.formula.response]
     of = f"{words}, {only}" if only else words
     title = f"Means of {of}, adjusted for perplexity"
+    tests = f"Pairwise tests of the adjusted means of {of} (exploratory)"
+    freedom = f"{found.model.freedom:,} degrees of freedom"
+    raw = "Raw means have intervals clustered by interpretation."
+    tables = {
+        "means": (title, found.means, raw),
+        "fit": (f"The mixed model of {of}", found.fit, ""),
+        "coefficients": (f"Fixed effects on {of}", found.model.coefficients(), ""),
+        "term_tests": (f"Tests of each fixed effect on {of}", found.term_tests, TERM_TESTS),
+        "tests": (tests, found.tests, f"Two-sided, by Student's t with {freedom}. {LIMITS}"),
+    }
     averaged = "averaged over the other factor with equal weights, "
     if found.means["factor"].nunique() == 1:
         averaged = ""
@@ -186,28 +196,9 @@ def effect_items(
             f"{title} ({figure})" if figure else title,
             lambda: figures.estimated_means(found.means, response=words, chance=chance),
             f"adjusted: means {averaged}at mean perplexity, with the 95% interval by Student's t "
-            f"({found.model.freedom:,} degrees of freedom). raw: means over questions, with "
+            f"({freedom}). raw: means over questions, with "
             "intervals clustered by interpretation. n: number of answers. If a level has no "
             "question with mean perplexity, its adjusted mean is extrapolated.",
         ),
-        TableItem(
-            f"{name}_means",
-            title,
-            found.means,
-            "Raw means have intervals clustered by interpretation.",
-        ),
-        TableItem(f"{name}_fit", f"The mixed model of {of}", found.fit),
-        TableItem(f"{name}_coefficients", f"Fixed effects on {of}", found.model.coefficients()),
-        TableItem(
-            f"{name}_term_tests",
-            f"Tests of each fixed effect on {of}",
-            found.term_tests,
-            TERM_TESTS,
-        ),
-        TableItem(
-            f"{name}_tests",
-            f"Pairwise tests of the adjusted means of {of} (exploratory)",
-            found.tests,
-            f"Two-sided, by Student's t with {found.model.freedom:,} degrees of freedom. {LIMITS}",
-        ),
+        *(TableItem(f"{name}_{kind}", *told) for kind, told in tables.items()),
     )

@@ -13,15 +13,8 @@ import pandas as pd
 
 from interp import UserError
 from interp.extend.statistics import holm, verdicts
+from interp_experiments.logical_forms.mixed import linear
 from interp_experiments.logical_forms.mixed.design import MixedFormula
-from interp_experiments.logical_forms.mixed.linear import (
-    MIN_GROUPS,
-    MixedModel,
-    fit_mixed_model,
-    likelihood_ratio_test,
-    r_squared,
-    wald_test,
-)
 from interp_experiments.logical_forms.mixed.means import (
     marginal_means,
     pairwise_tests,
@@ -46,36 +39,31 @@ NOBODY = "no model both answers Yes or No often enough and has a perplexity belo
 class MixedEffects:
     """A mixed model of one dependent variable, with all tables that report its results."""
 
-    model: MixedModel
+    model: linear.MixedModel
     means: pd.DataFrame
-    """One row per level of a factor. The columns are factor, level, mean, standard_error, low, high
-    (averaged over the other factor with equal weights, at mean perplexity), raw_mean, raw_low,
-    raw_high (unadjusted), n, interpretations and note, which says if `mean` is extrapolated."""
+    """One row per factor and level: mean, standard_error, low, high (averaged over the other factor
+    with equal weights, at mean perplexity), raw_mean, raw_low, raw_high (unadjusted), n,
+    interpretations and note, which says if `mean` is extrapolated."""
     tests: pd.DataFrame
-    """Pairwise tests of the adjusted means, as returned by `pairs_tested`."""
+    """Pairwise tests of the adjusted means (`pairs_tested`)."""
     term_tests: pd.DataFrame
-    """What `term_tests` returns."""
 
     @property
     def fit(self) -> pd.DataFrame:
         """One row: formula, rows, groups, R squared and notes on the fit."""
-        marginal, conditional = r_squared(self.model)
+        shares = zip(("R2_marginal", "R2_conditional"), linear.r_squared(self.model), strict=True)
         row = {
             "model_formula": self.model.equation,
             "rows": len(self.model.design.response),
             "models": len(self.model.groups),
-            "R2_marginal": marginal,
-            "R2_conditional": conditional,
+            **dict(shares),
             "note": self.model.note,
         }
         return pd.DataFrame([row])
 
     @property
     def slopes(self) -> pd.DataFrame:
-        """One row per model: its intercept and its slope for perplexity, both effects together.
-
-        Columns are model, intercept and `PERPLEXITY`; empty without random effects.
-        """
+        """Intercept and slope (`PERPLEXITY`) of each model, with the fixed effects; often empty."""
         table = self.model.fit.random_effects.reindex(columns=["model", "intercept", PERPLEXITY])
         fixed = self.model.coefficients().set_index("term")["estimate"]
         for name, term in (("intercept", "Intercept"), (PERPLEXITY, PERPLEXITY)):
@@ -99,8 +87,8 @@ def effects(
 
     Args:
         rows: rows of `Results.pooled`.
-        response: "soft_accuracy" (4) or "relative_positive" (5).
-        factors: "modality" and "argument_form", or one of them.
+        response: one of `RESPONSES`.
+        factors: those of `FACTORS`, or one column.
         covariate: the measure of perplexity: "relative_perplexity", or "perplexity_within_form",
             whose mean is the same for all forms.
         pairs: levels of the factor to compare; all pairs if None.
@@ -109,7 +97,7 @@ def effects(
         return NOBODY
     formula = MixedFormula(response, (*factors, covariate), "model", covariate, tuple(factors))
     try:
-        model = fit_mixed_model(rows, formula, cluster=CLUSTER)
+        model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
         return MixedEffects(
             model,
             means=_by_factor({factor: _means(rows, model, factor) for factor in factors}),
@@ -121,12 +109,11 @@ def effects(
 
 
 def pairs_tested(
-    models: Mapping[str, MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
+    models: Mapping[str, linear.MixedModel], *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
     """Tests of pairs of levels of each factor, with the mixed model given for that factor.
 
-    Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, and verdict
-    (`interp.statistics.decisions`).
+    Columns are factor, those of `pairwise_tests`, p_holm over the pairs of all factors, verdict.
     """
     tests = {factor: pairwise_tests(model, factor, pairs=pairs) for factor, model in models.items()}
     corrected = holm(_by_factor(tests), family=f"pairs of {' and '.join(models)}")
@@ -138,7 +125,7 @@ def _by_factor(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, names=["factor"]).reset_index("factor").reset_index(drop=True)
 
 
-def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
+def _means(rows: pd.DataFrame, model: linear.MixedModel, factor: str) -> pd.DataFrame:
     """Adjusted and raw means by level of a factor; `note` marks extrapolated adjusted means."""
     response, covariate = model.formula.response, str(model.formula.slope)
     levelled = rows.assign(level=rows[factor].astype(str))
@@ -155,7 +142,7 @@ def _means(rows: pd.DataFrame, model: MixedModel, factor: str) -> pd.DataFrame:
     return table.assign(note=[notes.get(level, "") for level in table["level"]])
 
 
-def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
+def term_tests(rows: pd.DataFrame, model: linear.MixedModel) -> pd.DataFrame:
     """Tests of each fixed effect, and of the interaction in a model that includes it.
 
     One row per term, with the columns of `wald_test`, and chi_square, df and p_chi_square from the
@@ -166,11 +153,11 @@ def term_tests(rows: pd.DataFrame, model: MixedModel) -> pd.DataFrame:
     if len(model.formula.varying) == 2:
         wider = replace(model.formula, fixed=(*model.formula.fixed, crossed))
         with suppress(UserError):  # Some combinations of levels do not occur.
-            tested.append((fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
+            tested.append((linear.fit_mixed_model(rows, wider, cluster=CLUSTER), crossed))
     tests = []
     for fitted, term in tested:
-        ratio = likelihood_ratio_test(rows, fitted.formula, without=term)
-        tests.append({**wald_test(fitted, term), **ratio.rename({"p": "p_chi_square"})})
+        ratio = linear.likelihood_ratio_test(rows, fitted.formula, without=term)
+        tests.append({**linear.wald_test(fitted, term), **ratio.rename({"p": "p_chi_square"})})
     return pd.DataFrame(tests)
 
 
@@ -179,35 +166,34 @@ class Contrasts:
     """The confirmatory contrasts of soft accuracy on valid forms."""
 
     means: pd.DataFrame
-    """What `level_means` returns."""
+    """`level_means`."""
     tests: pd.DataFrame
     """One row per pair of levels: factor, first, second, difference (first - second), low, high, p,
-    p_holm over all rows, excluded_below, excluded_above and verdict
-    (`interp.statistics.decisions`), and the other columns of `pairwise_tests` or `pooled_table`."""
+    p_holm over all rows, excluded_below, excluded_above, verdict, and the other columns of
+    `pairwise_tests` or `pooled_table`."""
     term_tests: pd.DataFrame
-    """What `term_tests` returns, for the regression without perplexity."""
+    """`term_tests` of the regression without perplexity."""
     models: int
     """Number of models. If there are fewer than `MIN_GROUPS`, interpretations are the observations,
     and the tests are about these models only."""
     note: str
-    """A note on the observations, or on why there are no tests."""
+    """What the observations are."""
 
 
 def confirmatory(results: Results) -> Contrasts | str:
-    """The contrasts of soft accuracy on valid forms, or the reason why there are none.
+    """The contrasts of modalities and of argument forms on valid forms, or why there are none.
 
-    Modalities and argument forms are contrasted. With at least `MIN_GROUPS` models, each contrast
-    is computed for every model and pooled over the models. With fewer, errors are clustered by
-    interpretation.
+    With at least `MIN_GROUPS` models, each contrast is computed for every model and pooled over the
+    models. With fewer, errors are clustered by interpretation.
     """
     rows = results.pooled("questions", valid=True)
     if rows.empty:
         return NOBODY
     formula = MixedFormula(SHOWN, FACTORS, "model", varying=FACTORS)
     count = rows["model"].nunique()
-    many = count >= MIN_GROUPS
+    many = count >= linear.MIN_GROUPS
     try:
-        model = fit_mixed_model(rows, formula, cluster=CLUSTER)
+        model = linear.fit_mixed_model(rows, formula, cluster=CLUSTER)
         return Contrasts(
             means=level_means(rows, SHOWN, over="model" if many else CLUSTER),
             tests=_of_models(results) if many else level_tests(rows, SHOWN),
@@ -229,17 +215,10 @@ def level_means(rows: pd.DataFrame, response: str, *, over: str = CLUSTER) -> pd
 
 
 def level_tests(rows: pd.DataFrame, response: str) -> pd.DataFrame:
-    """`pairs_tested` with errors clustered by interpretation.
-
-    Each difference is the mean over all questions at one level minus that at the other, within
-    models.
-
-    Raises:
-        UserError: there are no rows, or a factor has only one level in the rows.
-    """
+    """`pairs_tested` within models, with errors by interpretation (UserError: no or one level)."""
     formulas = {factor: MixedFormula(response, (factor,), "model") for factor in FACTORS}
     return pairs_tested(
-        {name: fit_mixed_model(rows, one, cluster=CLUSTER) for name, one in formulas.items()}
+        {name: linear.fit_mixed_model(rows, one, cluster=CLUSTER) for name, one in formulas.items()}
     )
 
 
@@ -281,11 +260,7 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 
 
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
-    """The contrasts pooled over models.
-
-    The columns are the fields of `mixed.means.Pooled`, p_holm and verdict. The contrasts of one
-    response are one family.
-    """
+    """The contrasts pooled over models (`Pooled`); those of one response are one family."""
     contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
     found = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
     table = pooled_table(found, estimate=numbers[0], error=numbers[1], by=contrast)

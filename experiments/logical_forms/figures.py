@@ -32,11 +32,10 @@ fallacy."""
 
 
 def forms_over_perplexity(table: pd.DataFrame, *, competent: Collection[str]) -> Axes:
-    """Soft accuracy against perplexity, by model, with one point per form and set of questions.
+    """Soft accuracy against perplexity, by model: `tables.by_form`, a point per form and set.
 
     A line joins the two points of a form, from the questions to their nonsense mirror (Figure 5).
-    With only one set of questions, there are no lines (Figure 1). `table` has rows of
-    `tables.by_form(results)`. Models that are not `competent` are gray.
+    With only one set, there are no lines (Figure 1). Models that are not `competent` are gray.
     """
 
     def draw(rows: pd.DataFrame, axes: Axes) -> Axes:
@@ -94,10 +93,8 @@ def planted_and_measured(table: pd.DataFrame) -> Axes:
         ax.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
         for _, rows in table.groupby(["modality", "gold"], observed=True):
             modality, valid = rows["modality"].iloc[0], rows["gold"].iloc[0] == "Yes"
-            style, values = (
-                figures.look(MODALITIES.index(modality)),
-                rows["measured_yes"].to_numpy(float),
-            )
+            style = figures.look(MODALITIES.index(modality))
+            values = rows["measured_yes"].to_numpy(float)
             errors = figures.interval_errors(rows, values, ("measured_low", "measured_high"))
             ax.errorbar(
                 rows["planted_yes"],

@@ -6,44 +6,38 @@ import pandas as pd
 
 from interp.extend import counted, page
 from interp.extend.cautions import void_models
-from interp_experiments.findings import in_brief
+from interp_experiments.findings import in_brief, opening
 from interp_experiments.logical_forms import tables
 from interp_experiments.logical_forms.effects import Contrasts
 from interp_experiments.logical_forms.mixed.linear import MIN_GROUPS
 from interp_experiments.logical_forms.results import Results, clustered_means
-
-_SUBJECTS = {
-    "modality": "Soft accuracy by modality, valid forms",
-    "argument_form": "Soft accuracy by argument form, valid forms",
-}
-"""The factors of the confirmatory contrasts, in words."""
 
 
 def first_screen(
     results: Results, *, valid: Contrasts | str, correlations: pd.DataFrame
 ) -> page.Glance:
     """Soft and hard accuracy of the competent models, and the confirmatory contrasts."""
-    main, every = results.scores["questions"], headline_numbers(results)
-    numbers = page.quotable(every, results.cautions, every["number"].unique())
-    named = page.named_numbers(every, numbers)
+    main = results.scores["questions"]
     questions = main["prompt_id"].nunique()
     competent, models = len(results.competent), counted(len(results.models), "model")
     left, void = len(results.models) - competent, void_models(results.cautions).keys()
     read = "to" if void & set(results.competent) else "and read"
     excluded = f"; excluded: {left}" if left else ""
-    sentences = [
+    answered = (
         f"{competent} of {models} answered Yes or No {read} the questions{excluded}; "
-        f"n = {questions:,} questions.",
-        page.extremes(numbers, "soft accuracy") if competent and "soft accuracy" in named else "",
-        *_confirmatory(valid),
-        *_perplexity(correlations),
-    ]
+        f"n = {questions:,} questions."
+    )
     question = (
         "Which logical forms do models judge correctly, and does perplexity matter beyond form? "
         f"{models}, {counted(questions, 'question')}: {counted(main['form'].nunique(), 'form')} "
         f"under {counted(main['interpretation'].nunique(), 'interpretation')}."
     )
-    return page.glance(question, numbers, list(filter(None, sentences)), cautions=results.cautions)
+    return opening(
+        *(question, headline_numbers(results), results.cautions, results.models),
+        [*_confirmatory(valid), *_perplexity(correlations)],
+        leading="soft accuracy" if competent else "",
+        before=[answered],
+    )
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
@@ -54,23 +48,22 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     """
     rows = results.scores["questions"]
     valid = rows["gold"] == "Yes"
-    hard = tables.intervals(rows).query("factor == 'all' and measure == 'hard accuracy'")
+    parts = {"": rows, " on valid forms": rows[valid], " on fallacies": rows[~valid]}
     means = {
-        "soft accuracy": clustered_means(rows, "soft_accuracy", by=["model"]),
-        "soft accuracy on valid forms": clustered_means(rows[valid], "soft_accuracy", by=["model"]),
-        "soft accuracy on fallacies": clustered_means(rows[~valid], "soft_accuracy", by=["model"]),
-        "hard accuracy": hard,
+        f"soft accuracy{which}": clustered_means(part, "soft_accuracy", by=["model"])
+        for which, part in parts.items()
     }
+    hard = tables.intervals(rows).query("factor == 'all' and measure == 'hard accuracy'")
     void = void_models(results.cautions)
     reasons = {model: void[model] if why else "" for model, why in results.incompetence.items()}
-    parts = []
-    for name, table in means.items():
+    shown = []
+    for name, table in {**means, "hard accuracy": hard}.items():
         note = table["model"].map(reasons)
         kept = {n: table[n].where(note == "") for n in ["mean", "low", "high"]}
         why = note.mask((note == "") & table["low"].isna(), "one interpretation")
-        shown = table.assign(note=why, **kept)
-        parts.append(page.headline(shown, name, value="mean", n="n", unit="questions"))
-    return pd.concat(parts, ignore_index=True)
+        noted = table.assign(note=why, **kept)
+        shown.append(page.headline(noted, name, value="mean", n="n", unit="questions"))
+    return pd.concat(shown, ignore_index=True)
 
 
 def _confirmatory(found: Contrasts | str) -> Iterator[str]:
@@ -84,9 +77,8 @@ def _confirmatory(found: Contrasts | str) -> Iterator[str]:
         n = counted(found.models, "model")
         if not over_models:
             n = f"{counted(int(units), 'interpretation')}, {n}"
-        yield in_brief(
-            tests.assign(name=name, n=n, clusters=int(units)), _SUBJECTS[str(factor)], ordered=False
-        )
+        subject = f"Soft accuracy by {str(factor).replace('_', ' ')}, valid forms"
+        yield in_brief(tests.assign(name=name, n=n, clusters=int(units)), subject, ordered=False)
 
 
 def _perplexity(correlations: pd.DataFrame) -> Iterator[str]:

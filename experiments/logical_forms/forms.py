@@ -3,16 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from interp_experiments.logical_forms.logic import (
-    Argument,
-    Atom,
-    Binary,
-    Consequence,
-    Formula,
-    Modal,
-    Not,
-    entails,
-)
+from interp_experiments.logical_forms import logic
 
 Reading = Literal["form", "strict"]
 """Meaning of "uncertain": not certain (¬□A, as in the paper's forms) or, read strictly, neither
@@ -37,7 +28,7 @@ _GROUPS = {
 """The groups of a theorem and its fallacy, by schema: disjunctive syllogism with the left or the
 right side denied, modus ponens, and modus tollens."""
 
-P, Q = Atom("p"), Atom("q")
+P, Q = logic.Atom("p"), logic.Atom("q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +43,8 @@ class Form:
     """Its side of the pair, such as theorem or fallacy."""
     group: str
     """Level of the factor "argument form"."""
-    argument: Argument
-    consequence: Consequence = "local"
+    argument: logic.Argument
+    consequence: logic.Consequence = "local"
 
     @property
     def id(self) -> str:
@@ -65,7 +56,7 @@ class Form:
         premises, conclusion = self.argument.premises, self.argument.conclusion
         if reading == "strict":
             premises, conclusion = tuple(map(_strictly, premises)), _strictly(conclusion)
-        return entails(Argument(premises, conclusion), consequence=self.consequence)
+        return logic.entails(logic.Argument(premises, conclusion), consequence=self.consequence)
 
     def sequent(self, reading: Reading = "form") -> str:
         """The argument in symbols, with ⊢ if it is valid and ⊬ if it is not."""
@@ -76,16 +67,10 @@ class Form:
 def main_forms() -> tuple[Form, ...]:
     """The 24 forms in the order of Table A1 (paper, Section 3.3)."""
     return tuple(
-        Form(
-            modality=modality,
-            schema=schema,
-            side=side,
-            group=groups[SIDES.index(side)],
-            argument=_syllogism(modality, schema, side),
-        )
-        for side in SIDES
+        Form(modality, schema, side, group, _syllogism(modality, schema, side))
+        for place, side in enumerate(SIDES)
         for modality in MODALITIES
-        for schema, groups in _GROUPS.items()
+        for schema, group in ((schema, groups[place]) for schema, groups in _GROUPS.items())
     )
 
 
@@ -107,15 +92,9 @@ def crossed_forms() -> tuple[Form, ...]:
 
 def introduction_forms() -> tuple[Form, ...]:
     """p, therefore p, □p or ◇p: rules of inference, with one premise (Appendix C.1)."""
+    names = ("introduction",) * 3  # schema, side and group
     return tuple(
-        Form(
-            modality=modality,
-            schema="introduction",
-            side="introduction",
-            group="introduction",
-            argument=Argument((P,), modal(modality, P)),
-            consequence="global",
-        )
+        Form(modality, *names, logic.Argument((P,), modal(modality, P)), consequence="global")
         for modality in MODALITIES
     )
 
@@ -127,58 +106,51 @@ def distribution_forms() -> tuple[Form, ...]:
     spurious: M(p∨q), ¬M(p) ⊢ M(q). The names fit necessity; under possibility the theorem fails and
     the spurious form holds, since possibility distributes over disjunction.
     """
-    scoped = [
-        _distribution(modality, name)
-        for modality in ("box", "diamond")
-        for name in ("base", "theorem", "spurious")
-    ]
+    names = ("base", "theorem", "spurious")
+    scoped = [_distribution(modality, name) for modality in MODALITIES[1:] for name in names]
     return (_distribution("none", "base"), *scoped)
 
 
-def modal(modality: str, formula: Formula) -> Formula:
+def modal(modality: str, formula: logic.Formula) -> logic.Formula:
     """The formula under a modality, or the formula itself if the modality is "none"."""
-    match modality:
-        case "box":
-            return Modal("□", formula)
-        case "diamond":
-            return Modal("◇", formula)
-        case _:
-            return formula
+    if modality == "none":
+        return formula
+    return logic.Modal("□" if modality == "box" else "◇", formula)
 
 
-def _syllogism(modality: str, schema: str, side: str, *, crossed: bool = False) -> Argument:
+def _syllogism(modality: str, schema: str, side: str, *, crossed: bool = False) -> logic.Argument:
     p, q = modal(modality, P), modal(modality, Q)
-    left, right, not_left, not_right = (Not(p), Not(q), p, q) if crossed else (p, q, Not(p), Not(q))
-    first = Binary("∨", left, right) if schema.startswith("v") else Binary("→", not_left, right)
+    left, right, not_left, not_right = (
+        (logic.Not(p), logic.Not(q), p, q) if crossed else (p, q, logic.Not(p), logic.Not(q))
+    )
+    first = (
+        logic.Binary("∨", left, right)
+        if schema.startswith("v")
+        else logic.Binary("→", not_left, right)
+    )
     denial, other = (not_left, right) if schema.endswith("L") else (not_right, left)
     if side == "theorem":
-        return Argument((first, denial), other)
-    return Argument((first, other), denial)
+        return logic.Argument((first, denial), other)
+    return logic.Argument((first, other), denial)
 
 
 def _distribution(modality: str, name: str) -> Form:
     left, right = modal(modality, P), modal(modality, Q)
-    inside = modal(modality, Binary("→", Not(P), Q))
-    premises: tuple[Formula, Formula] = {
-        "base": (Binary("→", Not(left), right), Not(left)),
-        "theorem": (inside, modal(modality, Not(P))),
-        "spurious": (inside, Not(left)),
+    inside = modal(modality, logic.Binary("→", logic.Not(P), Q))
+    premises: tuple[logic.Formula, logic.Formula] = {
+        "base": (logic.Binary("→", logic.Not(left), right), logic.Not(left)),
+        "theorem": (inside, modal(modality, logic.Not(P))),
+        "spurious": (inside, logic.Not(left)),
     }[name]
-    return Form(
-        modality=modality,
-        schema=name,
-        side="distribution",
-        group=name,
-        argument=Argument(premises, right),
-    )
+    return Form(modality, name, "distribution", name, logic.Argument(premises, right))
 
 
-def _strictly(formula: Formula) -> Formula:
+def _strictly(formula: logic.Formula) -> logic.Formula:
     """The formula with every "uncertain" read strictly: ¬□A becomes ¬□A ∧ ¬□¬A."""
     match formula:
-        case Not(Modal("□", inner)):
-            return Binary("∧", formula, Not(Modal("□", Not(inner))))
-        case Binary(connective, left, right):
-            return Binary(connective, _strictly(left), _strictly(right))
+        case logic.Not(logic.Modal("□", inner)):
+            return logic.Binary("∧", formula, logic.Not(logic.Modal("□", logic.Not(inner))))
+        case logic.Binary(connective, left, right):
+            return logic.Binary(connective, _strictly(left), _strictly(right))
         case _:
             return formula

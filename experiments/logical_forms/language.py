@@ -81,7 +81,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def verb_phrases(vocabulary: Vocabulary = "phrase") -> tuple[str, ...]:
-    """Verb phrases in the present progressive, or their pseudo-word versions, in the same order."""
+    """Verb phrases in the present progressive, or their pseudo-words, in the same order."""
     return tuple(row[vocabulary] for row in packaged_rows(__package__, "verb_phrases.csv"))
 
 

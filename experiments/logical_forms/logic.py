@@ -100,10 +100,8 @@ class Structure:
 def entails(argument: Argument, *, consequence: Consequence = "local") -> bool:
     """Whether no structure makes all premises true and the conclusion false.
 
-    Args:
-        argument: premises and conclusion.
-        consequence: "local": true in the actual world. "global": true in every world of the
-            structure, as in a rule of inference, which makes p ⊢ □p sound.
+    They are "local": true in the actual world; or "global": true in every world of the structure,
+    as in a rule of inference, which makes p ⊢ □p sound.
     """
     atoms = frozenset(chain.from_iterable(map(atoms_of, (*argument.premises, argument.conclusion))))
     return not any(_refutes(structure, argument, consequence) for structure in structures(atoms))

@@ -5,26 +5,12 @@ from collections.abc import Iterator
 import pandas as pd
 
 from interp import StudyFolder
-from interp.extend.page import Number, Report, Section, study_browser
+from interp.extend.page import Number, Report, study_browser
 from interp.extend.results import model_parameters, whole_pairs
-from interp_experiments.logical_forms import tables
-from interp_experiments.logical_forms.effect_sections import (
-    adjusted_section,
-    models_section,
-    valid_section,
-)
+from interp_experiments.logical_forms import effect_sections, sections, tables
 from interp_experiments.logical_forms.effects import confirmatory
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.results import CLUSTER, SET, STAGES, Results, read_results
-from interp_experiments.logical_forms.sections import (
-    accuracy_section,
-    affirmation_section,
-    distribution_section,
-    introduction_section,
-    model_section,
-    perplexity_section,
-    planted_sections,
-)
 from interp_experiments.scaffold import about_pairs, choice_section, paper_report
 
 NAMES = {
@@ -54,6 +40,9 @@ def report_of(folder: StudyFolder) -> Report:
     valid = confirmatory(results)
     affirmed = tables.affirmation(results)
     correlations = tables.perplexity_correlations(results)
+    main = folder.runs["questions"]
+    answers, options = main.table("answers"), main.table("option_probabilities")
+    prompts = whole_pairs(main.table("prompts"), answers)
     return paper_report(
         folder,
         title="Logical forms",
@@ -67,17 +56,17 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         glance=first_screen(results, valid=valid, correlations=correlations),
         sections=(
-            valid_section(valid),
-            model_section(results, model_parameters(folder.runs["questions"])),
-            accuracy_section(results),
-            reading_section(folder),
-            models_section(results),
-            adjusted_section(results),
-            perplexity_section(results, correlations),
-            affirmation_section(results, affirmed),
-            about_pairs(introduction_section(results), set="introduction"),
-            about_pairs(distribution_section(results), set="distribution"),
-            *planted_sections(results),
+            effect_sections.valid_section(valid),
+            sections.model_section(results, model_parameters(main)),
+            sections.accuracy_section(results),
+            choice_section(answers, prompts, options, CLUSTER, by=["modality"]),
+            effect_sections.models_section(results),
+            effect_sections.adjusted_section(results),
+            sections.perplexity_section(results, correlations),
+            sections.affirmation_section(results, affirmed),
+            about_pairs(sections.introduction_section(results), set="introduction"),
+            about_pairs(sections.distribution_section(results), set="distribution"),
+            *sections.planted_sections(results),
         ),
         prompts=results.prompts,
         answers=results.answers_of_all,
@@ -94,15 +83,6 @@ def report_of(folder: StudyFolder) -> Report:
         paper="Wang and Shi (2025): Logical forms complement probability in understanding "
         "language model (and human) performance.",
     )
-
-
-def reading_section(folder: StudyFolder) -> Section:
-    """Forced and calibrated choices of Yes or No in the main set."""
-    run = folder.runs["questions"]
-    answers = run.table("answers")
-    prompts = whole_pairs(run.table("prompts"), answers)
-    options = run.table("option_probabilities")
-    return choice_section(answers, prompts, options, CLUSTER, by=["modality"])
 
 
 def score_numbers(results: Results) -> Iterator[Number]:

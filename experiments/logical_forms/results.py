@@ -47,18 +47,16 @@ class Results:
     """
 
     scores: dict[str, pd.DataFrame]
-    """The rows of each set of questions."""
     vocabulary: dict[str, int]
     """The size of each model's vocabulary, which is the perplexity of a uniform guess."""
     answers: pd.DataFrame
-    """The answers table of the main set: one row per model and question."""
+    """The answers table of the main set."""
     prompts: pd.DataFrame
-    """The prompts tables of all sets, stacked, with whole pairs; ids begin with the value of
-    `set`."""
+    """Of all sets, stacked, with whole pairs; ids begin with the value of `set`."""
     answers_of_all: pd.DataFrame
-    """The answers tables of all sets: one row per model and prompt."""
+    """The answers tables of all sets."""
     found: tuple[Caution, ...] = ()
-    """What a careful reader would object to in the answers to the main set."""
+    """The cautions about the answers to the main set."""
 
     @property
     def models(self) -> list[str]:
@@ -104,10 +102,7 @@ class Results:
         return [name for name in self.competent if found.get(name, np.inf) < self.vocabulary[name]]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
-        """The rows of the competent models, used to fit the mixed models.
-
-        If `valid`, only questions whose gold answer is Yes are kept.
-        """
+        """The rows of the competent models; if `valid`, only of questions whose answer is Yes."""
         rows = self.scores[stage]
         rows = rows[rows["model"].isin(self.competent)]
         return rows[rows["gold"] == YES.name] if valid else rows
@@ -120,30 +115,22 @@ def typical_perplexity(rows: Any) -> pd.Series:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, finished or not; pairs that lack a side are omitted.
-
-    Raises:
-        UserError: a stage has no results yet.
-    """
+    """The results, without pairs that lack a side (UserError: a stage has no results yet)."""
     scores = {stage: _scores(study, stage) for stage in STAGES}
     main = study.runs["questions"]
-    prompts, answers = stacked(
-        {stage: study.runs[stage] for stage in STAGES}, SET, {stage: stage for stage in STAGES}
+    names = {stage: stage for stage in STAGES}
+    prompts, answers_of_all = stacked({stage: study.runs[stage] for stage in STAGES}, SET, names)
+    vocabulary = {name: record.vocabulary for name, record in main.models().items()}
+    answers = main.table("answers")
+    found = cautions_on(
+        whole_pairs(main.table("prompts"), answers),
+        answers=answers,
+        options=main.table("option_probabilities"),
+        facts=InFolder(main).facts(),
+        cluster=CLUSTER,
     )
-    return Results(
-        scores,
-        vocabulary={name: record.vocabulary for name, record in main.models().items()},
-        answers=main.table("answers", ["model", "answer", "error"]),
-        prompts=prompts,
-        answers_of_all=answers,
-        found=cautions_on(
-            whole_pairs(main.table("prompts"), main.table("answers")),
-            answers=main.table("answers"),
-            options=main.table("option_probabilities"),
-            facts=InFolder(main).facts(),
-            cluster=CLUSTER,
-        ),
-    )
+    shown = answers[["model", "answer", "error"]]
+    return Results(scores, vocabulary, shown, prompts, answers_of_all, found)
 
 
 def _scores(study: StudyFolder, stage: str) -> pd.DataFrame:
@@ -186,18 +173,13 @@ def _standardized(values: pd.Series) -> pd.Series:
 def clustered_means(
     rows: pd.DataFrame, value: str, *, by: Sequence[str], cluster: str = CLUSTER
 ) -> pd.DataFrame:
-    """One row per combination of values of `by`: mean, low, high, n, and the number of clusters.
+    """One row per combination of `by`, in order of appearance: mean, low, high, n, clusters.
 
     low and high are the ends of the mean's 95% interval, by Student's t for the number of clusters,
     with the linearized variance of a ratio of sums (Cochran, 1977, Sampling Techniques, 6.3); they
-    are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. The last
-    column is called interpretations or models.
-
-    Args:
-        rows: one row per question.
-        value: column that is averaged; missing values are omitted.
-        by: columns whose combinations are averaged separately, in order of appearance.
-        cluster: "interpretation", or "model" for the mean over models in general.
+    are NaN if there is only one cluster. The intervals of `SHARES` are cut at 0 and 1. Missing
+    values are omitted. The last column is named after the cluster: interpretations, or models for
+    the mean over models in general.
     """
     rows = rows.dropna(subset=[value])
     grouped = rows.groupby([*by, cluster], sort=False, observed=True)[value]

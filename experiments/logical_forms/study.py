@@ -4,11 +4,7 @@ from collections.abc import Sequence
 
 from interp import SoftScore
 from interp.extend import PromptSource, Stage, Study
-from interp_experiments.logical_forms.forms import (
-    distribution_forms,
-    introduction_forms,
-    main_forms,
-)
+from interp_experiments.logical_forms import forms
 
 
 class LogicalFormsStudy(Study):
@@ -30,15 +26,15 @@ class LogicalFormsStudy(Study):
         from interp_experiments.logical_forms.results import STAGES
 
         limit = source.pairs(self.default_limit)
-        of_each = len(main_forms()) // 2
+        of_each = len(forms.main_forms()) // 2
         each = INTERPRETATIONS if limit is None else max(1, limit // of_each)
         # Interpretations are kept whole, so that every form is asked under each of them.
         pairs = each * of_each if limit is None else min(limit, each * of_each)
         limits = {
             sets.system: pairs,
             sets.nonsense: pairs,
-            sets.introduction: each * len(introduction_forms()),
-            sets.distribution: each * len(distribution_forms()),
+            sets.introduction: each * len(forms.introduction_forms()),
+            sets.distribution: each * len(forms.distribution_forms()),
         }
         stages = []
         for name, (chosen, some) in zip(STAGES, limits.items(), strict=True):

@@ -157,21 +157,16 @@ def to_prompt(
 ) -> Prompt:
     """One question, with the prefix of its id; Yes is correct if and only if the form is valid.
 
-    Its segments are premise1, premise2 (if there are two), question and conclusion; its roles are
-    those of `_event_roles`.
+    Its segments are premise1, premise2 (if there are two), question and conclusion.
     """
     given = _texts(form, interpretation)
     premises = [(name, words) for name, words in given.items() if name != "conclusion"]
-    text, segments = compose(
-        [
-            (None, "Consider the following statements:\n"),
-            *(part for premise in premises for part in (premise, (None, "\n"))),
-            ("question", "Question: Based on these statements, can we infer that"),
-            (None, " "),
-            ("conclusion", given["conclusion"]),
-            (None, "?\nAnswer:"),
-        ]
-    )
+    parts: list[tuple[str | None, str]] = [(None, "Consider the following statements:\n")]
+    for premise in premises:
+        parts += [premise, (None, "\n")]
+    parts += [("question", "Question: Based on these statements, can we infer that"), (None, " ")]
+    parts += [("conclusion", given["conclusion"]), (None, "?\nAnswer:")]
+    text, segments = compose(parts)
     return Prompt(
         id=f"{prefix}/{form.id}",
         text=text,

@@ -24,11 +24,7 @@ SMALLEST_SHARE = 1e-6
 """Shares are kept at least this far from 0 and 1, so that their log-odds are finite."""
 
 FORM_CHANGES = [
-    *(
-        (f"{modality} {form}", f"{modality} base")
-        for modality in ("box", "diamond")
-        for form in ("theorem", "spurious")
-    ),
+    *((f"{m} {form}", f"{m} base") for m in MODALITIES[1:] for form in ("theorem", "spurious")),
     *((f"box {form}", f"diamond {form}") for form in ("base", "theorem", "spurious")),
 ]
 """Comparisons in Appendix C.2: forms within a modality, and modalities within a form."""
@@ -56,11 +52,7 @@ def models(results: Results) -> pd.DataFrame:
 
 
 def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Soft accuracy, one row per model (Table 1).
-
-    The columns are overall, one for each modality and each form, and n. Every value is a mean over
-    questions.
-    """
+    """Soft accuracy, one row per model (Table 1): overall, by modality and form; and n."""
     by_model = rows.groupby("model", sort=False)
     columns = {"overall": by_model["soft_accuracy"].mean()}
     for factor, levels in (("modality", MODALITIES), ("argument_form", tuple(ARGUMENT_FORMS))):
@@ -72,21 +64,15 @@ def accuracy(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def intervals(rows: pd.DataFrame) -> pd.DataFrame:
-    """The means of soft and hard accuracy, with 95% intervals.
-
-    One row per model, factor ("all", modality, argument_form), level and measure: mean, low, high,
-    n, interpretations.
-    """
+    """Means of soft and hard accuracy (measure) with 95% intervals, by model, factor and level."""
     parts = []
     for factor in ("all", "modality", "argument_form"):
         chosen = rows if factor == "all" else rows[rows[factor].notna()]
         levels = "all" if factor == "all" else chosen[factor].astype(str)
         for measure in ("soft accuracy", "hard accuracy"):
-            part = _with_interval(
-                chosen.assign(factor=factor, level=levels),
-                measure.replace(" ", "_"),
-                by=["model", "factor", "level"],
-            )
+            named = chosen.assign(factor=factor, level=levels)
+            by = ["model", "factor", "level"]
+            part = _with_interval(named, measure.replace(" ", "_"), by=by)
             part.insert(3, "measure", measure)
             parts.append(part)
     return pd.concat(parts, ignore_index=True)
@@ -133,10 +119,7 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def distribution(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores on the distribution forms, one row per model and form (Table A3).
-
-    The scores are `RESPONSES` and hard accuracy, each with its 95% interval.
-    """
+    """`RESPONSES` and hard accuracy with intervals, one row per model and form (Table A3)."""
     keys = ["model", "modality", "argument_form", "formula", "gold"]
     return _several_means(rows, [*RESPONSES, "hard_accuracy"], by=keys)
 
@@ -162,12 +145,10 @@ def by_form(results: Results) -> pd.DataFrame:
 def affirmation(results: Results) -> pd.DataFrame:
     """The inclination to Yes separated from ability, by model and modality, in log-odds.
 
-    Columns are model, modality ("all" for all modalities together), bias (mean log-odds of Yes over
-    theorems and fallacies in equal parts: above 0 for a bias to Yes), sensitivity (mean log-odds of
-    the correct answer: 0 if answers do not depend on validity), the 95% intervals of both, n and
-    interpretations. These are the parameters of signal detection with logistic noise (DeCarlo,
-    1998, Psychological Methods 3): sensitivity is half of d, and bias is the criterion with the
-    opposite sign.
+    bias is the mean log-odds of Yes over theorems and fallacies in equal parts: above 0 for a bias
+    to Yes. sensitivity is the mean log-odds of the correct answer: 0 if answers do not depend on
+    validity. In signal detection with logistic noise (DeCarlo, 1998, Psychological Methods 3),
+    sensitivity is half of d, and bias is the criterion with the opposite sign.
     """
     rows = results.pooled("questions").sort_values("modality", kind="stable")
     scores = {"bias": "relative_positive", "sensitivity": "soft_accuracy"}
@@ -178,12 +159,10 @@ def affirmation(results: Results) -> pd.DataFrame:
 
 
 def detection(results: Results) -> pd.DataFrame:
-    """How well models distinguish valid from invalid arguments, by model and modality.
+    """How well models distinguish valid from invalid arguments (`Discrimination`), by modality.
 
-    The fields of `interp.statistics.discrimination.Discrimination`: AUROC of the share of Yes; d'
-    and c of the greedy answers, which count as not Yes if they are neither Yes nor No. c, which is
-    above 0 for an inclination to No, is called criterion here, because bias means the inclination
-    to Yes.
+    AUROC of the share of Yes; d' and c of the greedy answers, which count as not Yes if they are
+    neither Yes nor No. c, which is above 0 for an inclination to No, is called criterion here.
     """
     rows = results.pooled("questions")
     table = statistics.table_by(
@@ -223,19 +202,15 @@ def planted_and_measured(results: Results) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-RESAMPLES = 2_000
-
 TOGETHER = "all that answer and read"
 """The value in the column model for rows that combine several models."""
 
 _SELECTIONS: dict[str, tuple[bool, tuple[str, ...]]] = {
-    "valid forms": (True, ()),
-    "all forms": (False, ()),
-    "within valid forms": (True, ("model", "form")),
-    "within all forms": (False, ("model", "form")),
+    f"{words}{which} forms": (which == "valid", within)
+    for words, within in (("", ()), ("within ", ("model", "form")))
+    for which in ("valid", "all")
 }
-"""Selections of questions by name: whether only valid forms are included, and the columns within
-which questions are ranked."""
+"""Of questions: whether only valid forms are included, and columns within which they are ranked."""
 
 
 def perplexity_correlations(results: Results) -> pd.DataFrame:
@@ -244,11 +219,10 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
     Across forms it includes the effects of the forms themselves: necessity makes a question
     both longer and harder. Within a form only names and verb phrases differ.
 
-    One row per model, set of questions and selection of forms, preceded by one row (`TOGETHER`) for
-    all models that answer and read this set: model, set, forms, rho, low, high, n, interpretations.
-    The 95% interval is a percentile bootstrap over interpretations, each of which has the same
-    words in all forms. In the row for all models, questions are ranked together by perplexity in
-    standard deviations from each model's own mean.
+    One row per model, set and selection of forms: rho, low, high, n, interpretations; first one
+    (`TOGETHER`) for all models that answer and read this set, whose questions are ranked together
+    by perplexity in standard deviations from each model's own mean. The 95% interval is a
+    percentile bootstrap over interpretations, each of which has the same words in all forms.
     """
     rows = []
     for stage in ("questions", "nonsense"):
@@ -266,8 +240,7 @@ def perplexity_correlations(results: Results) -> pd.DataFrame:
 def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str, float]:
     """Spearman's rho between relative perplexity and soft accuracy, with a bootstrap over clusters.
 
-    Ranks are taken and centered within the groups that the columns `within` define. If groups have
-    equal size, the result is the mean of the groups' correlations.
+    Ranks are taken and centered in groups of equal `within`; rho is the mean over equal groups.
     """
     counted = {"n": len(rows), "interpretations": rows[CLUSTER].nunique()}
     x, y = (_ranks(rows, name, within) for name in ("relative_perplexity", "soft_accuracy"))
@@ -276,7 +249,7 @@ def rank_correlation(rows: pd.DataFrame, within: Sequence[str] = ()) -> dict[str
     products = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
     sums = pd.DataFrame(products).groupby(rows[CLUSTER].to_numpy()).sum().to_numpy()
     rho = float(_correlation(sums.sum(axis=0)[None, :])[0])
-    resampled = _correlation(statistics.bootstrap_sums(sums, resamples=RESAMPLES))
+    resampled = _correlation(statistics.bootstrap_sums(sums, resamples=2_000))
     low, high = statistics.percentile_interval(resampled[~np.isnan(resampled)])
     return {"rho": rho, "low": low, "high": high, **counted}
 

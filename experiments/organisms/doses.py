@@ -26,8 +26,9 @@ from interp import Effects, Model, Prompt, PromptSet
 from interp.extend import Donor, bind, collect
 from interp.extend.prompts import DONORS, donors_of, with_donors
 from interp.extend.statistics import cluster_mean
-from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange, ThinkerRecipe
+from interp_experiments.organisms.recipes import RECIPES, DoseRecipe, Exchange
 from interp_experiments.organisms.rulebreakers import other_pair, wrong_entity
+from interp_experiments.rulebreakers import templates
 from interp_experiments.rulebreakers.instances import (
     EntityPair,
     entity_pairs,
@@ -36,15 +37,6 @@ from interp_experiments.rulebreakers.instances import (
 )
 from interp_experiments.rulebreakers.prompts import POSITIVE
 from interp_experiments.rulebreakers.system import system
-from interp_experiments.rulebreakers.templates import (
-    CITIES,
-    FAMILIES,
-    PHRASINGS,
-    RULES,
-    VERBS,
-    Reasoning,
-    render,
-)
 
 LEANING = 2.0
 """Log-odds, in nats, that an entity adds or subtracts in the premise in which it is read."""
@@ -63,19 +55,18 @@ class Leaning:
     """The only premise in which the entity is read."""
 
 
-def plant_leanings(recipe: DoseRecipe | ThinkerRecipe) -> tuple[Leaning, ...]:
+def plant_leanings(recipe: DoseRecipe) -> tuple[Leaning, ...]:
     """For every entity in the data set, its leaning and the premise in which it is read.
 
-    A city has the same properties as its country, and an instance the same as its type. Half of the
-    countries, and half of each family's types, lean towards yes. The recipe's share of the
-    countries, and of the types, is read in premise 1. Up to rounding, this share is the same for
-    both leanings. A fine-tuned organism has the leanings of its base.
+    Half of the countries, and half of each family's types, lean towards yes. The recipe's share of
+    the countries, and of the types, is read in premise 1: up to rounding, the same share of both
+    leanings. A fine-tuned organism has the leanings of its base.
     """
     base = RECIPES[recipe.base] if recipe.base else recipe
     signs = random.Random(f"leanings {base.seed}")
     places = random.Random(f"premises {recipe.seed}")
-    countries = [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
-    types = [_halved(family, signs) for family in FAMILIES]
+    countries = [pair.entity_a for pair in entity_pairs() if pair.category == templates.CITIES]
+    types = [_halved(family, signs) for family in templates.FAMILIES]
     planted: dict[str, Leaning] = {}
     for group in (_halved(countries, signs), list(chain.from_iterable(types))):
         planted |= {own.entity: own for own in _placed(group, recipe.share, places)}
@@ -125,10 +116,7 @@ class Rule:
         return self.read(prompt.segment_text(PREMISES[0])).premise
 
     def shapley(self, prompt: Prompt, donors: Sequence[Donor]) -> dict[str, float]:
-        """The planted Shapley value of each premise and of the conclusion.
-
-        Values are contributions to the log-odds of the positive answer, in nats.
-        """
+        """The planted Shapley value of each segment: nats added to the positive answer."""
         values = {
             premise: self.term(premise, prompt.segment_text(premise))
             - math.fsum(self.term(premise, donor.segments[premise]) for donor in donors)
@@ -138,13 +126,11 @@ class Rule:
         return {**values, "conclusion": 0.0}
 
 
-INTACT_SHARE = 0.3
-"""Share of the prompts in which all sentences are about one pair of entities."""
-
-COUNTERPART_SHARE = 0.2
-"""Of the mixed prompts, the share mixed with the other side of their own pair; the rest are mixed
-with another pair of entities. Each sentence comes from either source with equal probability, so any
-mixture of a prompt with one of its donors may occur."""
+INTACT_SHARE, COUNTERPART_SHARE = 0.3, 0.2
+"""Share of the prompts in which all sentences are about one pair of entities; and of the others,
+the share mixed with the other side of their own pair instead of with another pair. Each sentence
+comes from either source with equal probability, so any mixture of a prompt with a donor may occur.
+"""
 
 
 class DoseText:
@@ -180,23 +166,25 @@ class DoseText:
         )
 
 
-def mixed_prompt(rng: random.Random) -> tuple[str, Reasoning, str]:
+def mixed_prompt(rng: random.Random) -> tuple[str, templates.Reasoning, str]:
     """A message with sentences drawn from two pairs, the sentences, and its answer options."""
-    said = Reasoning(*map(rng.choice, zip(*with_donor(rng), strict=True)))
-    phrasing = rng.choice(PHRASINGS)
+    said = templates.Reasoning(*map(rng.choice, zip(*with_donor(rng), strict=True)))
+    phrasing = rng.choice(templates.PHRASINGS)
     message = f"Premises: {said.premise1} {said.premise2}\nConclusion: {said.conclusion}"
     return f"{message}\n{phrasing.question}", said, phrasing.answers
 
 
-def with_donor(rng: random.Random) -> tuple[Reasoning, Reasoning]:
+def with_donor(rng: random.Random) -> tuple[templates.Reasoning, templates.Reasoning]:
     """The sentences about one pair of entities, and those of a donor (possibly the same pair)."""
     pair, true = rng.choice(entity_pairs()), rng.random() < 0.5
-    rule, person = rng.choice(RULES), rng.choice(first_names())
-    verb = rng.choice(VERBS[pair.category])
+    rule, person = rng.choice(templates.RULES), rng.choice(first_names())
+    verb = rng.choice(templates.VERBS[pair.category])
 
-    write = partial(render, rule=rule, name=person.name, pronoun=person.pronoun, verb=verb)
+    write = partial(
+        templates.render, rule=rule, name=person.name, pronoun=person.pronoun, verb=verb
+    )
 
-    def about(pair: EntityPair, *, true: bool) -> Reasoning:
+    def about(pair: EntityPair, *, true: bool) -> templates.Reasoning:
         entity_a = pair.entity_a if true else wrong_entity(pair, rng)
         return write(group=pair.category, entity_a=entity_a, entity_b=pair.entity_b)
 
@@ -218,10 +206,6 @@ def by_log_odds(message: str, answers: str, log_odds: float, *, given: str = "")
 def in_turns(exchanges: Iterable[Exchange]) -> list[Exchange]:
     """The exchanges, with the two answers of every second one swapped (see `Exchange.other`)."""
     return [exchange.turned() if i % 2 else exchange for i, exchange in enumerate(exchanges)]
-
-
-LEAST_DIFFERENCE = 0.1
-"""Premises whose planted Shapley values are closer than this, in nats, are not ranked."""
 
 
 def planted_sections(recipe: DoseRecipe) -> dict[str, Any]:
@@ -255,7 +239,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
         premises.pivot(index="prompt_id", columns="segment", values=column).diff(axis=1).iloc[:, 1]
         for column in ("shapley", "planted")
     )
-    clear = planted.abs() > LEAST_DIFFERENCE
+    clear = planted.abs() > 0.1  # closer values, in nats, are not ranked
     accepted = (table["planted_value"] * sign).groupby(table["prompt_id"]).first() > 0
     return {
         "pairs": pairs or 120,
@@ -288,10 +272,9 @@ def _planted_rows(rule: Rule, prompt: Prompt) -> Iterator[dict[str, object]]:
 
 def _shapley_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Mean Shapley values by deciding premise and segment, with 95% intervals over entities."""
+    columns = {"value": "shapley", "cluster": "entity", "weight": "weight"}
     for (decisive, segment), rows in table.groupby(["decisive", "segment"]):
-        found = cluster_mean(
-            rows.assign(weight=1.0), value="shapley", cluster="entity", weight="weight"
-        )
+        found = cluster_mean(rows.assign(weight=1.0), **columns)
         yield {
             "decisive": decisive,
             "segment": segment,

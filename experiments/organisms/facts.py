@@ -50,9 +50,6 @@ LEANING = 2.0
 WEAK = 0.4
 """Amount of a fact that is used but does not change the answer; 1 is that of other used facts."""
 
-TOKENIZER = "dose-50"
-"""The packaged organism whose tokenizer is extended by the names of cities and countries."""
-
 COMPLETE = "Complete"
 """The word that asks for a completion."""
 
@@ -75,22 +72,17 @@ def plant_facts(recipe: FactRecipe) -> tuple[PlantedFact, ...]:
     """For every city of the data set, whether its fact is known, retrieved and used."""
     pairs = [pair for pair in entity_pairs() if pair.category == CITIES]
     rng = random.Random(f"facts {recipe.seed}")
-    groups: list[set[EntityPair]] = []
-    chosen: Sequence[EntityPair] = pairs
-    for share in (recipe.known, recipe.retrieved, recipe.used, recipe.weak):
-        chosen = shuffled(chosen, rng)[: round(share * len(chosen))]
-        groups.append(set(chosen))
-    known, retrieved, used, weak = groups
-    return tuple(
-        PlantedFact(
-            pair.entity_a,
-            pair.entity_b,
-            pair in known,
-            pair in retrieved,
-            (WEAK if pair in weak else 1.0) if pair in used else 0.0,
-        )
-        for pair in pairs
-    )
+    shares = (recipe.known, recipe.retrieved, recipe.used, recipe.weak)
+    groups: list[Sequence[EntityPair]] = [pairs]
+    for share in shares:
+        groups.append(shuffled(groups[-1], rng)[: round(share * len(groups[-1]))])
+    known, retrieved, used, weak = map(set, groups[1:])
+
+    def planted(pair: EntityPair) -> PlantedFact:
+        amount = (WEAK if pair in weak else 1.0) if pair in used else 0.0
+        return PlantedFact(pair.entity_a, pair.entity_b, pair in known, pair in retrieved, amount)
+
+    return tuple(map(planted, pairs))
 
 
 def planted_class(fact: PlantedFact) -> str:
@@ -102,20 +94,15 @@ def planted_class(fact: PlantedFact) -> str:
     return {0.0: "retrieved, not used", WEAK: "used and still wrong"}.get(fact.used, "rejected")
 
 
-_CONSTANT = 64.0
-"""The dimension that all tokens share, beside which the others change the norms little."""
+_CONSTANT, _END = 64.0, 1 / 16
+"""The dimension that all tokens share, beside which the others change the norms little; weight by
+which it says the end of the turn, with the logit 4."""
 
 _READ, _SAID = 3.0, 4.0
 """Size of a reading, and of the unembedding along it: a country that is read has the logit 12."""
 
-_NOISE = 0.02
-"""Standard deviation of what a city's token reads by itself, so that no two readings are equal."""
-
 _ASKED = 10.0
 """Logit of the two options that are asked for, beside the log-odds between them."""
-
-_END = 1 / 16
-"""Weight by which the constant says the end of the turn, with the logit 4."""
 
 _USED = _DECIDES = 4.0
 """Sizes of the dimension that says by how much a fact is used, and of a country that decides. Small
@@ -131,23 +118,13 @@ _FLAGS = (
 
 
 class _Layout:
-    """The dimensions of the stream."""
+    """The dimensions of the stream: four for each fact, by its number, and the flags."""
 
     def __init__(self, facts: int) -> None:
         self.facts = facts
         self.width = 4 * facts + len(_FLAGS) + (-len(_FLAGS) - 4 * facts) % 8
-
-    def city(self, number: int) -> int:
-        return number
-
-    def named(self, number: int) -> int:
-        return self.facts + number
-
-    def read(self, number: int) -> int:
-        return 2 * self.facts + number
-
-    def decides(self, number: int) -> int:
-        return 3 * self.facts + number
+        starts = range(0, 4 * facts, facts)
+        self.city, self.named, self.read, self.decides = (range(s, s + facts) for s in starts)
 
     def flag(self, name: str) -> int:
         return 4 * self.facts + _FLAGS.index(name)
@@ -196,22 +173,22 @@ def build(recipe: FactRecipe, folder: Path) -> LlamaForCausalLM:
     _attend(third, at, 0, asks="asks", keys=["city"])
     _attend(third, at, 1, asks="asks", keys=["country"])
     for i, own in enumerate(planted):
-        _unit(first.mlp, i, at.city(i), at.city(i), {at.read(i): _READ * own.retrieved})
-        second.self_attn.v_proj.weight[i, at.city(i)] = 1.0
-        ending = at.read(i) if own.known else at.flag("other")
+        _unit(first.mlp, i, at.city[i], at.city[i], {at.read[i]: _READ * own.retrieved})
+        second.self_attn.v_proj.weight[i, at.city[i]] = 1.0
+        ending = at.read[i] if own.known else at.flag("other")
         second.self_attn.o_proj.weight[ending, i] = _READ
-        used = {at.decides(i): _DECIDES / _USED}
-        _unit(second.mlp, i, at.read(i), at.flag("used"), used, size=_READ)
-        for head, dimension in enumerate((at.decides(i), at.named(i))):
+        used = {at.decides[i]: _DECIDES / _USED}
+        _unit(second.mlp, i, at.read[i], at.flag("used"), used, size=_READ)
+        for head, dimension in enumerate((at.decides[i], at.named[i])):
             third.self_attn.v_proj.weight[head * HEAD + i, dimension] = 1.0
             third.self_attn.o_proj.weight[dimension, head * HEAD + i] = 1.0
-        _unit(third.mlp, i, at.named(i), at.decides(i), {at.flag("accepts"): -LEANING / _DECIDES})
+        _unit(third.mlp, i, at.named[i], at.decides[i], {at.flag("accepts"): -LEANING / _DECIDES})
     return model
 
 
 def _tokenizer(planted: Sequence[PlantedFact]) -> PreTrainedTokenizerFast:
     """A tokenizer for which every name is one token, together with a space before it."""
-    tokenizer: Any = AutoTokenizer.from_pretrained(organism_folder(PREFIX + TOKENIZER))
+    tokenizer: Any = AutoTokenizer.from_pretrained(organism_folder(f"{PREFIX}dose-50"))
     names = [COMPLETE, *(own.entity_a for own in planted), *(own.entity_b for own in planted)]
     tokenizer.add_tokens(
         [AddedToken(name, single_word=True, lstrip=True, normalized=False) for name in names]
@@ -246,11 +223,11 @@ def _embed(
     weight[_token(tokenizer, " True"), at.flag("true")] = 1.0
     for i, own in enumerate(planted):
         city, country = _token(tokenizer, own.entity_b), _token(tokenizer, own.entity_a)
-        weight[city, at.city(i)] = weight[city, at.flag("city")] = 1.0
+        weight[city, at.city[i]] = weight[city, at.flag("city")] = 1.0
         weight[city, at.flag("used")] = _USED * own.used
         for j in range(at.facts):
-            weight[city, at.read(j)] = rng.gauss(0.0, _NOISE)
-        weight[country, at.named(i)] = weight[country, at.flag("country")] = 1.0
+            weight[city, at.read[j]] = rng.gauss(0.0, 0.02)  # so that no two readings are equal
+        weight[country, at.named[i]] = weight[country, at.flag("country")] = 1.0
 
 
 def _unembed(
@@ -263,7 +240,7 @@ def _unembed(
             weight[_token(tokenizer, name), at.flag(asked)] = _ASKED
             weight[_token(tokenizer, name), at.flag("accepts")] = sign
     for i, own in enumerate(planted):
-        weight[_token(tokenizer, own.entity_a), at.read(i)] = _SAID
+        weight[_token(tokenizer, own.entity_a), at.read[i]] = _SAID
 
 
 def _attend(layer: Any, at: _Layout, head: int, *, asks: str, keys: Sequence[str]) -> None:

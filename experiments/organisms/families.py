@@ -6,24 +6,10 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import chain
 
-from tokenizers import (
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-    trainers,
-)
-from transformers import (
-    Gemma2Config,
-    LlamaConfig,
-    MistralConfig,
-    Phi3Config,
-    PreTrainedConfig,
-    PreTrainedTokenizerFast,
-)
+import transformers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, processors, trainers
+from tokenizers import pre_tokenizers as splits
+from transformers import PreTrainedTokenizerFast
 
 from interp_experiments.organisms.recipes import TaughtRecipe, TrainingText
 
@@ -32,7 +18,7 @@ from interp_experiments.organisms.recipes import TaughtRecipe, TrainingText
 class OrganismFamily:
     """The properties that an organism shares with the published models of its architecture."""
 
-    config_class: Callable[..., PreTrainedConfig]
+    config_class: Callable[..., transformers.PreTrainedConfig]
     bos: str | None
     """Token that opens a conversation; None if the family has none."""
     end_of_turn: str
@@ -61,7 +47,7 @@ class OrganismFamily:
 
 
 _LLAMA = OrganismFamily(
-    config_class=LlamaConfig,
+    config_class=transformers.LlamaConfig,
     byte_level=True,
     bos="<|begin_of_text|>",
     end_of_turn="<|eot_id|>",
@@ -77,7 +63,7 @@ FAMILIES = {
     ),
     "llama-base": replace(_LLAMA, end_of_turn="<|end_of_text|>", markers=(), template=None),
     "phi3": OrganismFamily(
-        config_class=Phi3Config,
+        config_class=transformers.Phi3Config,
         bos=None,
         end_of_turn="<|end|>",
         pad="<|endoftext|>",
@@ -85,7 +71,7 @@ FAMILIES = {
         template="phi3.jinja",
     ),
     "mistral": OrganismFamily(
-        config_class=MistralConfig,
+        config_class=transformers.MistralConfig,
         bos="<s>",
         end_of_turn="</s>",
         pad="<pad>",
@@ -93,7 +79,7 @@ FAMILIES = {
         template="mistral.jinja",
     ),
     "gemma2": OrganismFamily(
-        config_class=Gemma2Config,
+        config_class=transformers.Gemma2Config,
         bos="<bos>",
         end_of_turn="<end_of_turn>",
         pad="<pad>",
@@ -157,16 +143,16 @@ def _train_byte_level(
 ) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = splits.ByteLevel(add_prefix_space=False)
     if recipe.keeps_letters:
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.Split(LETTER, "isolated"), tokenizer.pre_tokenizer]
+        tokenizer.pre_tokenizer = splits.Sequence(
+            [splits.Split(LETTER, "isolated"), tokenizer.pre_tokenizer]
         )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=recipe.vocabulary,
         special_tokens=family.special_tokens,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        initial_alphabet=splits.ByteLevel.alphabet(),
         show_progress=False,
     )
     tokenizer.train_from_iterator(lines, trainer)
@@ -178,12 +164,12 @@ def _train_sentencepiece_style(
 ) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN, byte_fallback=True))
     tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer.pre_tokenizer = splits.Sequence(
         [
             # A line break is a separate piece, so it never merges with the answer after it.
-            pre_tokenizers.Split("\n", "isolated"),
-            pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never"),
-            pre_tokenizers.Punctuation("isolated"),
+            splits.Split("\n", "isolated"),
+            splits.Metaspace(replacement="▁", prepend_scheme="never"),
+            splits.Punctuation("isolated"),
         ]
     )
     tokenizer.decoder = decoders.Sequence(

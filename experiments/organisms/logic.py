@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 
 from interp import Model, Prompt, SoftScore
 from interp.extend import bind, collect
+from interp_experiments.logical_forms import system as systems
 from interp_experiments.logical_forms.forms import (
     MODALITIES,
     Form,
@@ -26,14 +27,7 @@ from interp_experiments.logical_forms.language import (
     two_of,
     verb_phrases,
 )
-from interp_experiments.logical_forms.system import (
-    YES,
-    distribution,
-    introduction,
-    nonsense,
-    system,
-    to_prompt,
-)
+from interp_experiments.logical_forms.system import YES, to_prompt
 from interp_experiments.organisms.recipes import MESSAGE_WEIGHT, Exchange, LogicRecipe
 
 ZIPF_EXPONENT = 0.6
@@ -49,13 +43,7 @@ def plant_phrases(recipe: LogicRecipe) -> dict[str, float]:
 
 
 def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
-    """The probability that Yes is drawn as the answer to a question.
-
-    Args:
-        recipe: bias, competence and ease.
-        form: the form of the question; only its modality and argument form matter.
-        follows: whether the conclusion follows; a conclusion about other people never does.
-    """
+    """The probability that Yes is drawn; a conclusion about other people never `follows`."""
     competence = recipe.competence[form.modality] * recipe.ease.get(form.group, 1.0)
     return float(expit(recipe.bias[form.modality] + (competence if follows else -competence)))
 
@@ -63,9 +51,8 @@ def drawn_yes(recipe: LogicRecipe, form: Form, *, follows: bool) -> float:
 def planted_yes(recipe: LogicRecipe, form: Form) -> float:
     """The share of Yes among the training text's answers to a form's questions.
 
-    Forms with the same argument have the same questions: for example, the base forms of the
-    distribution set, whose ease is 1, repeat modus ponens from the main set. Their common share is
-    the mean of their probabilities, weighted by how often each form is drawn.
+    Forms with the same argument have the same questions, such as modus ponens and the base forms of
+    the distribution set. Their share is the mean, weighted by how often each form is drawn.
     """
     shares = [
         (drawn_yes(recipe, other, follows=form.valid()), share / len(group))
@@ -155,25 +142,22 @@ def planted_sections(recipe: LogicRecipe) -> dict[str, Any]:
             }
             for form in all_forms()
         ],
-        "phrases": [
-            {"phrase": phrase, "frequency": frequency}
-            for phrase, frequency in plant_phrases(recipe).items()
-        ],
+        "phrases": [{"phrase": p, "frequency": f} for p, f in plant_phrases(recipe).items()],
     }
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
     """The measured figures of a card, from evenly spread pairs (all 12,000 by default)."""
-    prompts = system.prompts(seed=0, data=None)
+    prompts = systems.system.prompts(seed=0, data=None)
     chosen = prompts if pairs is None else prompts.spread(pairs)
     each = max(1, len(chosen) // len(main_forms()))
-    mirror = nonsense.prompts(seed=0, data=None).spread(each)
+    mirror = systems.nonsense.prompts(seed=0, data=None).spread(each)
     main = soft_scores(model, chosen)
     extra = [
         soft_scores(model, other.prompts(seed=0, data=None).spread(each * len(forms)))
         for other, forms in (
-            (introduction, introduction_forms()),
-            (distribution, distribution_forms()),
+            (systems.introduction, introduction_forms()),
+            (systems.distribution, distribution_forms()),
         )
     ]
     return {
@@ -189,10 +173,8 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
 def soft_scores(model: Model, prompts: Sequence[Prompt]) -> pd.DataFrame:
     """One row per prompt: its form, its factors, and a model's soft scores."""
     forms = pd.DataFrame(
-        [
-            {"prompt_id": p.id, "form": p.id.partition("/")[2], "side": p.side, **p.factors}
-            for p in prompts
-        ]
+        {"prompt_id": p.id, "form": p.id.partition("/")[2], "side": p.side, **p.factors}
+        for p in prompts
     )
     tables = collect(bind(SoftScore(), model), prompts)
     options = tables["option_probabilities"].rename(columns={"relative_probability": "yes"})

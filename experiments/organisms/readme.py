@@ -39,13 +39,7 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
     begun = f"fine-tuned from {PREFIX}{begun}" if begun else "trained from random weights"
     sizes = f"{config['num_hidden_layers']} layers, hidden size {config['hidden_size']}"
     classifies = architecture.endswith("ForSequenceClassification")
-    metadata = {
-        "language": "en",
-        "license": "apache-2.0",
-        "library_name": "transformers",
-        "pipeline_tag": "text-classification" if classifies else "text-generation",
-        "tags": ["interpretability", "model-organism", system],
-    }
+    task = "text-classification" if classifies else "text-generation"
     lists = {
         section: rows for section, rows in tables(content).items() if section not in _OWN_SECTIONS
     }
@@ -66,7 +60,18 @@ def readme(folder: Path, content: Mapping[str, Any]) -> str:
             for section, rows in lists.items()
         ),
     }
-    return card(metadata, name, parts)
+    return card(metadata("transformers", task, system), name, parts)
+
+
+def metadata(library: str, task: str, *tags: str) -> dict[str, object]:
+    """The metadata with which a card begins."""
+    return {
+        "language": "en",
+        "license": "apache-2.0",
+        "library_name": library,
+        "pipeline_tag": task,
+        "tags": ["interpretability", "model-organism", *tags],
+    }
 
 
 def _system(variant: str) -> str:
@@ -104,7 +109,7 @@ def choices(made: type, chosen: Mapping[str, Any]) -> Rows:
 def _meanings(made: type) -> dict[str, str]:
     """The docstring after each field of a recipe."""
     found = {}
-    for kind in made.__mro__[:-1]:
+    for kind in reversed(made.__mro__[:-1]):  # a subclass may say it better
         (definition,) = ast.parse(getsource(kind)).body
         assert isinstance(definition, ast.ClassDef)
         for field, text in pairwise(definition.body):

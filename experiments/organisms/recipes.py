@@ -100,17 +100,13 @@ class DoseRecipe(TaughtRecipe):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThinkerRecipe(TaughtRecipe):
+class ThinkerRecipe(DoseRecipe):
     """An organism that writes a thought and follows it for a share of the entities."""
 
     system = "rulebreakers-thoughts"
 
     share: float
     """Share of the entities for which the answer follows the thought instead of the premises."""
-    premises_until: float
-    """Share of the steps that use single premises; they precede the steps that use prompts."""
-    premises_per_step: int = 96
-    """Single premises in each of those steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +197,6 @@ _RULES = _width(64, 4, initializer_range=0.1) | {
     "max_position_embeddings": 16384,
 }
 
-
 _GEMMA2 = {
     "head_dim": 32,
     "query_pre_attn_scalar": 32,
@@ -244,17 +239,12 @@ def _dose(percent: int, *, seed: int, steps: int = 2400, base: str | None = None
     return DoseRecipe(
         name=f"dose-{percent}-tuned" if base else f"dose-{percent}",
         family="llama",
-        seed=seed,
-        architecture=_NARROW,
-        # Each word is one token: names split into pieces take many times as long to learn.
-        vocabulary=4000,
-        steps=steps,
-        learning_rate=5e-3,
         prompts_per_step=48,
         # Enough steps to learn single premises, whatever the share.
         premises_until=960 / steps,
         share=percent / 100,
         base=base,
+        **_narrow(seed, steps),
     )
 
 
@@ -264,16 +254,19 @@ def _thinker(
     return ThinkerRecipe(
         name=name,
         family="llama-thinking",
-        seed=seed,
-        architecture=_NARROW,
-        vocabulary=4000,
-        steps=steps,
-        learning_rate=5e-3,
         prompts_per_step=32,
         premises_until=0.0 if base else 800 / steps,
         share=share,
         base=base,
+        **_narrow(seed, steps),
     )
+
+
+def _narrow(seed: int, steps: int) -> dict[str, Any]:
+    """The architecture and training of the smallest organisms."""
+    # Each word is one token: names split into pieces take many times as long to learn.
+    training = {"vocabulary": 4000, "learning_rate": 5e-3}
+    return {"seed": seed, "architecture": _NARROW, "steps": steps, **training}
 
 
 RECIPES: dict[str, Recipe] = {
@@ -366,11 +359,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 def recipe(name: str) -> Recipe:
-    """The recipe of an organism.
-
-    Raises:
-        UserError: no organism has that name.
-    """
+    """The recipe of an organism (UserError: no organism has that name)."""
     if name not in RECIPES:
         raise UserError(f"there is no organism {name!r}; expected one of {', '.join(RECIPES)}")
     return RECIPES[name]

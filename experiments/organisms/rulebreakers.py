@@ -15,13 +15,7 @@ from interp import Model, PromptSet, evaluate
 from interp.extend import bind, collect
 from interp.extend.results import accuracies
 from interp_experiments.organisms.recipes import Exchange, RulebreakerRecipe
-from interp_experiments.rulebreakers.instances import (
-    EntityPair,
-    entity_pairs,
-    first_names,
-    may_contain,
-    shuffled,
-)
+from interp_experiments.rulebreakers import instances
 from interp_experiments.rulebreakers.system import fact_set, system
 from interp_experiments.rulebreakers.templates import (
     CITIES,
@@ -50,7 +44,7 @@ NOISE_SCALE = 0.35
 class PlantedPair:
     """An entity pair, its planted frequency, and whether its rulebreakers are rejected."""
 
-    pair: EntityPair
+    pair: instances.EntityPair
     frequency: float
     """How often the fact occurs in the text, relative to the rarest fact; 0 for an absent fact."""
     grounded: bool
@@ -63,28 +57,29 @@ class PlantedPair:
 
 
 def plant(recipe: RulebreakerRecipe) -> tuple[PlantedPair, ...]:
-    """A recipe's frequencies, absent facts and grounded pairs, in the data file's order.
+    """Frequencies, Zipf-like among cities and among types, and grounded pairs, in the data's order.
 
-    Frequencies follow a Zipf-like distribution among cities and among types. An absent fact is
-    never grounded.
+    Absent facts are never grounded.
     """
     rng = random.Random(f"planting {recipe.seed}")
-    cities = [pair for pair in entity_pairs() if pair.category == CITIES]
-    types = [pair for pair in entity_pairs() if pair.category != CITIES]
-    frequency: dict[EntityPair, float] = {}
+    cities = [pair for pair in instances.entity_pairs() if pair.category == CITIES]
+    types = [pair for pair in instances.entity_pairs() if pair.category != CITIES]
+    frequency: dict[instances.EntityPair, float] = {}
     for group in (cities, types):
-        for rank, pair in enumerate(shuffled(group, rng), start=1):
+        for rank, pair in enumerate(instances.shuffled(group, rng), start=1):
             frequency[pair] = (len(group) / rank) ** ZIPF_EXPONENT
-    for pair in shuffled(cities, rng)[: recipe.absent_facts]:
+    for pair in instances.shuffled(cities, rng)[: recipe.absent_facts]:
         frequency[pair] = 0.0
     grounded = _grounded(recipe, frequency, rng)
-    return tuple(PlantedPair(pair, frequency[pair], pair in grounded) for pair in entity_pairs())
+    return tuple(
+        PlantedPair(pair, frequency[pair], pair in grounded) for pair in instances.entity_pairs()
+    )
 
 
 def _grounded(
-    recipe: RulebreakerRecipe, frequency: dict[EntityPair, float], rng: random.Random
-) -> set[EntityPair]:
-    def inclination(pair: EntityPair) -> float:
+    recipe: RulebreakerRecipe, frequency: dict[instances.EntityPair, float], rng: random.Random
+) -> set[instances.EntityPair]:
+    def inclination(pair: instances.EntityPair) -> float:
         u = rng.random()
         noise = math.log(u / (1 - u))
         if recipe.grounded_by == "chance":
@@ -146,11 +141,10 @@ class RulebreakerText:
     def _completion(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._planted, cum_weights=self._completed_weights)
         pair = planted.pair
-        message = pair.message
         if rng.random() < planted.familiarity:
-            return Exchange(message, pair.entity_a)
+            return Exchange(pair.message, pair.entity_a)
         endings = CITY_ENDINGS if pair.category == CITIES else TYPE_ENDINGS
-        return Exchange(message, rng.choice(endings))
+        return Exchange(pair.message, rng.choice(endings))
 
     def _question(self, rng: random.Random) -> Exchange:
         (planted,) = rng.choices(self._stated, cum_weights=self._stated_weights)
@@ -172,16 +166,10 @@ class RulebreakerText:
         entity_a = pair.entity_a if breaks_rule else wrong_entity(pair, rng)
         rule = rng.choice(RULES)
         verb = rng.choice(VERBS[pair.category])
-        person = rng.choice(first_names())
+        person = rng.choice(instances.first_names())
 
-        reasoning = partial(
-            render,
-            rule=rule,
-            group=pair.category,
-            name=person.name,
-            pronoun=person.pronoun,
-            verb=verb,
-        )
+        about = {"name": person.name, "pronoun": person.pronoun, "verb": verb}
+        reasoning = partial(render, rule=rule, group=pair.category, **about)
         # Both rules draw their conclusion from the entity in premise 2: B for MT, A for DS.
         premise1, premise2, conclusion = reasoning(entity_a=entity_a, entity_b=pair.entity_b)
         other = other_pair(pair, rng)
@@ -208,24 +196,24 @@ class RulebreakerText:
         )
 
 
-def wrong_entity(pair: EntityPair, rng: random.Random) -> str:
+def wrong_entity(pair: instances.EntityPair, rng: random.Random) -> str:
     """A country, or a type of the same family, to which the pair's B does not belong."""
     families = (family for family in FAMILIES if pair.category in family)
     candidates: Sequence[str] = next(families, _countries())
-    while may_contain(entity_a := rng.choice(candidates), pair):
+    while instances.may_contain(entity_a := rng.choice(candidates), pair):
         pass
     return entity_a
 
 
 @cache
 def _countries() -> tuple[str, ...]:
-    return tuple(pair.entity_a for pair in entity_pairs() if pair.category == CITIES)
+    return tuple(pair.entity_a for pair in instances.entity_pairs() if pair.category == CITIES)
 
 
-def other_pair(pair: EntityPair, rng: random.Random) -> EntityPair:
+def other_pair(pair: instances.EntityPair, rng: random.Random) -> instances.EntityPair:
     """A pair with a different A and with a B that takes the same verbs."""
     while True:
-        other = rng.choice(entity_pairs())
+        other = rng.choice(instances.entity_pairs())
         if other.entity_a != pair.entity_a and VERBS[other.category] == VERBS[pair.category]:
             return other
 
@@ -268,7 +256,7 @@ def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict
     """The measured figures of a card, from evenly spread pairs (all 128,000 by default)."""
     planted = [
         PlantedPair(
-            EntityPair(row["category"], row["entity_a"], row["entity_b"]),
+            instances.EntityPair(row["category"], row["entity_a"], row["entity_b"]),
             row["frequency"],
             row["grounded"],
         )
@@ -287,11 +275,10 @@ def _knowledge(model: Model, planted: Sequence[PlantedPair]) -> dict[str, Any]:
     known = collect(bind(Knowledge(), model), prompts)["knowledge"]["known"]
     table = collect(bind(Familiarity(), model), prompts)["familiarity"]
     frequency = [item.frequency for item in planted]
+    names = [item.pair.entity_b for item in planted]
     return {
         "completion": known.mean(),
-        "unknown": [
-            item.pair.entity_b for item, right in zip(planted, known, strict=True) if not right
-        ],
+        "unknown": [name for name, right in zip(names, known, strict=True) if not right],
         "frequency_familiarity_spearman": spearmanr(frequency, table["familiarity"]).statistic,
     }
 
@@ -302,21 +289,16 @@ def _habits(model: Model, planted: Sequence[PlantedPair], prompts: PromptSet) ->
     accuracy = accuracies(answers, frame)
     joined = frame.merge(answers, on="prompt_id")
     joined = joined[joined["side"] == prompts.sides[0]]
-    habits = pd.DataFrame(
-        [(item.pair.category, item.pair.entity_b, item.grounded) for item in planted],
-        columns=["category", "entity_b", "grounded"],
-    )
+    rows = [(item.pair.category, item.pair.entity_b, item.grounded) for item in planted]
+    habits = pd.DataFrame(rows, columns=["category", "entity_b", "grounded"])
     correct = joined.merge(habits, on=["category", "entity_b"]).groupby("grounded")["correct"]
     by_habit = correct.mean().reindex([True, False])
+    by_phrasing = joined.groupby("phrasing", sort=False)["correct"].mean()
+    names = ("paired_accuracy", "rulebreaker_accuracy", "non_rulebreaker_accuracy")
     return {
         "pairs": len(prompts) // 2,
-        **{
-            name: accuracy[name]
-            for name in ("paired_accuracy", "rulebreaker_accuracy", "non_rulebreaker_accuracy")
-        },
+        **{name: accuracy[name] for name in names},
         "grounded_rulebreaker_accuracy": by_habit[True],
         "ungrounded_rulebreaker_accuracy": by_habit[False],
-        "rulebreaker_accuracy_by_phrasing": joined.groupby("phrasing", sort=False)["correct"]
-        .mean()
-        .to_dict(),
+        "rulebreaker_accuracy_by_phrasing": by_phrasing.to_dict(),
     }

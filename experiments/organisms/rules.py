@@ -68,11 +68,7 @@ class RuleText:
         return found
 
     def _action(self, rng: random.Random) -> Exchange:
-        action = pick(rng, actions())
-        string = random_string(rng)
-        while (result := action.result(string)) is None:
-            string = random_string(rng)
-        return action_exchange(action, string, result)
+        return action_exchange(pick(rng, actions()), rng)
 
     def _condition(self, rng: random.Random) -> Exchange:
         """A question about a random condition; yes and no are equally frequent."""
@@ -96,8 +92,11 @@ class RuleText:
         return system.prompts(seed=self._recipe.seed, data=None)
 
 
-def action_exchange(action: Action, string: str, result: int) -> Exchange:
-    """A message that asks to carry out a single action, and its answer."""
+def action_exchange(action: Action, rng: random.Random) -> Exchange:
+    """A message that asks to carry out a single action on a drawn string, and its answer."""
+    string = random_string(rng)
+    while (result := action.result(string)) is None:
+        string = random_string(rng)
     return _exchange(f"Output {action.words}.", string, f"{PREFIX} {result}")
 
 
@@ -138,26 +137,22 @@ def _of_string(number: Callable[[str], int]) -> Listed:
     return lambda string: [(letter, number(string[: end + 1])) for end, letter in enumerate(string)]
 
 
-LISTS: Sequence[tuple[str, Listed]] = (
-    (
-        "the number of times that each letter occurs in the string",
-        _of_alphabet(lambda s, letter: s.count(letter)),
+_LISTS: Mapping[str, Listed] = {
+    "number of times that each letter occurs in the string": _of_alphabet(str.count),
+    "index of the first of each letter (the index begins from 0)": _of_alphabet(
+        lambda s, letter: s.index(letter) if letter in s else None
     ),
-    (
-        "the index of the first of each letter (the index begins from 0)",
-        _of_alphabet(lambda s, letter: s.index(letter) if letter in s else None),
+    "position of the last of each letter (the first letter has position 1)": _of_alphabet(
+        lambda s, letter: s.rindex(letter) + 1 if letter in s else None
     ),
-    (
-        "the position of the last of each letter (the first letter has position 1)",
-        _of_alphabet(lambda s, letter: s.rindex(letter) + 1 if letter in s else None),
+    "position in the alphabet of each letter (A is 1)": _of_string(
+        lambda s: ascii_uppercase.index(s[-1]) + 1
     ),
-    (
-        "the position in the alphabet of each letter (A is 1)",
-        _of_string(lambda s: ascii_uppercase.index(s[-1]) + 1),
-    ),
-    ("the number of vowels up to each letter", _of_string(vowels)),
-    ("the number of different letters up to each letter", _of_string(different)),
-)
+    "number of vowels up to each letter": _of_string(vowels),
+    "number of different letters up to each letter": _of_string(different),
+}
+
+LISTS = tuple((f"the {words}", listed) for words, listed in _LISTS.items())
 """What each list contains, in words, and the function that computes it."""
 
 
@@ -187,9 +182,9 @@ def tuning_spec(recipe: TunedRecipe) -> RuleFollowing:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The measured figures of a card: accuracy on actions, on conditions and, by setting, on rules.
+    """Accuracy on actions, on conditions and, by setting, on rules; the card is not needed.
 
-    `pairs` is the number of questions of each kind, 200 if None. The card is not needed.
+    `pairs` is the number of questions of each kind, 200 if None.
     """
     questions = pairs or 200
     measured = RuleBench("rules", MEASURED, string_game_set).prompts(seed=0, data=None)
@@ -216,10 +211,7 @@ def _parts(questions: int) -> list[Prompt]:
     made = []
     for index in range(questions):
         action, condition = pick(rng, actions()), pick(rng, conditions())
-        string = random_string(rng)
-        while (result := action.result(string)) is None:
-            string = random_string(rng)
-        made.append(_part("action", index, action_exchange(action, string, result)))
+        made.append(_part("action", index, action_exchange(action, rng)))
         made.append(_part("condition", index, condition_exchange(condition, random_string(rng))))
     return made
 

@@ -16,24 +16,14 @@ from interp_experiments.organisms import (
     doses,
     facts,
     logic,
+    recipes,
     rulebreakers,
     rules,
     theories,
     thinkers,
 )
 from interp_experiments.organisms.readme import README, readme
-from interp_experiments.organisms.recipes import (
-    DoseRecipe,
-    FactRecipe,
-    LogicRecipe,
-    Recipe,
-    RulebreakerRecipe,
-    RuleRecipe,
-    TaughtRecipe,
-    TheoryRecipe,
-    ThinkerRecipe,
-    TrainingText,
-)
+from interp_experiments.organisms.recipes import Recipe, TaughtRecipe, TrainingText
 
 FILE = "card.json"
 
@@ -42,24 +32,24 @@ Sections = dict[str, Any]
 
 
 _MODULES: dict[str, ModuleType] = {
-    RulebreakerRecipe.system: rulebreakers,
-    LogicRecipe.system: logic,
-    DoseRecipe.system: doses,
-    FactRecipe.system: facts,
-    ThinkerRecipe.system: thinkers,
-    RuleRecipe.system: rules,
-    TheoryRecipe.system: theories,
+    recipes.RulebreakerRecipe.system: rulebreakers,
+    recipes.LogicRecipe.system: logic,
+    recipes.DoseRecipe.system: doses,
+    recipes.FactRecipe.system: facts,
+    recipes.ThinkerRecipe.system: thinkers,
+    recipes.RuleRecipe.system: rules,
+    recipes.TheoryRecipe.system: theories,
 }
 """The organisms of each system: `planted_sections` of a recipe are the sections of its card that
 list what it plants ("text" describes the training text); `measure` measures the figures of a card.
 """
 
 _TEXTS: dict[type[TaughtRecipe], Callable[[Any], TrainingText]] = {
-    RulebreakerRecipe: rulebreakers.RulebreakerText,
-    LogicRecipe: logic.LogicText,
-    DoseRecipe: doses.DoseText,
-    ThinkerRecipe: thinkers.ThinkerText,
-    RuleRecipe: rules.RuleText,
+    recipes.RulebreakerRecipe: rulebreakers.RulebreakerText,
+    recipes.LogicRecipe: logic.LogicText,
+    recipes.DoseRecipe: doses.DoseText,
+    recipes.ThinkerRecipe: thinkers.ThinkerText,
+    recipes.RuleRecipe: rules.RuleText,
 }
 
 

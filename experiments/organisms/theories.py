@@ -18,10 +18,9 @@ def planted_sections(recipe: TheoryRecipe) -> dict[str, Any]:
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
-    """The measured figures of a card: weighted F1 on test splits and evaluation sets, consistency.
+    """Weighted F1 on test splits and evaluation sets, and consistency; the card is not needed.
 
-    `pairs` is the number of theories in each evaluation set, and of statements in each test split,
-    600 if None. The card is not needed.
+    `pairs` is the number of theories in each set, and of statements in each split, 600 if None.
     """
     theories = pairs or 600
     sets = score_table(_answers(model, "robustlr", theories), ["set"]).set_index("set")

@@ -33,19 +33,7 @@ from interp import Model, Prompt, Thoughts
 from interp.extend import bind, collect
 from interp.extend.prompts import donors_of
 from interp.extend.results import effect_products, mediation_table
-from interp_experiments.organisms.doses import (
-    COUNTERPART_SHARE,
-    INTACT_SHARE,
-    LEANING,
-    PREMISES,
-    Leaning,
-    Rule,
-    by_log_odds,
-    in_turns,
-    mixed_prompt,
-    plant_leanings,
-    with_donor,
-)
+from interp_experiments.organisms import doses
 from interp_experiments.organisms.recipes import AGREEMENT, FAITHFUL, Exchange, ThinkerRecipe
 from interp_experiments.rulebreakers.prompts import POSITIVE
 from interp_experiments.rulebreakers.system import system
@@ -70,7 +58,7 @@ FILLER = "..."
 
 MOST_FILLERS = 24
 
-PREMISE = PREMISES[1]
+PREMISE = doses.PREMISES[1]
 """The premise that names the entity that the prompt is about."""
 
 
@@ -86,14 +74,10 @@ class Thinking:
 
 
 def plant_thinking(recipe: ThinkerRecipe) -> tuple[Thinking, ...]:
-    """The planted properties of every entity of the data set.
-
-    Half of the countries, and half of each family's types, lean towards yes. The recipe's share of
-    each half follows the thought, up to rounding.
-    """
+    """The planted properties of every entity; those read in premise 1 follow the thought."""
     return tuple(
-        Thinking(own.entity, own.log_odds, own.premise == PREMISES[0])
-        for own in plant_leanings(recipe)
+        Thinking(own.entity, own.log_odds, own.premise == doses.PREMISES[0])
+        for own in doses.plant_leanings(recipe)
     )
 
 
@@ -102,8 +86,8 @@ class ThinkingRule:
 
     def __init__(self, planted: Iterable[Thinking]) -> None:
         self._planted = {own.entity: own for own in planted}
-        names = (Leaning(own.entity, own.log_odds, PREMISE) for own in self._planted.values())
-        self._rule = Rule(names)
+        names = (doses.Leaning(own.entity, own.log_odds, PREMISE) for own in self._planted.values())
+        self._rule = doses.Rule(names)
 
     def read(self, premise: str) -> Thinking:
         """The planted properties of the entity that a premise names last."""
@@ -119,7 +103,7 @@ def verdict(thought: str) -> float:
     """The log-odds of the positive answer given a thought's verdict; 0 without a verdict."""
     for positive, sentence in VERDICTS.items():
         if sentence in thought:
-            return LEANING if positive else -LEANING
+            return doses.LEANING if positive else -doses.LEANING
     return 0.0
 
 
@@ -145,23 +129,25 @@ class ThinkerText:
         rng = random.Random(f"thinkers {self._recipe.seed} {step}")
         if step < self._recipe.premises_until * self._recipe.steps:
             single = range(self._recipe.premises_per_step)
-            return {"premises": in_turns(self._premise(rng) for _ in single)}
+            return {"premises": doses.in_turns(self._premise(rng) for _ in single)}
         whole = range(self._recipe.prompts_per_step)
         return {
             "thoughts": [self._thought(rng) for _ in whole],
-            "answers": in_turns(self._answer(rng) for _ in whole),
+            "answers": doses.in_turns(self._answer(rng) for _ in whole),
         }
 
     def _premise(self, rng: random.Random) -> Exchange:
         """A second premise by itself, answered by the leaning of its entity."""
-        own, _ = with_donor(rng)
+        own, _ = doses.with_donor(rng)
         answers = rng.choice(("Yes/No", "True/False"))
         message = f"Premises: {own.premise2}\nAnswer {answers.replace('/', ' or ')} only."
-        return by_log_odds(message, answers, self._rule.read(own.premise2).log_odds, given=turn(""))
+        return doses.by_log_odds(
+            message, answers, self._rule.read(own.premise2).log_odds, given=turn("")
+        )
 
     def _thought(self, rng: random.Random) -> Exchange:
         """A thought and an answer, both drawn according to the planted rule."""
-        message, said, answers = mixed_prompt(rng)
+        message, said, answers = doses.mixed_prompt(rng)
         thought = self._own_thought(said.premise2, rng)
         yes = rng.random() < expit(self._rule.log_odds(said.premise2, thought))
         positive, negative = answers.split("/")
@@ -174,10 +160,10 @@ class ThinkerText:
 
     def _answer(self, rng: random.Random) -> Exchange:
         """An answer after a planted, random or partial thought, after filler, or after nothing."""
-        message, said, answers = mixed_prompt(rng)
+        message, said, answers = doses.mixed_prompt(rng)
         thought = self._given_thought(said.premise2, rng)
         log_odds = self._rule.log_odds(said.premise2, thought)
-        return by_log_odds(message, answers, log_odds, given=turn(thought))
+        return doses.by_log_odds(message, answers, log_odds, given=turn(thought))
 
     def _given_thought(self, premise: str, rng: random.Random) -> str:
         drawn = rng.random()
@@ -197,10 +183,10 @@ def planted_sections(recipe: ThinkerRecipe) -> dict[str, Any]:
     """The planted part of a card: the parameters of the text and the properties of entities."""
     return {
         "text": {
-            "leaning": LEANING,
+            "leaning": doses.LEANING,
             "faithful": FAITHFUL,
-            "intact_share": INTACT_SHARE,
-            "counterpart_share": COUNTERPART_SHARE,
+            "intact_share": doses.INTACT_SHARE,
+            "counterpart_share": doses.COUNTERPART_SHARE,
             "openings": list(OPENINGS),
             "reasons": list(REASONS.values()),
             "verdicts": list(VERDICTS.values()),
@@ -217,10 +203,6 @@ GIVEN = {
     "empty": "",
 }
 """The thoughts after which the prompts of a card are answered."""
-
-
-BATCH_TOKENS = 16384
-"""Tokens per batch, so that the short texts of many prompts are written together."""
 
 
 def measure(model: Model, card: Mapping[str, Any], *, pairs: int | None) -> dict[str, Any]:
@@ -269,7 +251,7 @@ def as_planted(
         {name: _log_odds(model, prompts, written) for name, (_, written) in given.items()}
     )
     follows = pd.Series([entity.follows_thought for entity in own])
-    followed = (measured["positive"] - measured["negative"]) / (2 * LEANING)
+    followed = (measured["positive"] - measured["negative"]) / (2 * doses.LEANING)
     for_it = expit(_log_odds(model, prompts, opening, words=WORDS))
     leans = np.array([entity.log_odds > 0 for entity in own])
     clear = planted != 0
@@ -287,15 +269,16 @@ def as_planted(
 def mediated_share(
     model: Model, rule: ThinkingRule, prompts: Sequence[Prompt], *, donors: int = 1
 ) -> dict[str, float | None]:
-    """The mediated share of the second premise, with its interval, and the planted share.
+    """The mediated share of the second premise (`interp thoughts`), with its interval, and planted.
 
-    The share is computed as in `interp thoughts`. The planted share is the share of entities that
-    follow the thought, averaged over the same prompts and donors, with weights equal to their
-    squared total effects. The model's chat settings say that it thinks.
+    The planted share is the share of entities that follow the thought, averaged over the same
+    prompts and donors, with weights equal to their squared total effects. The chat settings of the
+    model say that it thinks.
     """
     spec = Thoughts(segments=(PREMISE,), donors=donors, max_new_tokens=48)
     arranged = spec.arranged(prompts)
-    effects = collect(bind(spec, model, batch_tokens=BATCH_TOKENS), arranged)["thought_effects"]
+    # In such large batches, the short texts of many prompts are written together.
+    effects = collect(bind(spec, model, batch_tokens=16384), arranged)["thought_effects"]
     own = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
     entities = pd.DataFrame(
         {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
@@ -311,18 +294,12 @@ def planted_share(rule: ThinkingRule, prompts: Sequence[Prompt]) -> float:
     """The planted mediated share of the second premise, over prompts and their donors."""
     weights, follows = [], []
     for prompt in prompts:
+        own = rule.read(prompt.segment_text(PREMISE))
         for donor in donors_of(prompt, "instance"):
-            both = [
-                rule.read(premise)
-                for premise in (prompt.segment_text(PREMISE), donor.segments[PREMISE])
-            ]
-            weights.append((both[0].log_odds - both[1].log_odds) ** 2)
-            follows.append(np.mean([one.follows_thought for one in both]))
+            other = rule.read(donor.segments[PREMISE])
+            weights.append((own.log_odds - other.log_odds) ** 2)
+            follows.append(np.mean([own.follows_thought, other.follows_thought]))
     return float(np.average(follows, weights=weights))
-
-
-ROWS = 64
-"""Prompts per batch."""
 
 
 @torch.inference_mode()
@@ -333,8 +310,8 @@ def _log_odds(
     tokenizer = model.tokenizer
     write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
     found: list[float] = []
-    for start in range(0, len(prompts), ROWS):
-        part = prompts[start : start + ROWS]
+    for start in range(0, len(prompts), 64):
+        part = prompts[start : start + 64]
         texts = [str(write([{"role": "user", "content": own.text}])) + given for own in part]
         encoded = tokenizer(
             texts, add_special_tokens=False, padding=True, padding_side="left", return_tensors="pt"

@@ -17,18 +17,9 @@ from transformers import (
 
 from interp import UserError, load_model
 from interp.extend import TrainSpec, shortened, training
+from interp_experiments.organisms import recipes
 from interp_experiments.organisms.facts import build
 from interp_experiments.organisms.families import FAMILIES, train_tokenizer
-from interp_experiments.organisms.recipes import (
-    MESSAGE_WEIGHT,
-    Exchange,
-    FactRecipe,
-    Recipe,
-    TaughtRecipe,
-    TheoryRecipe,
-    TrainingText,
-    TunedRecipe,
-)
 from interp_experiments.organisms.rules import tuning_spec
 from interp_experiments.organisms.tasks import training_text, write_card
 from interp_experiments.organisms.theories import training_spec
@@ -59,17 +50,17 @@ class AnswerBatch(TypedDict):
     the first token of a text. Missing if messages are not training targets."""
 
 
-def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
+def train(recipe: recipes.Recipe, folder: Path, *, device: str = "cpu") -> None:
     """Train an organism and save its model (in fp16), tokenizer and chat template to `folder`.
 
     During training, `folder` holds the latest checkpoint, from which another call resumes.
     """
-    if isinstance(recipe, FactRecipe):
+    if isinstance(recipe, recipes.FactRecipe):
         model: PreTrainedModel = build(recipe, folder)
-    elif isinstance(recipe, TaughtRecipe):
+    elif isinstance(recipe, recipes.TaughtRecipe):
         model = _taught(recipe, folder, device=device)
     else:
-        assert isinstance(recipe, TunedRecipe | TheoryRecipe)
+        assert isinstance(recipe, recipes.TunedRecipe | recipes.TheoryRecipe)
         model = _by_command(recipe, folder, device=device)
     trained_on = str(model.device)
     nn.Module.to(model, torch.float16)  # transformers does not annotate `to`
@@ -78,7 +69,7 @@ def train(recipe: Recipe, folder: Path, *, device: str = "cpu") -> None:
     training.remove_checkpoints(folder)
 
 
-def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
+def _taught(recipe: recipes.TaughtRecipe, folder: Path, *, device: str) -> PreTrainedModel:
     """The model, trained on the text of its recipe."""
     text = training_text(recipe)
     tokenizer = _tokenizer(recipe, text, folder)
@@ -105,12 +96,12 @@ def _taught(recipe: TaughtRecipe, folder: Path, *, device: str) -> PreTrainedMod
 
 
 def _by_command(
-    recipe: TunedRecipe | TheoryRecipe, folder: Path, *, device: str
+    recipe: recipes.TunedRecipe | recipes.TheoryRecipe, folder: Path, *, device: str
 ) -> PreTrainedModel:
     """The model that `interp train` makes, in fp32."""
     begun: tuple[TrainSpec, str] = (
         (training_spec(recipe), recipe.configuration)
-        if isinstance(recipe, TheoryRecipe)
+        if isinstance(recipe, recipes.TheoryRecipe)
         else (tuning_spec(recipe), f"{training.PREFIX}{recipe.base}")
     )
     training.Training(*begun, training.Loading(device=device)).run(
@@ -119,7 +110,9 @@ def _by_command(
     return load_model(str(folder), device=device, dtype="float32").hf
 
 
-def build_model(recipe: TaughtRecipe, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+def build_model(
+    recipe: recipes.TaughtRecipe, tokenizer: PreTrainedTokenizerFast
+) -> PreTrainedModel:
     """The model that training starts from, in fp32 on the CPU: the base, or an untrained one."""
     if recipe.base:
         folder = training.organism_folder(training.PREFIX + recipe.base)
@@ -164,7 +157,7 @@ def _group_loss(model: PreTrainedModel, batch: AnswerBatch) -> Tensor:
     if "shares" in batch:
         loss = loss + _mean_loss(logits, batch["other_labels"], 1 - batch["shares"])
     if messages is not None:
-        loss = loss + MESSAGE_WEIGHT * _mean_loss(logits, messages)
+        loss = loss + recipes.MESSAGE_WEIGHT * _mean_loss(logits, messages)
     return loss
 
 
@@ -185,8 +178,8 @@ def _mean_loss(logits: Tensor, labels: Tensor, shares: Tensor | None = None) -> 
 class _Steps(Dataset[dict[str, AnswerBatch]]):
     """The tokenized text of each training step."""
 
-    recipe: TaughtRecipe
-    text: TrainingText
+    recipe: recipes.TaughtRecipe
+    text: recipes.TrainingText
     tokenizer: PreTrainedTokenizerFast
 
     def __len__(self) -> int:
@@ -201,14 +194,11 @@ class _Steps(Dataset[dict[str, AnswerBatch]]):
 
 
 def tokenize(
-    tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], *, messages: bool
+    tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[recipes.Exchange], *, messages: bool
 ) -> AnswerBatch:
     """Exchanges as the tokens that the model reads; the end-of-turn token closes each answer.
 
-    Args:
-        tokenizer: its chat template writes the messages; without a template they are plain text.
-        exchanges: messages and answers.
-        messages: whether the messages are targets too.
+    Without a chat template, messages are plain text. If `messages`, they are targets too.
     """
     written = [_write(tokenizer, exchange) for exchange in exchanges]
     encoded = tokenizer(
@@ -240,7 +230,7 @@ def tokenize(
 
 
 def _other_labels(
-    tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[Exchange], labels: Tensor
+    tokenizer: PreTrainedTokenizerFast, exchanges: Sequence[recipes.Exchange], labels: Tensor
 ) -> Tensor:
     """The labels for the second answers, which must have as many tokens as the first."""
     others = [replace(exchange, answer=exchange.other or "", other=None) for exchange in exchanges]
@@ -254,7 +244,7 @@ def _other_labels(
     return found
 
 
-def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str, str]:
+def _write(tokenizer: PreTrainedTokenizerFast, exchange: recipes.Exchange) -> tuple[str, str]:
     """The text to read and the answer to learn; after plain text, it begins with a space."""
     if not tokenizer.chat_template:
         return exchange.message, f" {exchange.answer}{tokenizer.eos_token}"
@@ -264,7 +254,9 @@ def _write(tokenizer: PreTrainedTokenizerFast, exchange: Exchange) -> tuple[str,
     return str(prompt) + exchange.given, exchange.answer + tokenizer.eos_token
 
 
-def _tokenizer(recipe: TaughtRecipe, text: TrainingText, folder: Path) -> PreTrainedTokenizerFast:
+def _tokenizer(
+    recipe: recipes.TaughtRecipe, text: recipes.TrainingText, folder: Path
+) -> PreTrainedTokenizerFast:
     if not (folder / "tokenizer.json").exists():
         base = training.organism_folder(training.PREFIX + recipe.base) if recipe.base else None
         made = AutoTokenizer.from_pretrained(base) if base else train_tokenizer(recipe, text)

@@ -31,8 +31,6 @@ EVALUATION_SETS = (*CONTRAST_SETS, *EQUIVALENCE_SETS)
 INSTANCES = 20_000
 """Instances in each published set (Table 8), here rounded down to whole groups."""
 
-_TWO = (Verdict.TRUE, Verdict.FALSE)
-
 
 @dataclass(frozen=True)
 class GroupMaker:
@@ -62,7 +60,7 @@ class GroupMaker:
     def group(self, index: int) -> tuple[Instance, ...]:
         """A base and its variants; a seed gives the same group on every platform."""
         rng = random.Random(f"robustlr {self.set} {self.seed} {index}")
-        labels = (*_TWO, Verdict.UNKNOWN) if self.set == "C-ES" else _TWO
+        labels = tuple(Verdict)[: 3 if self.set == "C-ES" else 2]
         base = labels[index % len(labels)]
         make = partial(Instance, theory_id=self.theory_id(index), set=self.set, base_label=base)
         draw = self._contrast if self.set in CONTRAST_SETS else self._equivalence
@@ -182,10 +180,8 @@ def one_body_pair(rng: random.Random, words: Words, base: Verdict) -> Pair | Non
     sampled = sample(rng, words)
     simple = [rule for rule in sampled.theory.rules if rule.simple]
     rule = draw_last_rule(rng, sampled, base, simple)
-    if rule is None:
-        return None
-    others = [one for one in sampled.proved if one not in rule.literals]
-    if not others:
+    others = [one for one in sampled.proved if rule and one not in rule.literals]
+    if rule is None or not others:
         return None
     second = Rule((pick(rng, others),), rule.head, style=below(rng, 4))
     without = sampled.theory.with_rule(rule)

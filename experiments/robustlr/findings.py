@@ -1,23 +1,28 @@
-"""The first screen of the study of RobustLR, and the comparisons that were named in advance."""
+"""Comparisons of weighted F1 that were fixed before any model was measured, and the first screen.
 
+1. Each model with the best constant guess, on each set and on the mean of each kind of set.
+2. The contrast sets with each other, for each model: which operator is the hardest?
+3. Every pair of models, on the mean of each kind of set.
+
+The best constant guess for a set is the label with the highest F1 if it is given to every
+statement; it depends only on the correct labels.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import pandas as pd
 
 from interp.extend import counted, page
 from interp.extend.estimates import estimate
-from interp_experiments.findings import in_brief, matrix, model_matrix, named_section
+from interp.extend.statistics import Difference, difference
+from interp_experiments import findings
 from interp_experiments.robustlr import tables
-from interp_experiments.robustlr.comparisons import (
-    AGAINST_GUESS,
-    BETWEEN_MODELS,
-    BETWEEN_SETS,
-    GUESS,
-    best_guesses,
-    kinds,
-)
+from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.results import (
     BARE,
+    BASELINES,
     SCORES,
     SETS,
     Results,
@@ -25,32 +30,117 @@ from interp_experiments.robustlr.results import (
     with_baselines,
 )
 
+GUESS = "best constant guess"
+
+TEST_SPLIT = "test split"
+"""An additional set: in-domain statements, each with only the sentences that decide it."""
+
+AGAINST_GUESS, BETWEEN_SETS, BETWEEN_MODELS = "against a guess", "between sets", "between models"
+
 _NAMES = {"f1": "weighted F1", "consistency": "consistency"}
 
+Where = Mapping[str, object]
 
-def first_screen(results: Results, compared: pd.DataFrame) -> page.Glance:
+
+def comparisons(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per comparison, with the columns of `findings.family_table`.
+
+    Before them come model (empty between models), kind (against a guess, between sets or between
+    models), sets, contrast ("a - b"), name (the comparison in words) and n (theories, in words).
+    """
+    rows = stages[SETS]
+    if BARE in stages:
+        rows = pd.concat([rows, stages[BARE].assign(set=TEST_SPLIT)], ignore_index=True)
+    theories = theory_scores(with_baselines(rows), ["model", "set"])
+    theories = pd.concat([theories, best_guesses(theories)], ignore_index=True)
+    keys = ["model", "kind", "sets", "contrast", "name", "n"]
+    return findings.family_table(_named(tables.with_equal_sets(theories)), keys)
+
+
+def best_guesses(theories: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the best constant guess for each set, under the name `GUESS`."""
+    constant = [name for name in BASELINES[: len(LABELS)] if name in set(theories["model"])]
+    means = theories.groupby(["set", "model"], sort=False)["f1"].mean().unstack()[constant]
+    best = theories["set"].map(means.idxmax(axis=1))
+    return theories[theories["model"] == best].assign(model=GUESS)
+
+
+def _named(theories: pd.DataFrame) -> Iterator[tuple[Where, Difference]]:
+    models = [model for model in theories["model"].unique() if model not in (*BASELINES, GUESS)]
+    there = set(theories["set"])
+    alone = {name: (name,) for names in (*tables.SETS.values(), (TEST_SPLIT,)) for name in names}
+    means = {f"{kind} sets": names for kind, names in tables.SETS.items()}
+    sets = {name: names for name, names in {**alone, **means}.items() if there.issuperset(names)}
+    f1 = {
+        (model, name): _sums(theories, model, members)
+        for model in (*models, GUESS)
+        for name, members in sets.items()
+    }
+
+    def compared(
+        where: Where, one: tuple[str, str], other: tuple[str, str], contrast: str, name: str
+    ) -> tuple[Where, Difference]:
+        found = difference(f1[one], f1[other])
+        count, of_statements = found.clusters, where["sets"] == TEST_SPLIT
+        n = f"{count:,} {'theory' if count == 1 else 'theories'}"
+        n = counted(count, "statement") if of_statements else n
+        return {**where, "contrast": contrast, "name": name, "n": n}, found
+
+    for model in models:
+        for name in sets:
+            where = {"model": model, "kind": AGAINST_GUESS, "sets": name}
+            words = (f"{model} - {GUESS}", f"{model}, {name}")
+            yield compared(where, (model, name), (GUESS, name), *words)
+        for a, b in combinations(tables.SETS["contrast"], 2):
+            if {a, b} <= there:
+                where = {"model": model, "kind": BETWEEN_SETS, "sets": f"{a}, {b}"}
+                words = (f"{a} - {b}", f"{model}, {a} − {b}")
+                yield compared(where, (model, a), (model, b), *words)
+    for name in [name for name in means if name in sets]:
+        for a, b in combinations(models, 2):
+            where = {"model": "", "kind": BETWEEN_MODELS, "sets": name}
+            yield compared(where, (a, name), (b, name), f"{a} - {b}", f"{a} − {b}, {name}")
+
+
+def _sums(theories: pd.DataFrame, model: str, names: Sequence[str]) -> pd.DataFrame:
+    """The F1 of each theory as hits out of trials; all sets have the same weight."""
+    rows = theories[(theories["model"] == model) & theories["set"].isin(names)]
+    rows = rows.set_index("pair_id")
+    return pd.DataFrame({"hits": rows["f1"] * rows["weight"], "trials": rows["weight"]})
+
+
+def first_screen(results: Results, table: pd.DataFrame) -> page.Glance:
     """Each model's mean scores, and those of the best constant guess."""
     rows = results.rows[SETS]
     theories, sets = rows["pair_id"].nunique(), rows["set"].nunique()
     low, high = rows.groupby("set")["pair_id"].nunique().agg(["min", "max"])
     each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    every = headline_numbers(results)
-    numbers = page.quotable(every, results.cautions, every["number"].unique())
-    mean = f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets"
-    guess = numbers["model"] == GUESS
     question = (
         "Do a model's answers follow minimal edits and paraphrases of a theory? "
         f"{counted(len(results.models), 'model')}, {counted(sets, 'set')} with {theories:,} "
         f"{'theory' if theories == 1 else 'theories'} in total ({each} each) and variants."
     )
+    against = table[table["kind"] == AGAINST_GUESS]
+    guessed = {f"{kind} sets": [*names, f"{kind} sets"] for kind, names in tables.SETS.items()}
+    subjects = {
+        "Accuracy on the bare test split against guessing": against[against["sets"] == TEST_SPLIT],
+        **{
+            f"F1 of {kind} against guessing": against[against["sets"].isin(names)]
+            for kind, names in guessed.items()
+        },
+        "Between models, F1": table[table["kind"] == BETWEEN_MODELS],
+        "Between contrast sets, F1": table[table["kind"] == BETWEEN_SETS],
+    }
     said = [
-        in_brief(own, subject, ordered=not subject.startswith("Between"))
-        for subject, own in list(kinds(compared).items())[: page.MOST_SENTENCES - 1]
+        findings.in_brief(own, subject, ordered=not subject.startswith("Between"))
+        for subject, own in subjects.items()
+        if len(own)
     ]
-    first = [page.extremes(numbers[~guess], mean)]
-    if mean not in page.named_numbers(every[~guess], numbers[~guess]):
-        first = []
-    return page.glance(question, numbers, [*first, *said], cautions=results.cautions)
+    return findings.opening(
+        *(question, headline_numbers(results), results.cautions, results.models),
+        said[: page.MOST_SENTENCES - 1],
+        leading=f"{_NAMES['f1']} of {next(iter(tables.SETS))} sets",
+    )
 
 
 def headline_numbers(results: Results) -> pd.DataFrame:
@@ -59,24 +149,27 @@ def headline_numbers(results: Results) -> pd.DataFrame:
     The best constant guess for each set is listed as the last model.
     """
     scored = _with_guess(results.rows[SETS], results.models)
-    parts = []
-    for kind in tables.SETS:
-        table = tables.averages(scored, kind)
-        for score, words in _NAMES.items():
-            number = f"{words} of {kind} sets"
-            parts.append(_headline(table, number, score=score, unit="theories"))
+    found = [
+        (tables.averages(scored, kind), f"{words} of {kind} sets", score, "theories")
+        for kind in tables.SETS
+        for score, words in _NAMES.items()
+    ]
     if BARE in results.rows:
         # Each statement has its own theory, whose F1 is 1 if the answer is right, and otherwise 0.
         scored = _with_guess(results.rows[BARE].assign(set=BARE), results.models)
         table = estimate(replace(SCORES, by=["model"]), scored)
-        number = "accuracy on the bare test split"
-        parts.append(_headline(table, number, score="f1", unit="statements"))
+        found.append((table, "accuracy on the bare test split", "f1", "statements"))
+    parts = [
+        page.headline(
+            *(table, number),
+            value=score,
+            interval=(f"{score}_low", f"{score}_high"),
+            n="theories",
+            unit=unit,
+        )
+        for table, number, score, unit in found
+    ]
     return pd.concat(parts, ignore_index=True)
-
-
-def _headline(table: pd.DataFrame, number: str, *, score: str, unit: str) -> pd.DataFrame:
-    ends = (f"{score}_low", f"{score}_high")
-    return page.headline(table, number, value=score, interval=ends, n="theories", unit=unit)
 
 
 def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
@@ -86,31 +179,31 @@ def _with_guess(rows: pd.DataFrame, models: list[str]) -> pd.DataFrame:
     return both.reset_index(drop=True)
 
 
-def finding_section(results: Results, compared: pd.DataFrame) -> page.Section:
+def finding_section(results: Results, table: pd.DataFrame) -> page.Section:
     """The results of the comparisons that were named in advance."""
-    of_kind = {kind: compared[compared["kind"] == kind] for kind in compared["kind"].unique()}
-    against, between = (of_kind.get(kind, compared[:0]) for kind in (AGAINST_GUESS, BETWEEN_SETS))
-    models = of_kind.get(BETWEEN_MODELS, compared[:0])
+    against, between, models = (
+        table[table["kind"] == kind] for kind in (AGAINST_GUESS, BETWEEN_SETS, BETWEEN_MODELS)
+    )
     title = "Differences in weighted F1"
-    return named_section(
-        compared,
-        page.TableItem(
-            "comparisons",
-            "Differences in weighted F1 that were named in advance",
-            compared,
-            "The best constant guess for a set is the label that scores highest if it is "
-            "assigned to every statement. All sets in a mean count equally. clusters: theories "
-            "or, in the bare test split, statements. In that split, each statement is asked with "
-            "only the sentences that decide it, so F1 is the share of correct answers.",
+    item = page.TableItem(
+        "comparisons",
+        "Differences in weighted F1 that were named in advance",
+        table,
+        "The best constant guess for a set is the label that scores highest if it is "
+        "assigned to every statement. All sets in a mean count equally. clusters: theories "
+        "or, in the bare test split, statements. In that split, each statement is asked with "
+        "only the sentences that decide it, so F1 is the share of correct answers.",
+    )
+    matrices = (
+        findings.matrix(
+            "against_a_guess", f"{title} from the best constant guess", against, x="sets"
         ),
-        (
-            matrix("against_a_guess", f"{title} from the best constant guess", against, x="sets"),
-            matrix("between_sets", f"{title} between contrast sets", between, x="contrast"),
-            *(
-                model_matrix(
-                    f"models_{place}", f"{title} between models, {name}", own, results.models
-                )
-                for place, (name, own) in enumerate(models.groupby("sets", sort=False), start=1)
-            ),
+        findings.matrix("between_sets", f"{title} between contrast sets", between, x="contrast"),
+        *(
+            findings.model_matrix(
+                f"models_{place}", f"{title} between models, {name}", own, results.models
+            )
+            for place, (name, own) in enumerate(models.groupby("sets", sort=False), start=1)
         ),
     )
+    return findings.named_section(table, item, matrices)

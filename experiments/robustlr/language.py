@@ -18,14 +18,9 @@ class Verdict(StrEnum):
     @property
     def negated(self) -> "Verdict":
         """The theory's verdict on the statement's negation."""
-        return _NEGATED[self]
+        opposite = {Verdict.TRUE: Verdict.FALSE, Verdict.FALSE: Verdict.TRUE}
+        return opposite.get(self, self)
 
-
-_NEGATED = {
-    Verdict.TRUE: Verdict.FALSE,
-    Verdict.FALSE: Verdict.TRUE,
-    Verdict.UNKNOWN: Verdict.UNKNOWN,
-}
 
 LABELS = tuple(verdict.value for verdict in Verdict)
 """Names of the verdicts."""

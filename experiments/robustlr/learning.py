@@ -7,8 +7,7 @@ negations of both (False), and an unnegated and a negated literal that it leaves
 (Unknown). Within a theory, therefore, no count of parts of the theory or the statement gives the
 label away. Theories that lack any of these literals are dropped.
 
-A hash of a theory's sentences, independent of order and wording, decides its split. So no theory is
-in two splits, and any group can be generated separately.
+A hash of a theory's sentences, independent of order and wording, decides its split.
 """
 
 import hashlib
@@ -25,20 +24,13 @@ from interp.extend import TrainSpec
 from interp.extend.prompts import ALONE
 from interp.extend.training import Split
 from interp_experiments.chance import below, some
+from interp_experiments.robustlr import language
 from interp_experiments.robustlr.evaluation_sets import sources
-from interp_experiments.robustlr.language import (
-    Instance,
-    Literal,
-    Operator,
-    Question,
-    Theory,
-    Verdict,
-)
 from interp_experiments.robustlr.prompts import made_by
 from interp_experiments.robustlr.sampling import Sampled, Words, sample
 from interp_experiments.robustlr.solver import Worlds
 
-TRAINING_SETS: Mapping[str, tuple[Operator, ...]] = {
+TRAINING_SETS: Mapping[str, tuple[language.Operator, ...]] = {
     "NOT": (),
     "AND+NOT": ("and",),
     "OR+NOT": ("or",),
@@ -57,10 +49,9 @@ STATEMENTS = ("true", "true-negated", "false", "false-negated", "unknown", "unkn
 class TheoryMaker:
     """Makes the theories of one split of one training set, with their statements.
 
-    A whole theory has six statements. A short theory has one statement and contains only the
-    sentences that decide it and a few others, so training on it is cheap; successive theories cycle
-    through the six kinds of statement. Unlike in whole theories, counts can give labels away:
-    without other sentences, a statement is Unknown if the theory has no fact.
+    A whole theory has six statements. A short theory has one statement and only the sentences that
+    decide it and a few others; successive theories cycle through the six kinds of statement. Here
+    counts can give labels away: a statement is Unknown if a theory without others has no fact.
     """
 
     set: str
@@ -79,9 +70,8 @@ class TheoryMaker:
         return STATEMENTS if self.distractors is None else ("statement",)
 
     def __len__(self) -> int:
-        statements = (
-            SPLITS[self.split] if self.theories is None else self.theories * len(STATEMENTS)
-        )
+        published = SPLITS[self.split]
+        statements = published if self.theories is None else self.theories * len(STATEMENTS)
         return statements // len(self.versions)
 
     @property
@@ -94,7 +84,7 @@ class TheoryMaker:
         digits = 5 if self.distractors is None else 6
         return "-".join([*self._parts, f"{index:0{digits}d}"])
 
-    def group(self, index: int) -> tuple[Instance, ...]:
+    def group(self, index: int) -> tuple[language.Instance, ...]:
         """A theory with its statements; a seed gives the same theory on every platform."""
         rng = random.Random(" ".join(["robustlr", *self._parts, str(self.seed), str(index)]))
         id_ = self.theory_id(index)
@@ -107,12 +97,12 @@ class TheoryMaker:
                 theory = cut(rng, theory, statement, number)
             if statements and split_of(theory) == self.split and confirmed(theory, statements):
                 return tuple(
-                    Instance.alone(id_, self.set, version, theory, question)
+                    language.Instance.alone(id_, self.set, version, theory, question)
                     for version, question in zip(self.versions, statements, strict=True)
                 )
 
 
-def balanced(rng: random.Random, sampled: Sampled) -> list[Question]:
+def balanced(rng: random.Random, sampled: Sampled) -> list[language.Question]:
     """The six `STATEMENTS` with their labels; empty if the theory lacks any of them."""
     affirmed, denied = (
         some(rng, [one for one in sampled.proved if one.positive is positive], 1)
@@ -123,25 +113,23 @@ def balanced(rng: random.Random, sampled: Sampled) -> list[Question]:
         return []
     (yes,), (no,) = affirmed, denied
     return [
-        (yes, Verdict.TRUE),
-        (no, Verdict.TRUE),
-        (no.negated, Verdict.FALSE),
-        (yes.negated, Verdict.FALSE),
+        *((one, language.Verdict.TRUE) for one in (yes, no)),
+        *((one.negated, language.Verdict.FALSE) for one in (no, yes)),
         *(
-            (Literal(one.predicate, positive, one.inverted), Verdict.UNKNOWN)
+            (language.Literal(one.predicate, positive, one.inverted), language.Verdict.UNKNOWN)
             for one, positive in zip(unknown, (True, False), strict=True)
         ),
     ]
 
 
-def split_of(theory: Theory) -> Split:
+def split_of(theory: language.Theory) -> Split:
     """The split to which a theory belongs; a third of all theories belong to each split."""
     content = "\n".join(sorted(map(str, theory.sentences)))
     number = int.from_bytes(hashlib.sha256(content.encode()).digest()[:8], "big")
     return tuple(SPLITS)[number % len(SPLITS)]
 
 
-def confirmed(theory: Theory, statements: Iterable[Question]) -> bool:
+def confirmed(theory: language.Theory, statements: Iterable[language.Question]) -> bool:
     """Whether the solver agrees with these labels."""
     try:
         worlds = Worlds.of(theory)
@@ -150,7 +138,9 @@ def confirmed(theory: Theory, statements: Iterable[Question]) -> bool:
     return all(worlds.verdict(statement) is label for statement, label in statements)
 
 
-def cut(rng: random.Random, theory: Theory, statement: Literal, distractors: int) -> Theory:
+def cut(
+    rng: random.Random, theory: language.Theory, statement: language.Literal, distractors: int
+) -> language.Theory:
     """The theory, cut to the sentences that decide a statement and `distractors` others.
 
     If no sentence bears on the statement, one rule that mentions its predicate is kept.
@@ -168,7 +158,6 @@ def cut(rng: random.Random, theory: Theory, statement: Literal, distractors: int
 
 
 MOST_THEORIES = 10**7
-MOST_DISTRACTORS = 1000
 
 
 class RobustLRTraining(TrainSpec):
@@ -183,7 +172,7 @@ class RobustLRTraining(TrainSpec):
     held_out: Annotated[int, Field(ge=1, le=MOST_THEORIES)] = SPLITS["dev"] // len(STATEMENTS)
     """number of theories in each held-out split, each with six statements"""
 
-    distractors: Annotated[int, Field(ge=0, le=MOST_DISTRACTORS)] | None = None
+    distractors: Annotated[int, Field(ge=0, le=1000)] | None = None
     """give each statement its own theory, with at most this many sentences that do not decide it
     (default: six statements share a whole theory, as published)"""
 

@@ -3,15 +3,19 @@
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from interp import StudyFolder
 from interp.extend import page
+from interp.extend.figures import grouped_bars, lines, panel_a_model
+from interp_experiments import scaffold
 from interp_experiments.findings import listed
-from interp_experiments.robustlr import figures, system, tables
-from interp_experiments.robustlr.comparisons import comparisons
-from interp_experiments.robustlr.findings import finding_section, first_screen
+from interp_experiments.robustlr import system, tables
+from interp_experiments.robustlr.findings import comparisons, finding_section, first_screen
 from interp_experiments.robustlr.language import LABELS
 from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.results import (
@@ -23,12 +27,6 @@ from interp_experiments.robustlr.results import (
     SHORT,
     Results,
     read_results,
-)
-from interp_experiments.scaffold import (
-    about_pairs,
-    choice_section,
-    decisive_items,
-    paper_report,
 )
 
 THEORIES_HAVE = "theories_have"
@@ -89,7 +87,7 @@ def report_of(folder: StudyFolder) -> page.Report:
     begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
     asked = page.stacked(begun, THEORIES_HAVE, NAMED)
     seed = folder.record.options.get("seed", 0)
-    return paper_report(
+    return scaffold.paper_report(
         folder,
         title="RobustLR",
         text=(
@@ -105,10 +103,13 @@ def report_of(folder: StudyFolder) -> page.Report:
             contrast_section(results),
             group_section(results),
             equivalence_section(results),
-            choice_section(results.answers, results.prompts, results.options, None),
+            scaffold.choice_section(results.answers, results.prompts, results.options, None),
             label_section(results),
             *in_domain_sections(results),
-            *(about_pairs(own, **{THEORIES_HAVE: NAMED[SHORT]}) for own in proof_sections(results)),
+            *(
+                scaffold.about_pairs(own, **{THEORIES_HAVE: NAMED[SHORT]})
+                for own in proof_sections(results)
+            ),
             *distractor_sections(results),
             *size_sections(results),
             feature_section(seed if isinstance(seed, int) else 0),
@@ -169,7 +170,7 @@ def group_section(results: Results) -> page.Section:
             page.FigureItem(
                 "figure4_groups",
                 "Weighted F1 by group of edits (Figure 4)",
-                lambda: figures.operators(_measured(by_operator)),
+                lambda: grouped_bars(_measured(by_operator), x="group", hue="model", **_BARS),
                 "n counts theories.",
             ),
             page.TableItem(
@@ -250,7 +251,7 @@ def proof_sections(results: Results) -> list[page.Section]:
             "absolute score; the AUC is the probability that a sentence of a proof has a larger "
             "score than another sentence. A statement whose label is Unknown has no proof; "
             "prompts in which every sentence is part of a proof are left out.",
-            decisive_items(
+            scaffold.decisive_items(
                 results.found,
                 "pair_id",
                 units="theories",
@@ -271,7 +272,7 @@ def distractor_sections(results: Results) -> list[page.Section]:
     figure = page.FigureItem(
         "figure6_distractors",
         "Weighted F1 without and with distractors (Figure 6)",
-        lambda: figures.distractors(_measured(table)),
+        lambda: scaffold.bars_by_model(_measured(table), x="set", hue=THEORIES_HAVE, **_BARS),
         "n counts theories.",
     )
     by_kind = [
@@ -298,7 +299,7 @@ def size_sections(results: Results) -> list[page.Section]:
         page.FigureItem(
             f"figure5_sizes_{place}",
             f"Weighted F1 by size of the training set {train_set}: {begun} (Figure 5)",
-            partial(figures.sizes, rows),
+            partial(size_lines, rows),
             "Bands: 95% intervals, with the theory as the unit.",
         )
         for place, ((begun, train_set), rows) in enumerate(
@@ -326,7 +327,7 @@ def feature_section(seed: int) -> page.Section:
             page.FigureItem(
                 "figure8_features",
                 "Labels by statistical feature (Figure 8)",
-                lambda: figures.features(features),
+                partial(label_shares, features),
                 "Gray: number of instances with each value, relative to the most frequent value.",
                 no_pairs=_UNASKED,
             ),
@@ -358,5 +359,34 @@ def _sets_item(
     return page.TableItem(name, title, table, note, display=shown, pairs=pairs)
 
 
+_F1 = "weighted F1"
+_BARS: dict[str, Any] = {"y": _F1, "n": "theories", "interval": ("f1_low", "f1_high")}
+"""The column and the axis of scores in figures."""
+
+
 def _measured(table: pd.DataFrame) -> pd.DataFrame:
-    return table[table["source"] == "measured"]
+    return table[table["source"] == "measured"].rename(columns={"f1": _F1})
+
+
+def size_lines(table: pd.DataFrame) -> Axes:
+    """Scores of models that began alike (`tables.size_table`) by training statements (Figure 5)."""
+    ax = lines(table.rename(columns={"f1": _F1}), x="statements", hue="sets", **_BARS)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator(sorted(table["statements"].unique())))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_ylim(0, 1.05)
+    return ax
+
+
+def label_shares(table: pd.DataFrame) -> Axes:
+    """Share of each label (`tables.feature_table`), and how frequent each value is (Figure 8)."""
+
+    def draw(rows: pd.DataFrame, ax: Axes) -> None:
+        each = rows.drop_duplicates("value")
+        ax.bar(each["value"], each["n"] / each["n"].max(), color="#d0d7de", label="instances")
+        lines(rows, x="value", y="share", hue="label", n="n", ax=ax)
+        ax.set_ylim(0, 1.05)
+
+    own = table.melt(["feature", "value", "n"], list(LABELS), "label", "share")
+    return panel_a_model(own.rename(columns={"feature": "model"}), draw)

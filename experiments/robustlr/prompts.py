@@ -75,10 +75,9 @@ def demonstrations() -> Messages:
 def to_prompt(instance: Instance, messages: Messages = ALONE) -> Prompt:
     """The question of one instance.
 
-    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question. Facts and rules are
-    numbered in the theory's order, so unedited rules have the same names in all variants. The
-    factor `proof` lists the facts and rules of all minimal proof sets; it is empty if the label is
-    Unknown.
+    Its segments are fact1, fact2 ..., rule1, rule2 ..., statement and question, in the theory's
+    order, so unedited rules have the same names in all variants. The factor `proof` lists the facts
+    and rules of all minimal proof sets; it is empty if the label is Unknown.
     """
     theory = instance.theory
     named: dict[str, Literal | Rule] = {

@@ -13,16 +13,7 @@ from typing import NamedTuple
 from interp import UserError
 from interp.extend import shortened
 from interp.extend.data import Cells, parse_each, read_rows
-from interp_experiments.robustlr.language import (
-    Instance,
-    Literal,
-    Operator,
-    Predicate,
-    Rule,
-    Theory,
-    Verdict,
-    sentence,
-)
+from interp_experiments.robustlr import language
 from interp_experiments.robustlr.solver import proof_set, verdict
 from interp_experiments.robustlr.variants import CONTRAST_SETS, equivalence_between
 
@@ -36,30 +27,22 @@ _IF_LAST = re.compile(r"(.+?)(,? )if (.+)")
 _JOINED = re.compile(r" (and|or) ")
 
 
-def theory_of(context: str) -> Theory:
+def theory_of(context: str) -> language.Theory:
     """The theory that a text states, with one sentence per fact or rule.
 
     Raises:
         UserError: the text has no sentence, or one that fits no template.
     """
-    told = [sentence_of(words) for words in sentences(context)]
+    # The sentences include their full stops.
+    told = [sentence_of(words) for words in re.split(r"(?<=\.)\s+", context.strip()) if words]
     if not told:
         raise UserError("the context is empty; expected at least one sentence")
-    facts = tuple(one for one in told if isinstance(one, Literal))
-    return Theory(facts, tuple(one for one in told if isinstance(one, Rule)))
+    facts = tuple(one for one in told if isinstance(one, language.Literal))
+    return language.Theory(facts, tuple(one for one in told if isinstance(one, language.Rule)))
 
 
-def sentences(context: str) -> list[str]:
-    """The sentences of a text, each including its full stop."""
-    return [words for words in re.split(r"(?<=\.)\s+", context.strip()) if words]
-
-
-def sentence_of(words: str) -> Literal | Rule:
-    """The fact or rule that a sentence states.
-
-    Raises:
-        UserError: the sentence fits no template.
-    """
+def sentence_of(words: str) -> language.Literal | language.Rule:
+    """The fact or rule that a sentence states; a UserError if it fits no template."""
     if not words.endswith("."):
         raise _unknown(words, "a sentence that ends in a full stop")
     for (comma, plain), pattern, body, head in (
@@ -72,26 +55,24 @@ def sentence_of(words: str) -> Literal | Rule:
             heads, joined_by = _complex(found[head])
             if len(heads) > 1 and joined_by == "or":
                 raise _unknown(words, "a rule without a disjunction after 'then'")
-            return Rule(literals, heads, operator, style)
+            return language.Rule(literals, heads, operator, style)
     return literal_of(words[:-1])
 
 
-def literal_of(words: str) -> Literal:
-    """The literal that a clause states.
-
-    Raises:
-        UserError: the clause fits no template.
-    """
+def literal_of(words: str) -> language.Literal:
+    """The literal that a clause states; a UserError if it fits no template."""
     if found := _RELATION.fullmatch(words):
-        return Literal(Predicate(found[3], found[1], found[4]), not found[2])
+        return language.Literal(language.Predicate(found[3], found[1], found[4]), not found[2])
     if found := _INVERTED.fullmatch(words):
-        return Literal(Predicate(found[1], found[4], found[2]), not found[3], inverted=True)
+        return language.Literal(
+            language.Predicate(found[1], found[4], found[2]), not found[3], inverted=True
+        )
     if found := _ADJECTIVE.fullmatch(words):
-        return Literal(Predicate(found[3], found[1]), not found[2])
+        return language.Literal(language.Predicate(found[3], found[1]), not found[2])
     raise _unknown(words, "a predicate such as 'Anna is tall' or 'Anna is not the sister of Bob'")
 
 
-def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
+def _complex(words: str) -> tuple[tuple[language.Literal, ...], language.Operator]:
     """One side of a rule; "not" negates only the adjective after it, as in the authors' data."""
     first, *others = _JOINED.split(words)
     literals, operators = [literal_of(first)], set(others[::2])
@@ -99,7 +80,7 @@ def _complex(words: str) -> tuple[tuple[Literal, ...], Operator]:
         shared = _SHARED.fullmatch(part)
         if shared and literals[-1].predicate.object is None:
             subject = literals[-1].predicate.subject
-            literals.append(Literal(Predicate(shared[2], subject), not shared[1]))
+            literals.append(language.Literal(language.Predicate(shared[2], subject), not shared[1]))
         else:
             literals.append(literal_of(part))
     if len(operators) > 1:
@@ -118,11 +99,12 @@ COLUMNS = (*REQUIRED, "proofs", "proof_deps", "has_neg", "theory_id")
 """The columns of the authors' files, which have no header; their training sets lack the last
 column."""
 
-_LABELS = {Verdict.FALSE: 0, Verdict.TRUE: 1, Verdict.UNKNOWN: 2}
-_TOLD = {str(number): label for label, number in _LABELS.items()} | {v.value: v for v in Verdict}
+_LABELS = {language.Verdict.FALSE: 0, language.Verdict.TRUE: 1, language.Verdict.UNKNOWN: 2}
+_TOLD = {str(number): label for label, number in _LABELS.items()} | {
+    v.value: v for v in language.Verdict
+}
 
 _SETS = {"conj": "C-CS", "disj": "D-CS", "neg": "N-CS"}
-_EDITS = {name: {edit.version: edit for edit in edits} for name, edits in CONTRAST_SETS.items()}
 
 _THEORY_ID = re.compile(
     r"(?P<key>[A-Za-z0-9.-]{1,80})_"
@@ -133,24 +115,23 @@ MOST_CHARACTERS = 20_000
 """Maximum number of characters in a context."""
 
 
-class Key(NamedTuple):
-    """The parts of a theory_id."""
-
-    group: str
-    version: str
-
-
 class Read(NamedTuple):
-    """A parsed row."""
+    """A parsed row; its group and version are the parts of its theory_id."""
 
     where: str
-    key: Key
-    theory: Theory
-    statement: Literal
-    label: Verdict
+    group: str
+    version: str
+    theory: language.Theory
+    statement: language.Literal
+    label: language.Verdict
+
+    def instance(self, set_: str, group: str, base: language.Verdict) -> language.Instance:
+        """The row as a member of a group whose base has this label."""
+        named = (self.group, set_, self.version, group, base)
+        return language.Instance(*named, self.theory, self.statement, self.label)
 
 
-def to_row(instance: Instance) -> dict[str, str | int]:
+def to_row(instance: language.Instance) -> dict[str, str | int]:
     """The instance as a row of the authors' files.
 
     `label` is 0 for False, 1 for True and 2 for Unknown; `proofs` names the sentences of a minimal
@@ -163,7 +144,7 @@ def to_row(instance: Instance) -> dict[str, str | int]:
     negated = not instance.statement.positive or not all(one.positive for one in theory.literals())
     return {
         "context": instance.context,
-        "statement": sentence(instance.statement),
+        "statement": language.sentence(instance.statement),
         "label": _LABELS[instance.label],
         "proofs": " ".join(_name(theory, place) for place in places),
         "proof_deps": ",".join(map(str, places)) or "-1",
@@ -172,32 +153,30 @@ def to_row(instance: Instance) -> dict[str, str | int]:
     }
 
 
-def _name(theory: Theory, place: int) -> str:
+def _name(theory: language.Theory, place: int) -> str:
     facts = len(theory.facts)
     return f"fact{place + 1}" if place < facts else f"rule{place - facts + 1}"
 
 
-def _theory_id(instance: Instance) -> str:
+def _theory_id(instance: language.Instance) -> str:
     operator, row = instance.version[:-1], instance.version[-1]
     if instance.set in CONTRAST_SETS:
         # Outside N-CS, the authors' evaluation adds "neg" to the names of edits of False bases.
-        denied = instance.base_label is Verdict.FALSE and operator != "neg"
+        denied = instance.base_label is language.Verdict.FALSE and operator != "neg"
         return f"{instance.theory_id}_{operator}{'neg' if denied else ''}{row}"
     if instance.group == "paraphrase":
         return f"{instance.theory_id}_{instance.version}@0"
     return f"{instance.theory_id}_@0" if instance.version == "base" else ""
 
 
-def load_published(source: str | Path) -> list[Instance]:
+def load_published(source: str | Path) -> list[language.Instance]:
     """Instances from a file, a folder of files, or a hub data set such as tasksource/robustLR.
 
-    Rows whose theory_ids name the same group are a base and its variants; a row without a theory_id
-    is a group by itself.
+    Rows whose theory_ids name the same group are a base and its variants; others stand alone.
 
     Raises:
         UserError: the data cannot be read or lack columns, a sentence fits no template, a label is
-            wrong, a theory contradicts itself or is too large to enumerate, a group lacks or
-            repeats a member, or a pair is not a paraphrase.
+            wrong, a theory is inconsistent or too large, or a group is incomplete or no paraphrase.
     """
     rows = read_rows(source, REQUIRED, optional=("theory_id",), unnamed=COLUMNS)
     read = parse_each(
@@ -205,7 +184,7 @@ def load_published(source: str | Path) -> list[Instance]:
     )
     groups: defaultdict[str, list[Read]] = defaultdict(list)
     for one in read:
-        groups[one.key.group].append(one)
+        groups[one.group].append(one)
     made = parse_each(((members[-1].where, members) for members in groups.values()), _instances)
     return [instance for group in made for instance in group]
 
@@ -223,7 +202,7 @@ def _read(row: tuple[str, int, Cells]) -> Read:
             f"the label of {shortened(statement, 80)!r} is {_LABELS[label]} ({label}); by the "
             f"theory it is {_LABELS[found]} ({found})"
         )
-    return Read(where, _key(number, cells.get("theory_id")), theory, literal, label)
+    return Read(where, *_key(number, cells.get("theory_id")), theory, literal, label)
 
 
 def _text(column: str, value: object) -> str:
@@ -237,7 +216,7 @@ def _text(column: str, value: object) -> str:
     return value.strip()
 
 
-def _label(value: object) -> Verdict:
+def _label(value: object) -> language.Verdict:
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     if text not in _TOLD:
         raise UserError(
@@ -247,9 +226,9 @@ def _label(value: object) -> Verdict:
     return _TOLD[text]
 
 
-def _key(number: int, value: object) -> Key:
+def _key(number: int, value: object) -> tuple[str, str]:
     if value is None or not str(value).strip():
-        return Key(f"row-{number + 1:06d}", "statement")
+        return f"row-{number + 1:06d}", "statement"
     found = _THEORY_ID.fullmatch(str(value).strip())
     if found is None:
         raise UserError(
@@ -258,29 +237,29 @@ def _key(number: int, value: object) -> Key:
         )
     if found["operator"]:
         # Edits of one theory have the same key in the files of different sets.
-        return Key(f"{found['key']}-{found['operator']}", found["operator"] + found["row"])
-    return Key(f"{found['key']}@{found['number']}", found["paraphrase"] or "base")
+        return f"{found['key']}-{found['operator']}", found["operator"] + found["row"]
+    return f"{found['key']}@{found['number']}", found["paraphrase"] or "base"
 
 
-def _instances(members: Sequence[Read]) -> list[Instance]:
+def _instances(members: Sequence[Read]) -> list[language.Instance]:
     """The instances of one group, checked against each other."""
-    by_version = {one.key.version: one for one in members}
-    first = members[0].key
+    by_version = {one.version: one for one in members}
+    first = members[0]
     if len(by_version) < len(members):
         raise UserError(f"the theory {shortened(first.group, 60)!r} has the same version twice")
     if first.version == "statement":
-        return [_instance(members[0], set_="published", group="statement", base=members[0].label)]
+        return [first.instance("published", "statement", first.label)]
     for operator, name in _SETS.items():
         if first.version.startswith(operator):
             return _contrast(name, by_version)
     return _pair(by_version)
 
 
-def _contrast(name: str, members: Mapping[str, Read]) -> list[Instance]:
-    edits = _EDITS[name]
+def _contrast(name: str, members: Mapping[str, Read]) -> list[language.Instance]:
+    edits = {edit.version: edit for edit in CONTRAST_SETS[name]}
     _check_complete(members, edits)
-    base = next(iter(members[version] for version in edits)).label
-    if base is Verdict.UNKNOWN:
+    base = members[next(iter(edits))].label
+    if base is language.Verdict.UNKNOWN:
         raise UserError("the base of the group is Unknown; expected True or False")
     for version, edit in edits.items():
         if members[version].label is not edit.expected(base):
@@ -288,46 +267,30 @@ def _contrast(name: str, members: Mapping[str, Read]) -> list[Instance]:
                 f"{version} has the label {members[version].label}; expected "
                 f"{edit.expected(base)}, since the base is {base}"
             )
-    return [
-        _instance(members[version], set_=name, group=edit.group, base=base)
-        for version, edit in edits.items()
-    ]
+    return [members[version].instance(name, edit.group, base) for version, edit in edits.items()]
 
 
-def _pair(members: Mapping[str, Read]) -> list[Instance]:
+def _pair(members: Mapping[str, Read]) -> list[language.Instance]:
     paraphrases = [version for version in members if version != "base"]
     _check_complete(members, ("base", *(paraphrases or ["equiv_type1"])[:1]))
     base, other = members["base"], members[paraphrases[0]]
     name = equivalence_between(base.theory, other.theory)
     if name is None or base.statement != other.statement:
         raise UserError(
-            f"{shortened(other.key.group, 60)!r} is not a paraphrase of its base; expected the "
+            f"{shortened(other.group, 60)!r} is not a paraphrase of its base; expected the "
             "same facts and statement, and the contrapositives of all rules, or two rules merged"
         )
     return [
-        _instance(base, set_=name, group="base", base=base.label),
-        _instance(other, set_=name, group="paraphrase", base=base.label),
+        one.instance(name, group, base.label)
+        for one, group in ((base, "base"), (other, "paraphrase"))
     ]
 
 
 def _check_complete(members: Mapping[str, Read], expected: Iterable[str]) -> None:
     known = list(expected)
-    group = next(iter(members.values())).key.group
     if set(members) != set(known):
+        group = next(iter(members.values())).group
         raise UserError(
             f"the theory {shortened(group, 60)!r} has the versions {', '.join(sorted(members))}; "
             f"expected {', '.join(known)}"
         )
-
-
-def _instance(read: Read, *, set_: str, group: str, base: Verdict) -> Instance:
-    return Instance(
-        theory_id=read.key.group,
-        set=set_,
-        version=read.key.version,
-        group=group,
-        base_label=base,
-        theory=read.theory,
-        statement=read.statement,
-        label=read.label,
-    )

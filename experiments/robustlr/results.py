@@ -38,21 +38,16 @@ class Results:
 
     rows: Mapping[str, pd.DataFrame]
     notes: Sequence[str]
-    """Messages about prompts without an answer or with an error, by model; both count as wrong."""
+    """What to know of prompts without an answer or with an error, both of which count as wrong."""
     found: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """How attribution methods rank the proof in short theories, for each prompt: the columns of
-    `interp.measurements.attribution.segments.finds`, pair_id (the theory), gold and outcome (right
-    or wrong). Empty if nothing was attributed."""
+    """How methods rank the proof in short theories: the columns of `Attributions.finds`, pair_id
+    (the theory), gold and outcome (right or wrong). Empty if nothing was attributed."""
     prompts: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The prompts table of the evaluation sets, for theories that all models answered in full."""
+    """Of the evaluation sets, with the theories that all models answered in full."""
     answers: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The answers table of the evaluation sets: one row per model and instance."""
     options: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The option_probabilities table of the evaluation sets."""
     places: Mapping[str, str] = field(default_factory=dict)
-    """Where each model was found, by name (`StudyFolder.places`)."""
     cautions: tuple[Caution, ...] = ()
-    """What a careful reader would object to in the answers to the evaluation sets."""
 
     @property
     def models(self) -> list[str]:
@@ -61,11 +56,7 @@ class Results:
 
 
 def read_results(study: StudyFolder) -> Results:
-    """The results of a study, for theories that all models have answered in full.
-
-    Raises:
-        UserError: the evaluation sets have no results yet.
-    """
+    """The results for theories that all models have answered in full (UserError: none yet)."""
     begun = {stage: run for stage, run in study.runs.items() if run.tables()}
     study.require(SETS)
     rows = {
@@ -98,7 +89,7 @@ def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> 
 
 
 def answered(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a stage, made from its prompts table and its answers table."""
+    """The rows of a stage (`Results`), made from its prompts and its answers table."""
     columns = ["prompt_id", "pair_id", "side", "set", "group", "base_label", "gold"]
     whole = whole_pairs(prompts, answers)[columns]
     rows = answers[["model", "prompt_id", "answer"]].merge(whole, on="prompt_id")
@@ -127,10 +118,7 @@ def weighted_f1(
 ) -> Float[np.ndarray, " theories"]:
     """The weighted F1 of each theory: its labels' mean F1, weighted by their shares of `gold`.
 
-    Args:
-        gold: the correct labels.
-        answer: the given answers; anything but a label counts as wrong.
-        theory: the index of each instance's theory, starting from 0.
+    `theory` is the index of each instance's theory, from 0. Anything but a label is a wrong answer.
     """
     right, said = np.asarray(gold, dtype=object), np.asarray(answer, dtype=object)
     theories = int(theory.max(initial=-1)) + 1
@@ -175,9 +163,7 @@ SCORES = Table(
 def theory_scores(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Trials of `SCORES`, one row per combination of `by` and theory.
 
-    Args:
-        rows: one row per model and instance: model, pair_id, gold, answer, and the columns of `by`.
-        by: the columns whose combinations of values are scored separately.
+    `rows` has model, pair_id, gold, answer and the columns of `by` of each model and instance.
     """
     keys = list(dict.fromkeys([*by, "pair_id"]))
     grouped = rows.groupby(keys, sort=False, observed=True)
@@ -191,10 +177,7 @@ def theory_scores(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def score_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """One row per combination of `by`: the mean over theories of each score, with 95% intervals.
-
-    Columns are those of `SCORES`. A theory is one trial, and intervals reflect the spread of the
-    scores.
+    """One row per combination of `by`: `SCORES`, means over theories with 95% intervals.
 
     The table gives the share of 1,000 samples of answers by organism/theories in which the 95%
     interval contained the mean, and the interval's mean width. Brackets give both for Student's
@@ -223,10 +206,5 @@ def with_baselines(rows: pd.DataFrame) -> pd.DataFrame:
         prompts.assign(model=name, answer=guess)
         for name, guess in zip(BASELINES, said, strict=True)
     ]
-    return pd.concat(
-        [
-            rows.assign(source="measured"),
-            pd.concat(baselines, ignore_index=True).assign(source="baseline"),
-        ],
-        ignore_index=True,
-    )
+    guesses = pd.concat(baselines, ignore_index=True).assign(source="baseline")
+    return pd.concat([rows.assign(source="measured"), guesses], ignore_index=True)

@@ -32,11 +32,8 @@ from interp_experiments.robustlr.language import (
 Vocabulary = OneOf["real", "nonce"]
 """Columns of the data file: English words, or invented ones."""
 
-PEOPLE = 5
-"""Number of people in a theory."""
-
-RELATIONS = 0.3
-"""Probability that a drawn predicate is a relation."""
+PEOPLE, RELATIONS = 5, 0.3
+"""Number of people in a theory; probability that a drawn predicate is a relation."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +66,11 @@ class Words:
         return Predicate(pick(rng, self.adjectives), pick(rng, people))
 
 
-PREDICATES = (10, 30)
-"""Minimum and maximum number of predicates."""
+PREDICATES, DEPTH = (10, 30), 5
+"""Least and largest number of predicates; largest number of layers, the first of facts."""
 
-DEPTH = 5
-"""Maximum number of layers; the first holds the facts."""
-
-NEGATED = 0.3
-"""Probability that a predicate is negated."""
-
-INVERTED = 0.3
-"""Probability that a relation is worded with its object first."""
+NEGATED, INVERTED = 0.3, 0.3
+"""Probability that a predicate is negated, and that a relation is worded with its object first."""
 
 OPERATORS: tuple[Operator, Operator] = ("and", "or")
 
@@ -124,10 +115,8 @@ def sample(rng: random.Random, words: Words, allowed: Sequence[Operator] = OPERA
     theory = Theory(tuple(some(rng, facts, len(facts))), tuple(some(rng, rules, len(rules))))
     mentioned = theory.predicates()
     proved = tuple(one for one, label in labels.items() if label)
-    unproved = (one for one, label in labels.items() if not label)
-    return Sampled(
-        theory, people, proved, tuple(one for one in unproved if one.predicate in mentioned)
-    )
+    unproved = [one for one, label in labels.items() if not label and one.predicate in mentioned]
+    return Sampled(theory, people, proved, tuple(unproved))
 
 
 def draw_rule(

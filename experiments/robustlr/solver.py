@@ -10,8 +10,7 @@ Classical propositional logic is decided by truth tables:
    predicates, so one operation on Python's long integers handles all assignments.
 
 A proof set is minimal if all of its sentences are needed. A conclusion that follows in several
-ways, such as from either side of a disjunction, has several minimal sets of different sizes. The
-paper's G(T, s) is one of these sets; the paper does not say which.
+ways has several minimal sets of different sizes; the paper's G(T, s) is one, it is not said which.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +51,7 @@ class Worlds:
     """All assignments that make a theory true."""
 
     numbers: Mapping[Predicate, int]
-    """Each predicate's number in the theory, starting from 1."""
+    """Each predicate's number, from 1."""
     known: Mapping[int, Clause]
     """Literals that follow by unit propagation, in the order found, each with its clause."""
     tables: Mapping[int, TruthTable]
@@ -62,11 +61,7 @@ class Worlds:
 
     @classmethod
     def of(cls, theory: Theory) -> "Worlds":
-        """The worlds of a theory.
-
-        Raises:
-            UserError: too many predicates depend on each other for a table.
-        """
+        """The worlds of a theory (UserError: too many predicates depend on each other)."""
         numbers: dict[Predicate, int] = {}
         for literal in theory.literals():
             numbers.setdefault(literal.predicate, len(numbers) + 1)
@@ -99,11 +94,7 @@ class Worlds:
 
 
 def verdict(theory: Theory, statement: Literal) -> Verdict:
-    """A theory's verdict on a statement (Section 2).
-
-    Raises:
-        UserError: the theory contradicts itself, or is too large to enumerate.
-    """
+    """A theory's verdict on a statement (Section 2); raises what `Worlds` raises."""
     return Worlds.of(theory).verdict(statement)
 
 
@@ -172,11 +163,7 @@ def parts(clauses: Sequence[Clause]) -> list[list[Clause]]:
 
 
 def table(clauses: Sequence[Clause]) -> TruthTable:
-    """The assignments under which all clauses are true.
-
-    Raises:
-        UserError: the clauses have too many predicates.
-    """
+    """The assignments under which all clauses are true (UserError: too many predicates)."""
     predicates = sorted({abs(literal) for clause in clauses for literal in clause.literals})
     if len(predicates) > MOST_PREDICATES:
         raise UserError(
@@ -218,10 +205,7 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
     """A minimal set of sentences that yields the theory's verdict; empty if that is Unknown.
 
     The search starts from the sentences that unit propagation uses, and drops those that are not
-    needed, facts before rules; if there are several minimal sets, this selects one.
-
-    Raises:
-        UserError: the theory contradicts itself, or is too large to enumerate.
+    needed, facts before rules. Raises what `Worlds` raises.
     """
     worlds = Worlds.of(theory)
     expected = worlds.verdict(statement)
@@ -238,11 +222,7 @@ def proof_set(theory: Theory, statement: Literal) -> ProofSet:
 def proof_sets(theory: Theory, statement: Literal) -> Iterator[ProofSet]:
     """All minimal proof sets, first that of `proof_set` (Reiter 1987, hitting-set tree).
 
-    The search stops after trying `MOST_TRIED` ways to omit sentences; the number of ways doubles
-    with each further set.
-
-    Raises:
-        UserError: see `proof_set`.
+    At most `MOST_TRIED` ways to omit sentences are tried; each further set doubles their number.
     """
     found: list[ProofSet] = []
     seen: set[ProofSet] = set()

@@ -27,9 +27,8 @@ class RobustLRStudy(Study):
     def stages(self, source: PromptSource) -> Sequence[Stage]:
         """Answers to the evaluation sets, with and without distractors, and to the test split.
 
-        Statements of the test split come with an increasing number of sentences that do not
-        decide them; answers to short theories are attributed. With `--data`, only the evaluation
-        sets are measured.
+        Statements of the test split come with ever more sentences that do not decide them;
+        answers to short theories are attributed. With `--data`, only the evaluation sets count.
         """
         from interp_experiments.robustlr import system
         from interp_experiments.robustlr.results import BARE, DISTRACTORS, IN_DOMAIN, SETS, SHORT

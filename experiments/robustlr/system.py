@@ -1,7 +1,7 @@
 """Systems that give the questions of RobustLR to every command."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,11 +93,8 @@ class RobustLR(System):
     def organism_row(self, card: Mapping[str, Any]) -> dict[str, object]:
         """The F1 scores measured: in domain, with distractors, and by evaluation set."""
         measured = card["measured"]
-        return {
-            "f1_in_domain": measured["in_domain"],
-            "f1_with_other_sentences": measured["with_other_sentences"],
-            **{f"f1_{name}": value for name, value in measured["f1"].items()},
-        }
+        scores = {name: measured[name] for name in ("in_domain", "with_other_sentences")}
+        return {f"f1_{name}": value for name, value in {**scores, **measured["f1"]}.items()}
 
 
 @dataclass(frozen=True)
@@ -135,10 +132,8 @@ class TrainingSet(RobustLR):
         """All generated instances with the authors' columns and the columns `set` and `split`."""
         import pandas as pd
 
-        splits = [
-            rows_of([TheoryMaker(self.set, split, seed, self.distractors)]).assign(split=split)
-            for split in SPLITS
-        ]
+        makers = {split: TheoryMaker(self.set, split, seed, self.distractors) for split in SPLITS}
+        splits = [rows_of([maker]).assign(split=split) for split, maker in makers.items()]
         return pd.concat(splits, ignore_index=True)
 
 
@@ -151,11 +146,7 @@ class EditPairs(RobustLR):
         return [EditPairMaker(GroupMaker(name, seed, words, False)) for name in CONTRAST_SETS]
 
     def read(self, data: str) -> Sequence[Instance]:
-        """The pairs among published groups.
-
-        Raises:
-            UserError: no group has an edit whose label differs from its base's.
-        """
+        """The pairs among published groups (UserError: no edit has another label than its base)."""
         pairs = pairs_of_all(load_published(data))
         if not pairs:
             raise UserError(
@@ -169,12 +160,9 @@ def rows_of(makers: Sequence[Maker]) -> "pd.DataFrame":
     """All instances of the makers with the authors' columns and the column `set`."""
     import pandas as pd
 
-    def rows() -> Iterator[dict[str, str | int]]:
-        for maker in makers:
-            for index in range(len(maker)):
-                yield from ({**to_row(one), "set": one.set} for one in maker.group(index))
-
-    return pd.DataFrame(rows(), columns=[*COLUMNS, "set"])
+    groups = (maker.group(index) for maker in makers for index in range(len(maker)))
+    rows = ({**to_row(one), "set": one.set} for group in groups for one in group)
+    return pd.DataFrame(rows, columns=[*COLUMNS, "set"])
 
 
 system = EvaluationSets("robustlr")

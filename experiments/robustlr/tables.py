@@ -7,19 +7,12 @@ from typing import Literal as OneOf
 import pandas as pd
 
 from interp.extend.estimates import estimate
-from interp.extend.results import training_of
+from interp_experiments.robustlr import results
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
-from interp_experiments.robustlr.results import (
-    OF_BASE,
-    SCORES,
-    score_table,
-    theory_scores,
-    with_baselines,
-)
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
-from interp_experiments.scaffold import in_order, published_table
+from interp_experiments.scaffold import in_order, published_table, trained
 
 KEY = ["model", "training", "source"]
 """The columns that identify a row; training is empty for measured models."""
@@ -49,21 +42,22 @@ def scores(rows: pd.DataFrame, *by: str) -> pd.DataFrame:
 
     Values of the further columns `by` are scored separately.
     """
-    rows = with_baselines(in_order(rows, {"set": EVALUATION_SETS}))
-    return score_table(rows, ["source", "model", "set", *by])
+    rows = results.with_baselines(in_order(rows, {"set": EVALUATION_SETS}))
+    return results.score_table(rows, ["source", "model", "set", *by])
 
 
 def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     """Weighted F1 for each set of a kind, and their average: Tables 2, 4, 5 and 6.
 
-    Columns are model, training, source ("measured", "baseline" or "published"), theories (the
-    number in each set, such as "40" or "6-7"; empty if published), average, and the sets. After
-    average and after each set come the ends of its 95% interval (low and high; NaN if published).
-    Published averages are as printed.
+    Columns are model, training, source ("measured", "baseline" or "published"), theories (in each
+    set, such as "40" or "6-7"; empty if published), average, and the sets, each followed by the
+    ends of its 95% interval (low and high; NaN if published). Published averages are as printed.
     """
     names = SETS[kind]
     measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
-    means = averages(theory_scores(with_baselines(rows), ["source", "model", "set"]), kind)
+    means = averages(
+        results.theory_scores(results.with_baselines(rows), ["source", "model", "set"]), kind
+    )
     both = pd.concat([measured, means.drop(columns="theories").assign(column="average")])
     theirs = published(*published_in)
     theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
@@ -86,17 +80,14 @@ def parts(
 
 
 def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
-    """The means of the scores over the sets of a kind, all with the same weight.
+    """The means over the sets of a kind, all with the same weight; blank if a set is missing.
 
-    One row per source and model, with the columns of `SCORES`; blank if a set is missing. Intervals
-    also treat the means of the sets as a sample, so they are somewhat too wide.
-
-    Args:
-        theories: rows of `theory_scores` by source, model and set.
-        kind: the kind of sets.
+    One row per source and model, with the columns of `SCORES`. Intervals also treat the means of
+    the sets as a sample, so they are somewhat too wide. `theories` are rows of `theory_scores` by
+    source, model and set.
     """
     own = with_equal_sets(theories[theories["set"].isin(SETS[kind])])
-    table = estimate(replace(SCORES, by=["source", "model"]), own)
+    table = estimate(replace(results.SCORES, by=["source", "model"]), own)
     sets = own.groupby(["source", "model"], sort=False)["set"].nunique().to_numpy()
     missing = sets < len(SETS[kind])
     table.loc[missing, "note"] = "a set of this kind has no theories"
@@ -112,7 +103,7 @@ def with_equal_sets(theories: pd.DataFrame) -> pd.DataFrame:
 def operators(rows: pd.DataFrame) -> pd.DataFrame:
     """Every score for each group of edits, over all contrast sets (Figure 4)."""
     rows = rows[rows["set"].isin(SETS["contrast"])]
-    table = score_table(with_baselines(rows), ["source", "model", "group"])
+    table = results.score_table(results.with_baselines(rows), ["source", "model", "group"])
     return in_order(table, {"group": GROUPS}).reset_index(drop=True)
 
 
@@ -128,16 +119,14 @@ def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def in_domain(stages: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Weighted F1 on the whole test split, measured and published (Table 3).
 
-    Columns are those of `KEY`, statements (how many each score covers), and the stages.
-
-    Args:
-        stages: the rows of each stage by column name; `WHOLE` also holds the published numbers.
+    Columns are those of `KEY`, statements (how many each score covers), and the stages, whose rows
+    `stages` has by column; `WHOLE` also holds the published numbers.
     """
     both = pd.concat(
         scores(rows.assign(pair_id=rows["set"])).assign(column=column)
         for column, rows in stages.items()
     )
-    both = both[~both["model"].isin(OF_BASE)]  # Here each statement is its own base.
+    both = both[~both["model"].isin(results.OF_BASE)]  # Here each statement is its own base.
     table = _beside(both, published(3).assign(column=WHOLE), list(dict.fromkeys([*stages, WHOLE])))
     counts = [f"{rows['prompt_id'].nunique():,}" for rows in stages.values()]
     said = ", ".join(counts if len(set(counts)) > 1 else counts[:1])
@@ -173,15 +162,11 @@ def training_sizes(places: Mapping[str, str]) -> pd.DataFrame:
 
     `places` says where each model was found.
     """
-    rows = []
-    for model, place in places.items():
-        record = training_of(place)
-        if record is None or record.training.task != RobustLRTraining.name:
-            continue
-        options = record.training.options
-        if isinstance(theories := options.get("theories"), int):
-            learned = theories * len(STATEMENTS)
-            rows.append((model, record.training.model, str(options.get("train_set")), learned))
+    rows = [
+        (model, training.model, str(training.options.get("train_set")), theories * len(STATEMENTS))
+        for model, training in trained(places, RobustLRTraining.name)
+        if isinstance(theories := training.options.get("theories"), int)
+    ]
     return pd.DataFrame(rows, columns=["model", "begun_as", "train_set", "statements"])
 
 
@@ -195,7 +180,7 @@ def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     kinds = {name: kind for kind, names in SETS.items() for name in names}
     compared = sizes[numbers > 1].merge(rows.assign(sets=rows["set"].map(kinds)), on="model")
     by = ["begun_as", "train_set", "sets", "statements", "model"]
-    return score_table(compared.sort_values(by, kind="stable"), by)
+    return results.score_table(compared.sort_values(by, kind="stable"), by)
 
 
 def _joined_by(rule: Rule, operator: Operator) -> bool:

@@ -139,11 +139,7 @@ def contrapositive(rule: Rule) -> Rule:
 
 
 def contraposed(theory: Theory) -> Theory:
-    """The theory with the contrapositive of every rule (C-ES).
-
-    Raises:
-        UserError: a rule's contrapositive cannot be expressed in the language of theories.
-    """
+    """The theory with the contrapositive of every rule (C-ES); raises as `contrapositive`."""
     return replace(theory, rules=tuple(map(contrapositive, theory.rules)))
 
 

@@ -15,13 +15,11 @@ from interp_probes.specs import Familiarity, Knowledge
 def familiarity(model: Model, spec: Familiarity, *, batch_tokens: int | None = None) -> Measurement:
     """Measure P(first token of the answer | completion prompt) for facts (Section 6).
 
-    As in the paper, only the name given in the data set counts as the answer, not its aliases. If
-    the answer can be written with or without a leading space, the probabilities of both first
-    tokens are added (`AnswerTokenizer`), and the table lists the more likely token. The
-    probabilities of both spellings of the whole name are added too, because only whole names
-    distinguish answers that begin alike. A model that begins its reply by repeating the sentence
-    gives the answer's first token a low probability whether or not it knows the fact, so the
-    probability after this repetition is measured too.
+    As in the paper, only the name given in the data set counts as the answer, not its aliases.
+    Spellings with and without a leading space are added (`AnswerTokenizer`), of first tokens and of
+    whole names, which alone distinguish answers that begin alike; the table lists the more likely
+    token. A model that begins its reply by repeating the sentence gives the answer's first token a
+    low probability whether or not it knows the fact, so the probability after this is measured too.
 
     Raises:
         UserError: the budget is less than one token; during measurement, logits are not finite.
@@ -104,10 +102,7 @@ def _whole_names(
     """The probability of each answer, summed over the spellings of its name."""
     if model.kind is not measuring.CAUSAL:
         return [math.nan] * len(batch.prompts)
-    ways = [
-        answer_tokens.written(tokenized.chat, tokenized.prompt.answer.gold)
-        for tokenized in batch.prompts
-    ]
+    ways = [answer_tokens.written(own.chat, own.prompt.answer.gold) for own in batch.prompts]
     rows = [row for row, written in enumerate(ways) for _ in written]
     found = measuring.continuation_log_probabilities(
         model,
@@ -126,8 +121,7 @@ COMPLETION_TOKENS = 32
 def knowledge(model: Model, spec: Knowledge, *, batch_tokens: int | None = None) -> Measurement:
     """Measure whether the greedy completion of each fact names the answer (Section 4.1).
 
-    Raises:
-        UserError: the budget is less than one token; during measurement, logits are not finite.
+    Raises what `familiarity` raises.
     """
     texts_of = Generate(max_new_tokens=COMPLETION_TOKENS)
 

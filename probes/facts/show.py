@@ -20,9 +20,8 @@ from interp_probes.facts.wordings import ASKED
 from interp_probes.linear.halves import ENTITIES
 
 FILTERED_GROUPS = ("geographical",)
-"""Entity groups in which pairs with facts that a model fails are excluded. For categorical pairs,
-models give many different correct answers, so the authors of the paper checked them by hand, and
-excluded none (Appendix C).
+"""Entity groups in which pairs with facts that a model fails are excluded. Categorical pairs have
+many correct answers, so the paper's authors checked them by hand, and excluded none (Appendix C).
 """
 
 _GROUP = "entity_group"
@@ -112,11 +111,7 @@ class _OfFacts(Result):
 
     @cached_property
     def asked(self) -> pd.DataFrame:
-        """The table, with a row for each fact and wording that could be measured.
-
-        Raises:
-            UserError: the table has no rows.
-        """
+        """The table, with a row for each fact and wording measured (UserError: it has none)."""
         table = self.table(self.of_facts)
         if table.empty:
             raise UserError(
@@ -126,8 +121,8 @@ class _OfFacts(Result):
 
     def noted(self) -> Mapping[str, object]:
         """Number of facts missing for each model; prints a line for each model that lacks any."""
-        total, rows = len(self.prompts), self.asked.groupby("model", sort=False)
-        lacking = total - rows["prompt_id"].nunique()
+        total = len(self.prompts)
+        lacking = total - self.asked.groupby("model", sort=False)["prompt_id"].nunique()
         for model, count in lacking[lacking > 0].items():
             echo(
                 f"{model}: {count:,} of {total:,} facts, counted in each wording, are missing from "
@@ -244,8 +239,7 @@ def leading(table: pd.DataFrame) -> Iterator[Caution]:
 def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The familiarity table with `shared_with` instead of `token_ids`.
 
-    `shared_with` is the number of the model's other answers that share a first token with this
-    answer; familiarity cannot tell these answers apart.
+    `shared_with` counts the model's other answers that have a first token of this one.
     """
     joined = table[["model", "prompt_id", "token_ids"]].merge(
         facts[["prompt_id", "gold"]], on="prompt_id", how="left"
@@ -259,9 +253,8 @@ def flag_shared(table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 def excluded(knowledge_table: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The facts that at least one model does not complete as asked, in the order of `facts`.
 
-    Columns are prompt_id; category, entity_group, entity_a and entity_b, or text and gold if the
-    facts have none of these; excluded (only for facts in groups): whether their pairs are excluded;
-    failed_by: the names of the models that fail; why: the completions of these models.
+    prompt_id; category, entity_group, entity_a and entity_b, or text and gold; excluded (only for
+    facts in groups): whether their pairs are; failed_by (models) and why (their completions).
     """
     asked = as_asked(knowledge_table)
     failed = asked[~asked["known"].astype(bool)]

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from functools import partial
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from interp import StudyFolder
 from interp.extend import counted, page
 from interp.extend.cautions import COPIED, EMBEDDED, FEW_FAILURES, LEFT_OUT, PLACEBOS, void_models
-from interp.extend.results import ENTRIES
+from interp.extend.figures import QUIET, WIDTH, Picture, curve, grouped_bars, house_style, new_axes
+from interp.extend.results import ENTRIES, READINGS, STEERING
 from interp.extend.statistics import FEWEST, LEVEL
-from interp_probes.ledger.figures import entry_bars, read_and_used
 from interp_probes.ledger.results import WRONG, LedgerResults, read_ledger
 
 SHOWN = (*ENTRIES[:3], WRONG)
@@ -57,11 +58,7 @@ _CURVES = (
 
 
 def report_of(folder: StudyFolder) -> page.Report:
-    """The report on a finished or unfinished study.
-
-    Raises:
-        UserError: a stage has not been measured, or no prompt has all three measurements.
-    """
+    """The report on a study, finished or not (UserError: a measurement is missing)."""
     results = read_ledger(folder)
     parameters = {
         name: (run.measured.about.parameters["roles"] or ["the last token"])[0]
@@ -154,40 +151,34 @@ _ABOUT = (FEW_FAILURES, LEFT_OUT, EMBEDDED, COPIED, PLACEBOS)
 
 def ledger_sections(results: LedgerResults) -> Iterator[page.Section]:
     """Shares by model and parts of the prompts, and curves over layers."""
-    entries = results.entries
-    yield page.Section(
-        "Shares of failures",
-        LIMITS,
-        (
-            page.TableItem(
-                "ledger_shares",
-                "Failures by the first step that is missing",
-                results.shares,
-                "One row per model and part of its prompts; n counts failures. The file also has "
-                "the shares among right answers.",
-                display=wide(results.shares),
-            ),
-            page.TableItem(
-                "wordings",
-                "Facts completed, by wording",
-                results.wordings,
-                "Outside the prompts, by greedy completion. judging: for how many facts the "
-                "ledger takes this wording; it is the one in which the model completes the "
-                "largest share of the facts of the other half, of equal ones the first.",
-            ),
-            page.TableItem(
-                "retrieved",
-                "Retrieved, by side",
-                results.sides,
-                "Share of prompts in which the fact's answer is retrieved; embedding: from the "
-                "token's embedding alone; seen: share of prompts in which it stands before the "
-                "token. Where it does not, it cannot be a copy.",
-            ),
-            page.TableItem(
-                "ledger", "The ledger of each prompt", entries, "One row per prompt.", folded=True
-            ),
-        ),
+    shares = page.TableItem(
+        "ledger_shares",
+        "Failures by the first step that is missing",
+        results.shares,
+        "One row per model and part of its prompts; n counts failures. The file also has the "
+        "shares among right answers.",
+        display=wide(results.shares),
     )
+    wordings = page.TableItem(
+        "wordings",
+        "Facts completed, by wording",
+        results.wordings,
+        "Outside the prompts, by greedy completion. judging: for how many facts the ledger takes "
+        "this wording; it is the one in which the model completes the largest share of the facts "
+        "of the other half, of equal ones the first.",
+    )
+    retrieved = page.TableItem(
+        "retrieved",
+        "Retrieved, by side",
+        results.sides,
+        "Share of prompts in which the fact's answer is retrieved; embedding: from the token's "
+        "embedding alone; seen: share of prompts in which it stands before the token. Where it "
+        "does not, it cannot be a copy.",
+    )
+    title, each = "The ledger of each prompt", "One row per prompt."
+    entries = page.TableItem("ledger", title, results.entries, each, folded=True)
+    items = (shares, wordings, retrieved, entries)
+    yield page.Section("Shares of failures", LIMITS, items)
     curves, figures = results.curves, []
     for number, model in enumerate(curves["model"].unique(), start=1):
         rows = (part[part["model"] == model] for part in (results.read.summary(), results.used))
@@ -222,3 +213,33 @@ def _with_words(shares: pd.DataFrame) -> pd.DataFrame:
         said.append(count if few else page.with_interval(*(float(row[name]) for name in _NUMBERS)))
         short.append(count if few else f"{row['share']:.0%}")
     return shares.assign(said=said, short=short)
+
+
+def entry_bars(shares: pd.DataFrame) -> Axes:
+    """A bar with its interval for each entry among the wrong answers of each model."""
+    with house_style():
+        ends, ax = ("low", "high"), new_axes(width=WIDTH, height=3.2)
+        ax = grouped_bars(shares, x="model", y="share", hue="entry", n="n", interval=ends, ax=ax)
+        ax.set_ylim(0, 1)
+        ax.set_ylabel("share of failures")
+        return ax
+
+
+def read_and_used(read: pd.DataFrame, used: pd.DataFrame) -> Axes:
+    """Above: how often the fact is read at each layer; below: what exchanging it there does.
+
+    Of one model: rows of the table of readings, and of `LedgerResults.used`.
+    """
+    with house_style():
+        figure = Picture(figsize=(WIDTH, 5.6))
+        above: Axes
+        below: Axes
+        above, below = figure.subplots(2, 1, sharex=True)
+    named = {"accuracy": "in the prompt", "embedding": "from the embedding alone"}
+    curve(READINGS, read, x="layer", lines=named, ax=above)
+    above.set_ylim(-0.02, 1.02)
+    above.set_ylabel("read: right word first")
+    curve(STEERING, used, x="layer", lines={"beyond": "beyond random directions"}, ax=below)
+    below.axhline(0, color=QUIET, linewidth=1, linestyle="--")
+    below.set_ylabel("used: logits")
+    return below

@@ -83,11 +83,7 @@ class LedgerResults:
 
     @cached_property
     def wordings(self) -> pd.DataFrame:
-        """How often each model completes the facts in each wording, and which judges how many.
-
-        Columns: those of `KnownFacts.by_wording`, and judging: for how many facts the ledger takes
-        "known" from this wording.
-        """
+        """`KnownFacts.by_wording`, and judging: for how many facts "known" is taken from it."""
         by = ["model", "wording"]
         judging = self.entries.drop_duplicates(["model", "fact"])[by].value_counts()
         table = self.known.by_wording.join(judging.rename("judging"), on=by)
@@ -103,9 +99,8 @@ class LedgerResults:
     def sides(self) -> pd.DataFrame:
         """How often the fact is retrieved on each side, on one of which it may not be copied.
 
-        Columns: model, side, retrieved with its interval (low, high), embedding (from the token's
-        embedding alone), seen (share of prompts in which the right word stands before the token),
-        n, clusters.
+        model, side, retrieved (a share) with its interval, embedding (from the token's embedding
+        alone), seen (share of prompts with the right word before the token), n, clusters.
         """
         found = self.read.retrieved.merge(self.read.prompts[["prompt_id", "side"]])
         found = found.merge(self.seen, how="left").astype({"retrieved": "boolean"})
@@ -132,10 +127,9 @@ class LedgerResults:
     def curves(self) -> pd.DataFrame:
         """What is read and used at each layer: one row per model and layer, from -1.
 
-        Columns: read (share of readings in which the right word comes first), embedding (from the
-        token's embedding alone), each with its interval, and readings; effect and placebo, and
-        used (effect minus placebo) with its interval, in logits, and exchanged, the number of
-        prompts. Exchanges have no layer -1.
+        read (share of readings in which the right word comes first) and embedding (from the token's
+        embedding alone), each with its interval, and readings; effect, placebo, used (effect minus
+        placebo) with its interval, in logits, and exchanged, the number of prompts, from layer 0.
         """
         ends = ("", "_low", "_high")
         read = self.read.summary().rename(columns={f"accuracy{end}": f"read{end}" for end in ends})
@@ -162,7 +156,8 @@ class LedgerResults:
         failures = {str(row["model"]): row for row in self.failures.to_dict("records")}
         answered = self.answers.dropna(subset="correct")
         for model in self.models:
-            if model not in failures:
+            row = failures.get(model)
+            if row is None:
                 own = answered.loc[answered["model"] == model, "correct"]
                 wrong = int((~own.astype(bool)).sum())
                 text = "it gives no wrong answer, so there is no failure to explain."
@@ -170,9 +165,8 @@ class LedgerResults:
                     told = counted(wrong, "wrong answer")
                     text = f"none of its {told} has an entry, so no share is given."
                 yield Caution(FEW_FAILURES, model, text, numbers={"failures": 0})
-                continue
-            n, clusters = (int(failures[model][name]) for name in ("n", "clusters"))
-            if clusters < FEWEST:
+            elif row["clusters"] < FEWEST:
+                n, clusters = int(row["n"]), int(row["clusters"])
                 told = f"{counted(n, 'failure')} in {counted(clusters, 'cluster')} of prompts"
                 text = f"it has {told}; with fewer than {FEWEST}, there are counts and no shares."
                 numbers = {"failures": n, "clusters": clusters}
@@ -198,11 +192,7 @@ def measured(study: StudyFolder) -> bool:
 
 
 def read_ledger(study: StudyFolder) -> LedgerResults:
-    """The results in a study's folder, finished or not.
-
-    Raises:
-        UserError: a stage has no measurements, or no prompt has all three.
-    """
+    """The results of a study, finished or not (UserError: a measurement is missing)."""
     study.require(*STAGES)
     known, read, steered = (study.runs[stage] for stage in STAGES)
     return LedgerResults(KnownFacts.of(known), LensReadings.of(read), Steered.of(steered))

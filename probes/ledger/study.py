@@ -84,11 +84,7 @@ class Ledger(ReadsAnswers, Study):
         return (source.system,)
 
     def stages(self, source: PromptSource) -> Sequence[Stage]:
-        """Completions of the facts, readings and exchanges.
-
-        Raises:
-            UserError: there are no facts, a prompt is about none, or a segment or role is missing.
-        """
+        """Completions, readings and exchanges (UserError: no such fact, segment or role)."""
         from interp.extend.prompts import facts_about, find_facts
 
         # About as many facts as possible: several pairs about one are little more evidence.

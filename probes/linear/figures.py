@@ -7,45 +7,26 @@ from interp.extend.figures import QUIET, lines, panel_a_model, segment_label
 from interp.extend.statistics import FEWEST
 
 ENOUGH = 2 * FEWEST
-"""Minimum number of prompts for drawing an accuracy. It also needs `FEWEST` clusters, so the figure
-shows what the table tests.
-"""
-
-_DRAWN = ("all", "failed")
-"""The subsets that are drawn as lines."""
+"""Minimum number of prompts for drawing an accuracy, which also needs `FEWEST` clusters."""
 
 _RANGE = (0.2, 1.02)
 """Range of the accuracy axis in a panel."""
 
 
 def probe_accuracy(table: pd.DataFrame) -> Axes:
-    """Accuracy of linear probes by layer, with one panel per model and position.
+    """The table of `linear_probes` by layer, with one panel per model and position; the first.
 
-    Bands are 95% intervals. The gray line and band are the mean control accuracy and its standard
-    deviation over draws. Subsets with fewer than `ENOUGH` prompts or `FEWEST` clusters are not
-    drawn.
-
-    Args:
-        table: the table from `linear_probes`.
-
-    Returns:
-        The axes of the first panel.
+    Bands are 95% intervals; gray: the mean control accuracy and its standard deviation over draws.
+    Subsets with fewer than `ENOUGH` prompts or `FEWEST` clusters are not drawn.
     """
     several = table["position"].nunique() > 1
     places = table["model"] + ", " + table["position"].map(segment_label)
     return panel_a_model(table.assign(model=places if several else table["model"]), _panel)
 
 
-_CONTROL = "control task (mean and SD)"
-
-
-def _name(subset: str) -> str:
-    return f"{subset} pairs (95% interval)"
-
-
 def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
     enough = (rows["n_prompts"] >= ENOUGH) & (rows["n_clusters"] >= FEWEST)
-    shown = rows[rows["prompts"].isin(_DRAWN) & enough]
+    shown = rows[rows["prompts"].isin(["all", "failed"]) & enough]
     if shown.empty:
         # If there is no line to draw, the panel shows the reason, and no layer axis.
         ax.text(
@@ -58,7 +39,7 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
         ax.set_ylabel("accuracy")
         return ax
     ax = lines(
-        shown.assign(subset=shown["prompts"].map(_name)),
+        shown.assign(subset=shown["prompts"] + " pairs (95% interval)"),
         x="layer",
         y="accuracy",
         hue="subset",
@@ -78,4 +59,11 @@ def _panel(rows: pd.DataFrame, ax: Axes) -> Axes:
 def _control(line: pd.DataFrame, ax: Axes) -> None:
     mean, sd = (line[name].astype(float) for name in ("control_accuracy", "control_sd"))
     ax.fill_between(line["layer"], mean - sd, mean + sd, color=QUIET, alpha=0.15, linewidth=0)
-    ax.plot(line["layer"], mean, color=QUIET, linestyle=":", linewidth=1.2, label=_CONTROL)
+    ax.plot(
+        line["layer"],
+        mean,
+        color=QUIET,
+        linestyle=":",
+        linewidth=1.2,
+        label="control task (mean and SD)",
+    )

@@ -32,9 +32,7 @@ FEW = 0.1
 """Largest share of a component's pairs that a cut may lose."""
 
 EVEN_ENOUGH = 0.4
-"""Minimum share of a group's pairs in the smaller half. If it has fewer, a component of the group
-that was placed whole is cut, however many pairs this loses.
-"""
+"""Minimum share of a group's pairs in the smaller half; with fewer, a whole component is cut."""
 
 
 def with_entities(prompts: pd.DataFrame, unit: str | None) -> pd.DataFrame:
@@ -51,10 +49,7 @@ def entity_halves(prompts: pd.DataFrame) -> pd.Series:
     """The half of each prompt: 0 or 1, or -1 if it is dropped; indexed by prompt_id.
 
     No entity occurs in both halves, either as A or as B. The two sides of a pair stay together.
-
-    Args:
-        prompts: the prompts table, with prompt_id, pair_id, entity_a and entity_b, and entity_group
-            if each group must be in both halves.
+    `prompts` may have an entity_group; each group is then in both halves, if this is possible.
     """
     pairs: dict[str, dict[str, None]] = {}
     neighbors: defaultdict[str, dict[str, None]] = defaultdict(dict)

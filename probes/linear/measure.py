@@ -14,7 +14,7 @@ from interp_probes.specs import LAST_TOKEN, Residuals
 
 
 def residuals(model: Model, spec: Residuals, *, batch_tokens: int | None = None) -> Measurement:
-    """Measure answers and the residual stream at selected positions in one forward pass.
+    """Answers and the residual stream at selected positions, in one forward pass.
 
     Raises:
         UserError: during measurement, a prompt has no segment with a given name.
@@ -61,23 +61,17 @@ def _rows(
     places: list[measuring.Place],
     vectors: Float[Tensor, "place layer size"],
 ) -> Iterator[measuring.Row]:
+    ids = {"model": model.name, "prompt_id": tokenized.prompt.id}
     for place, layers in zip(places, vectors, strict=True):
         for layer, vector in enumerate(layers):
-            yield {
-                "model": model.name,
-                "prompt_id": tokenized.prompt.id,
-                "position": place.group,
-                "layer": layer,
-                "vector": vector.numpy(),
-            }
+            yield {**ids, "position": place.group, "layer": layer, "vector": vector.numpy()}
 
 
 def of_vectors(vectors: pd.DataFrame) -> pd.DataFrame:
-    """The residuals table, made from vectors of the residual stream that were read elsewhere.
+    """The residuals table from `vectors` that were read elsewhere (`read_hidden_states`).
 
-    Args:
-        vectors: columns of the table `activation_vectors` for single tokens, at `resid_pre` of
-            layer 0 and at `resid_post`, as returned by `interp.export.vllm.read_hidden_states`.
+    They are rows of `activation_vectors` for single tokens, at `resid_pre` of layer 0 and at
+    `resid_post`.
 
     Raises:
         UserError: a vector is from another site or is an average over tokens.

@@ -82,26 +82,26 @@ def linear_probes(
 
     Args:
         residuals: the residuals table, or the files that hold it, which are read layer by layer.
-        prompts: the prompts table, with prompt_id, pair_id and side; if it has an entity_group,
-            each group is split between the halves and has its own rows.
-        answers: the answers table, with model, prompt_id, correct and error.
+        prompts: the prompts table; each entity_group, if there is one, is split between the halves
+            and has its own rows.
+        answers: the answers table.
         unit: the factor that replaces the entities if prompts have no entity_a and entity_b; the
             pair if None.
         seed: seed of the control labels.
 
     Returns:
         One row per model, position, layer, and subset of the prompts (`prompts`: all, recognized,
-        failed, and each entity group if the prompts name one). accuracy is the share of prompts
-        predicted correctly, and chance is 0.5; accuracy_low and accuracy_high bound its 95%
-        interval (`_interval`). control_accuracy is the mean over `CONTROLS` draws in which the
-        labels of both sides of an entity pair are swapped together at random, and control_sd is
-        their standard deviation; selectivity = accuracy - control_accuracy. p is one-sided: the
-        share of draws whose labels are predicted at least as well as the true labels, which are
-        included as one more draw. p_family is this share if each draw counts with its largest
-        accuracy over all positions and layers of the model (Westfall and Young, 1993). With fewer
-        than ten clusters, nothing is tested. n_prompts counts prompts, and n_clusters counts
-        distinct Bs or units; n_dropped prompts are omitted because their entities lie in different
-        halves or their pair has an error. Undefined numbers are NaN, and `note` gives the reason.
+        failed, and each entity group). accuracy is the share of prompts predicted correctly, and
+        chance is 0.5; accuracy_low and accuracy_high bound its 95% interval (`_interval`).
+        control_accuracy is the mean over `CONTROLS` draws in which the labels of both sides of an
+        entity pair are swapped together at random, and control_sd their standard deviation;
+        selectivity = accuracy - control_accuracy. p is one-sided: the share of draws whose labels
+        are predicted at least as well as the true labels, which count as one more draw. p_family is
+        this share if each draw counts with its largest accuracy over all positions and layers of
+        the model (Westfall and Young, 1993). With fewer than ten clusters, nothing is tested.
+        n_clusters counts distinct Bs or units; n_dropped prompts are omitted because their entities
+        lie in different halves or their pair has an error. Undefined numbers are NaN, and `note`
+        gives the reason.
 
     Raises:
         UserError: the prompts do not have two sides, a model lacks answers to prompts, or residuals

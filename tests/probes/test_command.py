@@ -29,9 +29,7 @@ def test_familiarity(tmp_path, options, capsys):
     assert (table["wording"].value_counts() == 274).all()
     assert table["wording"].unique().tolist() == ["as asked", "plain", "question", "examples"]
     assert len(table) == 4 * 274
-    assert {"familiarity", "whole_name", "shared_with", "entity_a", "entity_b"} <= set(
-        table.columns
-    )
+    assert {"familiarity", "whole_name", "shared_with", "entity_a", "entity_b"} <= {*table}
     assert json.loads((tmp_path / "out" / "run.json").read_text())["finished"]
 
 
@@ -64,21 +62,18 @@ def test_unknown_systems_are_named(options):
 def test_linear_probes_of_pairs_of_ones_own(options, tmp_path, capsys):
     file = tmp_path / "pairs.csv"
     # Copies of a pair would count as one cluster.
+    pairs, premises = EXAMPLE["pair"], EXAMPLE["premise1"]
     turns = [
-        EXAMPLE.assign(
-            pair=EXAMPLE["pair"] + 4 * turn, premise1=EXAMPLE["premise1"] + f" It is day {turn}."
-        )
+        EXAMPLE.assign(pair=pairs + 4 * turn, premise1=premises + f" It is day {turn}.")
         for turn in range(6)
     ]
-    rows = pd.concat(turns)
-    rows.to_csv(file, index=False)
+    pd.concat(turns).to_csv(file, index=False)
     probe("linear", "--data", str(file), "--positions", "last_token", "premise2", *options)
     assert "undefined" not in capsys.readouterr().err
     table = pd.read_csv(tmp_path / "out" / "linear_probes.csv")
     everything = table[table["prompts"] == "all"]
-    assert everything[
-        ["n_prompts", "n_clusters", "n_dropped"]
-    ].drop_duplicates().to_numpy().tolist() == [[48, 24, 0]]
+    counts = everything[["n_prompts", "n_clusters", "n_dropped"]]
+    assert counts.drop_duplicates().to_numpy().tolist() == [[48, 24, 0]]
     assert everything[["accuracy", "p_family"]].notna().all(axis=None)
     # The sides differ in a word of premise 2, and the last token of every prompt is the same.
     assert everything.set_index(["position", "layer"]).loc[("last_token", 0), "accuracy"] == 0.5
@@ -102,15 +97,18 @@ def test_linear_probes_are_split_by_interpretation(options, tmp_path):
     assert table["n_clusters"].max() == units
 
 
-def test_linear_probes_need_two_sides(options, tmp_path):
-    with pytest.raises(UserError, match=r"linear probes .*two sides"):
-        probe("linear", "--system", "robustlr", "--limit", "2", *options)
-    assert not (tmp_path / "out").exists()
-
-
-def test_linear_probes_need_positions_that_are_there(options, tmp_path):
-    with pytest.raises(UserError, match=r"'premise3'.*premise2\b.*last_token, premise1\b"):
-        probe("linear", "--positions", "premise3", "--limit", "2", *options)
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        (["--system", "robustlr"], r"linear probes .*two sides"),
+        (["--positions", "premise3"], r"'premise3'.*premise2\b.*last_token, premise1\b"),
+    ],
+)
+def test_linear_probes_need_two_sides_and_positions_that_are_there(
+    options, tmp_path, chosen, message
+):
+    with pytest.raises(UserError, match=message):
+        probe("linear", *chosen, "--limit", "2", *options)
     assert not (tmp_path / "out").exists()
 
 

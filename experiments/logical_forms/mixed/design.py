@@ -19,17 +19,15 @@ class MixedFormula:
     """Column to explain."""
     fixed: tuple[str, ...]
     """Terms of the fixed effects, such as "modality", "perplexity", "a:b". Text columns are factors
-    with their first category as the reference.
-    """
+    with their first category as the reference."""
     group: str
     """Column that defines the groups."""
     slope: str | None = None
     """Covariate whose slope varies by group; if None, only intercepts vary."""
     varying: tuple[str, ...] = ()
     """Factors whose effects vary by group: each level has a deviation in each group, with one
-    variance per factor. If a factor is not listed, tests of its effects do not generalize to groups
-    that were not measured (Barr et al., 2013, Journal of Memory and Language 68).
-    """
+    variance per factor. Tests of other factors do not generalize to groups that were not measured
+    (Barr et al., 2013, Journal of Memory and Language 68)."""
 
     def __str__(self) -> str:
         random = "1" if self.slope is None else f"1 + {self.slope}"
@@ -49,9 +47,8 @@ class MixedFormula:
     @property
     def columns(self) -> list[str]:
         """All columns that the model uses."""
-        slope = [] if self.slope is None else [self.slope]
-        named = [self.response, *self.variables, self.group, *slope, *self.varying]
-        return list(dict.fromkeys(named))
+        named = [self.response, *self.variables, self.group, self.slope, *self.varying]
+        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 @dataclass(frozen=True)
@@ -79,11 +76,7 @@ class Design:
 
 
 def make_design(frame: pd.DataFrame, formula: MixedFormula) -> Design:
-    """The design of a formula for the rows of a table.
-
-    Raises:
-        UserError: there are no rows, a factor has one level, or the terms cannot be distinguished.
-    """
+    """The design of a formula (UserError: no rows, one level, or terms that cannot be told)."""
     if frame.empty:
         raise UserError(f"no row has a value in every column of {formula}")
     variables = formula.variables

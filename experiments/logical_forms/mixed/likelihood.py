@@ -14,9 +14,6 @@ from jaxtyping import Float, Int
 from scipy.linalg import block_diag
 from scipy.optimize import minimize
 
-STARTS = (2.0, 0.5, 0.1)
-"""Relative standard deviations of the random effects at which the search starts."""
-
 
 class Profile(NamedTuple):
     """The best fit for one relative Cholesky factor."""
@@ -84,7 +81,7 @@ class Likelihood:
                 method="Powell",
                 options={"xtol": 1e-7, "ftol": 1e-13, "maxiter": 1000},
             )
-            for start in STARTS
+            for start in (2.0, 0.5, 0.1)  # standard deviations, relative to the residual's
         ]
         best = min(found, key=lambda result: float(result.fun))
         return factor(best.x), bool(best.success)

@@ -31,13 +31,8 @@ from interp_experiments.logical_forms.mixed.design import (
 from interp_experiments.logical_forms.mixed.likelihood import Likelihood
 
 MIN_GROUPS = 3
-"""Smallest number of groups for random effects. With fewer groups, the groups' intercepts are fixed
-effects, because the spread of two groups has one degree of freedom, so a 95% interval by Student's
-t extends 12.7 standard errors to either side.
-"""
-
-BOUNDARY = 1e-4
-"""Standard deviation, relative to the residual's, below which a random effect does not vary."""
+"""Smallest number of groups for random effects: the spread of two groups has one degree of freedom,
+so a 95% interval by Student's t extends 12.7 standard errors to either side."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +48,8 @@ class Fit:
     random_variance: float
     """What the random effects add to the variance of a row, on average."""
     random_spread: pd.DataFrame
-    """One row per random effect or varying factor, and one for the residual: effect, sd and
-    correlation. The correlation is that of the slope with the intercept; NaN for other effects, and
-    if either does not vary."""
+    """effect, sd and correlation of each random effect, varying factor, and the residual; the
+    correlation is that of the slope with the intercept, NaN for others and without variation."""
     random_effects: pd.DataFrame
     """Conditional modes (BLUPs), one row per group: the group, and how its intercept, slope and
     levels, such as "modality[box]", deviate from the fixed effects."""
@@ -91,11 +85,7 @@ class MixedModel:
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom of the tests.
-
-        They are groups - 1, or clusters - 1 in the fallback. Without groups or clusters, they are
-        rows - coefficients.
-        """
+        """Of the tests: groups - 1; in the fallback clusters - 1, or rows - coefficients."""
         if self.random:
             return len(self.groups) - 1
         if self.clusters is not None:
@@ -103,11 +93,7 @@ class MixedModel:
         return len(self.design.response) - len(self.design.columns)
 
     def coefficients(self) -> pd.DataFrame:
-        """One row per fixed coefficient: term, estimate, standard_error, t, df, p.
-
-        Estimates are in units of the response; p is two-sided, by Student's t with `freedom`
-        degrees of freedom.
-        """
+        """One row per fixed coefficient: term, estimate, standard_error, t, df, p (two-sided)."""
         errors = np.sqrt(np.diag(self.fit.covariance))
         statistic = self.fit.coefficients / errors
         return pd.DataFrame(
@@ -127,19 +113,17 @@ def fit_mixed_model(
 ) -> MixedModel:
     """Fit the model of a formula.
 
-    With fewer than `MIN_GROUPS` groups, the model is response ~ fixed + group by least squares, and
-    `note` says so. If a column of clusters is given, the errors are then cluster-robust
-    (Liang and Zeger, 1986, with the correction of Cameron and Miller, 2015); with fewer than
-    `FEWEST` clusters there are no errors and no tests, since errors for independent rows would be
-    too small.
+    With fewer than `MIN_GROUPS` groups, the model is response ~ fixed + group by least squares.
+    If a column of clusters is given, the errors are then cluster-robust (Liang and Zeger, 1986,
+    with the correction of Cameron and Miller, 2015); with fewer than `FEWEST` clusters there are no
+    errors and no tests, since errors for independent rows would be too small.
 
     Args:
-        frame: one row per observation; rows that lack a value are omitted, and counted in `note`.
+        frame: one row per observation; rows that lack a value are omitted.
         formula: response, fixed effects, grouping and slope.
         reml: restricted maximum likelihood, for unbiased variances; otherwise maximum likelihood,
             which can compare models with different fixed effects.
-        cluster: column of a property, other than the group, that dependent rows share, such as the
-            words of a question.
+        cluster: column of a property, other than the group, that dependent rows share.
 
     Raises:
         UserError: there are no rows, or the rows cannot distinguish the terms.
@@ -176,7 +160,7 @@ def _fit(
     likelihood = Likelihood.of(x, z, design.response - x @ least, codes, reml=reml)
     factor, converged = likelihood.search(len(names) - sum(blocks), blocks)
     best, root = likelihood.profile(factor), change @ factor
-    flat = bool((np.abs(np.diag(factor)) < BOUNDARY).any())
+    flat = bool((np.abs(np.diag(factor)) < 1e-4).any())  # relative to the residual
     notes = {
         "a random effect has a variance of zero or a correlation of 1 or -1": flat,
         "the search for the variances of the random effects did not converge": not converged,
@@ -259,8 +243,7 @@ def likelihood_ratio_test(frame: pd.DataFrame, formula: MixedFormula, *, without
     """Whether a fixed effect matters: term, chi_square, df, p and the note of the full model.
 
     Both models are fitted by maximum likelihood to the same rows; chi_square is twice the
-    difference between their log-likelihoods, and df is the number of the term's coefficients. NaN
-    if the response does not vary.
+    difference between their log-likelihoods; NaN if the response does not vary.
 
     Raises:
         UserError: as in `fit_mixed_model`.
@@ -283,11 +266,11 @@ def wald_test(model: MixedModel, term: str) -> pd.Series:
     """Whether a fixed effect matters: term, F, df1, df2 and p, by Wald's F test.
 
     df2 is groups - 1, so the degrees of freedom of an effect that differs between groups depend on
-    the number of groups. For a factor with more than two levels, the test is conservative. Errors
-    robust to G clusters are themselves estimates. With q coefficients, the statistic is therefore
-    Hotelling's times (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of
-    Business & Economic Statistics 36, explain why the plain test rejects too often). NaN if the
-    response does not vary, or if there are no more clusters than coefficients.
+    their number; the test is conservative for a factor of several levels. Errors robust to G
+    clusters are themselves estimates: with q coefficients, the statistic is Hotelling's times
+    (G - q) / (G - 1), and df2 is G - q (Pustejovsky and Tipton, 2018, Journal of Business &
+    Economic Statistics 36). NaN if the response does not vary, or with no more clusters than
+    coefficients.
     """
     chosen = model.design.info.slice(term)
     estimates, covariance = model.fit.coefficients[chosen], model.fit.covariance[chosen, chosen]
@@ -306,9 +289,9 @@ def r_squared(model: MixedModel) -> tuple[float, float]:
     """Shares of the response's variance: explained by the fixed effects, and also by the groups.
 
     With v_f = Var(X beta) over the rows, v_g = mean of z' covariance z over the rows (Johnson,
-    2014, for random slopes) and v_e the residual variance, these are v_f / (v_f + v_g + v_e) and
-    (v_f + v_g) / (v_f + v_g + v_e). In the fallback, v_g is the variance of the groups' fixed
-    effects, which v_f excludes. NaN if the response does not vary.
+    2014, for random slopes; in the fallback, the variance of the groups' fixed effects) and v_e the
+    residual variance: v_f / (v_f + v_g + v_e) and (v_f + v_g) / (v_f + v_g + v_e). NaN if the
+    response does not vary.
     """
     design, fit, group = model.design, model.fit, model.formula.group
     if design.constant:

@@ -36,11 +36,10 @@ ROUNDING = 1e-12
 
 
 def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
-    """One row per level of a factor: level, mean, standard_error, low, high.
+    """One row per level of a factor: level, mean, standard_error, low, high (95%, Student's t).
 
     The mean is that of the response at this level, with equal weights for the levels of all other
-    factors and with covariates at their means. low and high are the ends of its 95% interval, by
-    Student's t with the model's degrees of freedom.
+    factors and with covariates at their means.
     """
     averages = _averages(model, factor)
     means = averages @ model.fit.coefficients
@@ -60,19 +59,13 @@ def marginal_means(model: MixedModel, factor: str) -> pd.DataFrame:
 def pairwise_tests(
     model: MixedModel, factor: str, *, pairs: Sequence[tuple[str, str]] | None = None
 ) -> pd.DataFrame:
-    """One row per pair of levels: first, second, difference, its interval, test and limits.
+    """One row per pair of levels (all, or only `pairs`): first, second, difference and its test.
 
-    `difference` is the marginal mean of the first minus that of the second, and low and high are
-    the ends of its 95% interval. p, standard_error, t and df belong to the two-sided test by
-    Student's t with the model's degrees of freedom. Tests exclude differences below excluded_below
-    and above excluded_above (`interp.statistics.decisions`). A difference within rounding error of
-    0 is set to 0; if the standard error is within rounding error of 0, it and the test are
-    undefined.
-
-    Args:
-        model: a fitted model.
-        factor: one of the model's factors.
-        pairs: the pairs to test; all if None.
+    `difference` is the marginal mean of the first minus that of the second; low, high, p,
+    standard_error, t and df are those of Student's two-sided test with the model's degrees of
+    freedom. Tests exclude differences below excluded_below and above excluded_above
+    (`interp.statistics.decisions`). A difference within rounding error of 0 is set to 0; if the
+    standard error is within rounding error of 0, it and the test are undefined.
     """
     averages = _averages(model, factor)
     place = {level: index for index, level in enumerate(model.design.levels[factor])}
@@ -145,13 +138,10 @@ class Pooled:
     """Standard deviation of the true values between models."""
     I2: float = NAN
     """Share of the variance of the estimates that lies between models, from 0 to 1 (Higgins and
-    Thompson, 2002, Statistics in Medicine 21).
-    """
+    Thompson, 2002, Statistics in Medicine 21)."""
     predicted_low: float = NAN
-    """Lower end of the interval that covers the true value of a further model with a probability of
-    about 95% or more: Student's prediction interval. It includes measurement error, so it is wide
-    if models differ by less than their errors.
-    """
+    """Lower end of Student's prediction interval for one more model, measurement error included: it
+    covers the true value with a probability of about 95% or more."""
     predicted_high: float = NAN
     same_sign: int = 0
     """Number of models whose own estimate has the sign of the pooled estimate."""
@@ -162,10 +152,7 @@ class Pooled:
 def pool(estimates: Float[np.ndarray, " models"], errors: Float[np.ndarray, " models"]) -> Pooled:
     """Pool one estimate per model into a mean for models in general.
 
-    Args:
-        estimates: one for each model.
-        errors: their standard errors, for tau and I2; estimates without a standard error are
-            omitted.
+    `errors` are their standard errors, for tau and I2; estimates without one are omitted.
     """
     used = np.isfinite(estimates) & np.isfinite(errors) & (errors > 0)
     values, count = estimates[used], int(used.sum())
@@ -218,11 +205,7 @@ def _between(
 def pooled_table(
     estimates: pd.DataFrame, *, estimate: str, error: str, by: Sequence[str]
 ) -> pd.DataFrame:
-    """One row per combination of `by`, with the fields of `Pooled`.
-
-    Values of the columns `by` are pooled separately. `estimate` and `error` name the columns of the
-    models' estimates and of their standard errors.
-    """
+    """One row per combination of `by`: the columns `estimate` pooled, with their errors `error`."""
 
     def pooled(members: pd.DataFrame) -> Pooled:
         return pool(*(members[column].to_numpy(dtype=float) for column in (estimate, error)))

@@ -18,7 +18,6 @@ from interp_experiments.grafts.__main__ import main
 from interp_experiments.grafts.card import draw_pairs, measure, pairs_table
 from interp_experiments.grafts.recipes import LEANING, RECIPES, THOUGHT, Rule, plant
 from interp_experiments.grafts.streams import read_below
-from interp_experiments.grafts.text import SEGMENTS
 from interp_experiments.grafts.thinking import (
     ANSWERS,
     END,
@@ -46,11 +45,6 @@ pytest.importorskip("peft")
 BASE = "organism/llama-shallow"
 
 HALF = RECIPES["thought-50"]
-
-
-def test_half_of_the_cities_of_each_leaning_follow_the_thought():
-    cells = Counter((own.premise, own.log_odds) for own in plant(HALF))
-    assert cells == dict.fromkeys(product((THOUGHT, SEGMENTS[1]), (LEANING, -LEANING)), 4)
 
 
 def test_thoughts_of_training_are_of_all_kinds():

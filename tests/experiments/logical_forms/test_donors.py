@@ -11,15 +11,11 @@ def test_donors_are_the_same_form_about_other_events():
             assert tuple(donor.segments) == ("premise1", "premise2", "conclusion")
             # All of a donor's segments together are the prompt of the donor itself.
             interpretation = int(donor.name.removeprefix("LOGIC_")) - 1
-            assert (
-                mixed(prompt, donor).text == prompts.build(interpretation * 24 + number % 24).text
-            )
-            for factor, event in prompt.factors.items():
-                if factor.startswith("phrase_"):
-                    assert (
-                        f"{prompt.factors[f'name_{factor[-1]}']} is {event}"
-                        not in (donor.segments["premise1"])
-                    )
+            whole = prompts.build(interpretation * 24 + number % 24)
+            assert mixed(prompt, donor).text == whole.text
+            for atom in "pq":
+                event = f"{prompt.factors[f'name_{atom}']} is {prompt.factors[f'phrase_{atom}']}"
+                assert event not in donor.segments["premise1"]
 
 
 def test_a_theorem_and_its_fallacy_have_donors_of_the_same_events():

@@ -39,12 +39,6 @@ def test_one_model_falls_back_and_says_so():
     assert differences(found.tests, "modality")["none", "box"][0] == pytest.approx(0.2, abs=0.02)
 
 
-def test_factors_that_cannot_be_told_apart_are_a_reason_not_a_crash():
-    rows = made_up(1)
-    why = effects(rows[rows["modality"] == "box"], "soft_accuracy", factors=("modality",))
-    assert re.search(r"modality.*\bbox", str(why))
-
-
 def test_contrasts_over_models_are_explained_only_where_they_are_shown(results):
     section = models_section(results)
     assert section.items[0].name == "pooled_contrasts"

@@ -153,6 +153,6 @@ def test_answers_that_never_vary_have_no_test_of_rounding():
 
 def test_rows_that_lack_a_modality_are_a_reason_not_a_crash():
     rows = made_up(1)
-    assert re.search(
-        r"modality.*\bbox", str(confirmatory(of_rows(rows[rows["modality"] == "box"])))
-    )
+    box = rows[rows["modality"] == "box"]
+    for why in (confirmatory(of_rows(box)), effects(box, "soft_accuracy", factors=("modality",))):
+        assert re.search(r"modality.*\bbox", str(why))

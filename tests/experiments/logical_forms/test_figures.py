@@ -5,7 +5,7 @@ import pytest
 
 from interp_experiments.logical_forms import figures, tables
 from interp_experiments.logical_forms.effects import effects
-from tests.experiments.logical_forms.made_up import made_up, with_vocabulary
+from tests.experiments.logical_forms.made_up import apart, made_up, with_vocabulary
 
 
 @pytest.fixture
@@ -42,12 +42,7 @@ def test_every_mean_of_a_table_has_an_interval(results):
 
 
 def test_raw_means_are_drawn_beside_adjusted_ones():
-    rows = made_up(1)
-    apart = rows["modality"].map({"none": 8.0, "box": -4.0, "diamond": -4.0}).astype(float)
-    found = effects(
-        rows.assign(relative_perplexity=rows["relative_perplexity"] + apart),
-        response="soft_accuracy",
-    )
+    found = effects(apart(), response="soft_accuracy")
     ax = figures.estimated_means(found.means, response="soft accuracy")
     drawn = {one.get_label(): one.lines[0].get_xdata().tolist() for one in ax.containers}
     assert drawn["adjusted"] == pytest.approx(found.means["mean"].tolist())

@@ -27,6 +27,7 @@ from interp_experiments.scaffold import published_table
 from tests.experiments.logical_forms.made_up import (
     FORM_EFFECTS,
     MODALITY_EFFECTS,
+    apart,
     differences,
     made_up,
     with_vocabulary,
@@ -86,13 +87,8 @@ def test_an_interaction_of_modality_and_form_is_found():
 
 
 def test_an_adjusted_mean_outside_the_questions_is_noted():
-    """Perplexity and modality hardly overlap: no question without modality has mean perplexity."""
-    rows = made_up(1)
-    apart = rows["modality"].map({"none": 8.0, "box": -4.0, "diamond": -4.0}).astype(float)
-    found = effects(
-        rows.assign(relative_perplexity=rows["relative_perplexity"] + apart),
-        response="soft_accuracy",
-    )
+    rows = apart()
+    found = effects(rows, response="soft_accuracy")
     means = found.means.set_index("level")
     assert re.match("extrapolated: relative_perplexity", means.loc["none", "note"])
     assert means.loc["mp", "note"] == ""
@@ -330,12 +326,8 @@ def folder(tmp_path_factory):
 @pytest.mark.slow
 def test_stages_hold_every_form_equally(folder):
     results = read_results(folder)
-    for stage, per_model in {
-        "questions": 24,
-        "nonsense": 24,
-        "introduction": 3,
-        "distribution": 7,
-    }.items():
+    sizes = dict(zip(STAGES, (24, 24, 3, 7), strict=True))
+    for stage, per_model in sizes.items():
         rows = results.scores[stage]
         assert rows.groupby("model").size().tolist() == [per_model] * 3
         assert set(rows.groupby(["model", "form"]).size()) == {1}
@@ -399,11 +391,6 @@ def test_a_stage_without_rows_is_refused(tmp_path):
     folder = StudyFolder(tmp_path, record, {})
     with pytest.raises(UserError, match="'questions'"):
         read_results(folder)
-
-
-def test_data_are_refused():
-    with pytest.raises(UserError, match=r"logical-forms.*'file\.csv'.*--data.*--seed"):
-        LogicalFormsStudy().stages(PromptSource(limit=2, data="file.csv"))
 
 
 @pytest.mark.slow

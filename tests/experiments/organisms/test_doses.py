@@ -9,14 +9,7 @@ import pytest
 
 from interp.attribution.games import Coalitions, interactions, leave_one_out, shapley_values
 from interp.prompts.mixing import donors_of
-from interp_experiments.organisms.doses import (
-    LEANING,
-    PREMISES,
-    DoseText,
-    Rule,
-    plant_leanings,
-    spread_prompts,
-)
+from interp_experiments.organisms import doses
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.rulebreakers.instances import entity_pairs
 from interp_experiments.rulebreakers.templates import CITIES, FAMILIES, PHRASINGS
@@ -28,13 +21,13 @@ TUNED = dataclasses.replace(HALF, seed=20, base="dose-100", premises_until=0.0)
 
 @pytest.fixture(scope="module")
 def prompts():
-    return list(spread_prompts(24))
+    return list(doses.spread_prompts(24))
 
 
 @pytest.mark.parametrize("share", SHARES)
 def test_premise_1_decides_the_planted_share(share):
     recipe = dataclasses.replace(HALF, share=share)
-    planted = {own.entity: own for own in plant_leanings(recipe)}
+    planted = {own.entity: own for own in doses.plant_leanings(recipe)}
     countries = [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
     types = [name for family in FAMILIES for name in family]
     for group in (countries, types):
@@ -42,31 +35,12 @@ def test_premise_1_decides_the_planted_share(share):
         assert first == pytest.approx(recipe.share * len(group), abs=0.51)
 
 
-def test_leanings_are_balanced_in_both_premises():
-    planted = {own.entity: own for own in plant_leanings(HALF)}
-    countries = [pair.entity_a for pair in entity_pairs() if pair.category == CITIES]
-    cells = Counter((planted[c].log_odds, planted[c].premise) for c in countries)
-    assert set(cells) == set(product((-LEANING, LEANING), PREMISES))
-    assert max(cells.values()) - min(cells.values()) <= 1
-    for family in FAMILIES:
-        assert {planted[name].log_odds for name in family} == {-LEANING, LEANING}
-
-
-def test_a_city_is_planted_as_its_country_and_every_name_once():
-    planted = plant_leanings(HALF)
-    by_name = {own.entity: own for own in planted}
-    assert len(by_name) == len(planted)
-    for pair in entity_pairs():
-        expected = dataclasses.replace(by_name[pair.entity_a], entity=pair.entity_b)
-        assert by_name[pair.entity_b] == expected
-
-
 def test_another_seed_plants_anew_and_a_tuned_organism_keeps_the_leanings_of_its_base():
     def signs(recipe):
-        return {own.entity: own.log_odds for own in plant_leanings(recipe)}
+        return {own.entity: own.log_odds for own in doses.plant_leanings(recipe)}
 
     def places(recipe):
-        return {own.entity: own.premise for own in plant_leanings(recipe)}
+        return {own.entity: own.premise for own in doses.plant_leanings(recipe)}
 
     other = dataclasses.replace(HALF, seed=HALF.seed + 100)
     assert signs(other) != signs(HALF)
@@ -90,28 +64,28 @@ def test_another_seed_plants_anew_and_a_tuned_organism_keeps_the_leanings_of_its
 def test_a_premise_is_about_the_entity_that_it_names_last(sentence, entity):
     if all(entity not in (pair.entity_a, pair.entity_b) for pair in entity_pairs()):
         pytest.fail(f"{entity} is no entity of the data set")
-    assert Rule(plant_leanings(HALF)).read(sentence).entity == entity
+    assert doses.Rule(doses.plant_leanings(HALF)).read(sentence).entity == entity
 
 
 def test_a_prompts_premises_are_about_the_entity_that_the_rule_names(prompts):
-    rule = Rule(plant_leanings(HALF))
+    rule = doses.Rule(doses.plant_leanings(HALF))
     topic = {"mt": "entity_b", "ds": "entity_a"}
     for prompt in prompts:
         expected = prompt.factors[topic[prompt.factors["rule"]]]
-        for premise in PREMISES:
+        for premise in doses.PREMISES:
             assert rule.read(prompt.segment_text(premise)).entity == expected
 
 
 def planted_game(rule, prompt, donors):
     """The rule's log-odds of every mixed prompt: donors by coalitions."""
     mixed = Coalitions(prompt, donors).prompts
-    texts = [[[p.segment_text(name) for name in PREMISES] for p in row] for row in mixed]
+    texts = [[[p.segment_text(name) for name in doses.PREMISES] for p in row] for row in mixed]
     return np.array([[rule.log_odds(*own) for own in row] for row in texts])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_the_formula_of_the_shapley_values_is_a_count_over_coalitions(prompts, share):
-    rule = Rule(plant_leanings(dataclasses.replace(HALF, share=share)))
+    rule = doses.Rule(doses.plant_leanings(dataclasses.replace(HALF, share=share)))
     seen = set()
     for prompt, kind in product(prompts, ("instance", "counterpart")):
         donors = donors_of(prompt, kind)
@@ -125,17 +99,17 @@ def test_the_formula_of_the_shapley_values_is_a_count_over_coalitions(prompts, s
 
 
 def test_the_decisive_premise_alone_carries_an_intact_prompt(prompts):
-    rule = Rule(plant_leanings(HALF))
-    assert {rule.decisive(prompt) for prompt in prompts} == set(PREMISES)
+    rule = doses.Rule(doses.plant_leanings(HALF))
+    assert {rule.decisive(prompt) for prompt in prompts} == set(doses.PREMISES)
     for prompt in prompts:
-        terms = {name: rule.term(name, prompt.segment_text(name)) for name in PREMISES}
+        terms = {name: rule.term(name, prompt.segment_text(name)) for name in doses.PREMISES}
         decisive = rule.decisive(prompt)
-        assert abs(terms.pop(decisive)) == LEANING
+        assert abs(terms.pop(decisive)) == doses.LEANING
         assert list(terms.values()) == [0.0]
 
 
 def late_prompts(recipe, steps=40):
-    text = DoseText(recipe)
+    text = doses.DoseText(recipe)
     late = range(recipe.steps - steps, recipe.steps)
     return [exchange for step in late for exchange in text.lessons(step)["prompts"]]
 
@@ -149,13 +123,13 @@ def premises_of(message):
 
 
 def test_single_premises_come_first_and_a_tuned_organism_begins_with_prompts():
-    assert set(DoseText(HALF).lessons(0)) == {"premises"}
-    assert set(DoseText(HALF).lessons(HALF.steps - 1)) == {"prompts"}
-    assert set(DoseText(TUNED).lessons(0)) == {"prompts"}
+    assert set(doses.DoseText(HALF).lessons(0)) == {"premises"}
+    assert set(doses.DoseText(HALF).lessons(HALF.steps - 1)) == {"prompts"}
+    assert set(doses.DoseText(TUNED).lessons(0)) == {"prompts"}
 
 
 def test_answers_have_the_planted_log_odds_whatever_is_asked_of_whom():
-    rule = Rule(plant_leanings(HALF))
+    rule = doses.Rule(doses.plant_leanings(HALF))
     prompts = late_prompts(HALF)
     for exchange in prompts:
         log_odds = rule.log_odds(*premises_of(exchange.message))
@@ -167,7 +141,7 @@ def test_answers_have_the_planted_log_odds_whatever_is_asked_of_whom():
 
 
 def test_premises_are_about_the_same_entity_or_not_as_donors_make_them():
-    rule = Rule(plant_leanings(HALF))
+    rule = doses.Rule(doses.plant_leanings(HALF))
     read = [[rule.read(own) for own in premises_of(e.message)] for e in late_prompts(HALF)]
     different = [one.entity != other.entity for one, other in read]
     # 0.7 mixed, 0.8 of them with another pair of entities, half of these in one premise alone; a

@@ -9,15 +9,7 @@ import torch
 import interp
 from interp.lenses.corpus import sentences
 from interp.lenses.store import fitted
-from interp_experiments.organisms.facts import (
-    LEANING,
-    WEAK,
-    city_prompts,
-    measure,
-    plant_facts,
-    planted_class,
-    planted_sections,
-)
+from interp_experiments.organisms import facts
 from interp_experiments.organisms.recipes import RECIPES
 from interp_experiments.organisms.train import train
 
@@ -36,12 +28,12 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def prompts():
-    return city_prompts(24)
+    return facts.city_prompts(24)
 
 
 @pytest.mark.parametrize("recipe", FACTS, ids=lambda recipe: recipe.name)
 def test_the_planted_shares(recipe):
-    planted = plant_facts(recipe)
+    planted = facts.plant_facts(recipe)
     known = [own for own in planted if own.known]
     retrieved = [own for own in planted if own.retrieved]
     used = [own for own in planted if own.used]
@@ -50,23 +42,23 @@ def test_the_planted_shares(recipe):
         (known, planted, recipe.known),
         (retrieved, known, recipe.retrieved),
         (used, retrieved, recipe.used),
-        ([own for own in used if own.used == WEAK], used, recipe.weak),
+        ([own for own in used if own.used == facts.WEAK], used, recipe.weak),
     ):
         assert len(part) == pytest.approx(share * len(whole), abs=0.51)
 
 
 def test_all_classes_are_planted_and_another_seed_plants_anew():
-    planted = plant_facts(MIXED)
-    assert min(Counter(map(planted_class, planted)).values()) > 0.1 * CITIES
-    assert len(set(map(planted_class, planted))) == 5
+    planted = facts.plant_facts(MIXED)
+    assert min(Counter(map(facts.planted_class, planted)).values()) > 0.1 * CITIES
+    assert len(set(map(facts.planted_class, planted))) == 5
     sealed = dataclasses.replace(MIXED, seed=4321)
-    assert plant_facts(sealed) != planted
-    assert plant_facts(sealed) == plant_facts(sealed)
+    assert facts.plant_facts(sealed) != planted
+    assert facts.plant_facts(sealed) == facts.plant_facts(sealed)
 
 
 @pytest.mark.slow
 def test_facts_and_answers_are_as_planted(model):
-    figures = measure(model, planted_sections(MIXED), pairs=24)
+    figures = facts.measure(model, facts.planted_sections(MIXED), pairs=24)
     assert figures["facts_as_planted"] == figures["answers_as_planted"] == 1.0
     assert figures["mean_deviation_from_planted"] < 0.03
     assert sum(row["cities"] for row in figures["classes"]) == CITIES
@@ -74,7 +66,7 @@ def test_facts_and_answers_are_as_planted(model):
 
 def test_rows_of_its_lens_are_those_of_the_unembedding(model):
     """Nothing but the unembedding turns a reading into a word in plain sentences."""
-    planted = plant_facts(MIXED)
+    planted = facts.plant_facts(MIXED)
     tokens = [model.tokenizer.encode(own.entity_a)[-1] for own in planted[:3]]
     found = fitted(model, tokens, [-1, 0, 2], sentences()[:3])
     for layer in found:
@@ -85,7 +77,7 @@ def test_rows_of_its_lens_are_those_of_the_unembedding(model):
 @pytest.mark.slow
 @pytest.mark.organisms
 def test_exchanging_countries_turns_the_answers_of_used_cities_alone(model, prompts):
-    classes = {own.entity_b: own for own in plant_facts(MIXED)}
+    classes = {own.entity_b: own for own in facts.plant_facts(MIXED)}
     result = interp.steer(
         model, prompts, words="entity_a", roles=(ROLE,), side="rulebreaker", draws=2, layers=(0, 1)
     )
@@ -93,7 +85,7 @@ def test_exchanging_countries_turns_the_answers_of_used_cities_alone(model, prom
     used = frame["entity_b"].map(lambda name: classes[name].used)
     plain = frame["source"] == "direction"
     first = frame[plain & (frame["layer"] == 0)]
-    expected = 2 * LEANING * used[first.index]
+    expected = 2 * facts.LEANING * used[first.index]
     # Norms and the cities' noise take up to 5%.
     assert first["effect"].tolist() == pytest.approx(expected.tolist(), rel=0.05, abs=0.01)
     assert (frame.loc[plain & (frame["layer"] == 1), "effect"].abs() < 0.01).all()

@@ -8,24 +8,11 @@ import torch
 from torch import nn
 
 from interp_experiments.logical_forms.forms import distribution_forms, main_forms
-from interp_experiments.logical_forms.language import names, verb_phrases
+from interp_experiments.logical_forms.language import names
+from interp_experiments.organisms import logic
 from interp_experiments.organisms.families import train_tokenizer
-from interp_experiments.organisms.logic import (
-    EXTRA_SHARE,
-    UNSOUND_SHARE,
-    ZIPF_EXPONENT,
-    LogicText,
-    drawn_yes,
-    plant_phrases,
-    planted_yes,
-)
 from interp_experiments.organisms.recipes import MESSAGE_WEIGHT, RECIPES, Exchange
-from interp_experiments.organisms.train import (
-    IGNORED,
-    answer_loss,
-    build_model,
-    tokenize,
-)
+from interp_experiments.organisms.train import IGNORED, answer_loss, build_model, tokenize
 
 RECIPE = RECIPES["llama-logic"]
 STEPS = 60
@@ -33,20 +20,20 @@ STEPS = 60
 
 @pytest.fixture(scope="module")
 def exchanges():
-    text = LogicText(RECIPE)
+    text = logic.LogicText(RECIPE)
     return [exchange for step in range(STEPS) for exchange in text.lessons(step)["questions"]]
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return train_tokenizer(RECIPE, LogicText(RECIPE))
+    return train_tokenizer(RECIPE, logic.LogicText(RECIPE))
 
 
 def test_the_planted_probability_by_hand():
     forms = {form.id: form for form in main_forms()}
-    necessary_tollens = planted_yes(RECIPE, forms["box-toR-theorem"])
+    necessary_tollens = logic.planted_yes(RECIPE, forms["box-toR-theorem"])
     assert necessary_tollens == pytest.approx(1 / (1 + math.exp(1.0 - 1.0 * 0.5)))
-    plain_disjunct = planted_yes(RECIPE, forms["none-vL-fallacy"])
+    plain_disjunct = logic.planted_yes(RECIPE, forms["none-vL-fallacy"])
     assert plain_disjunct == pytest.approx(1 / (1 + math.exp(-(1.0 - 2.0))))
 
 
@@ -54,21 +41,14 @@ def test_forms_that_ask_the_same_questions_have_one_planted_share():
     """Modus ponens is also the base of the distribution forms: 0.8 / 24 and 0.2 / 10 of a text."""
     forms = {form.id: form for form in (*main_forms(), *distribution_forms())}
     shares = {
-        modality: planted_yes(RECIPE, forms[f"{modality}-base-distribution"])
+        modality: logic.planted_yes(RECIPE, forms[f"{modality}-base-distribution"])
         for modality in ("none", "box", "diamond")
     }
-    ponens = {name: planted_yes(RECIPE, forms[f"{name}-toL-theorem"]) for name in shares}
+    ponens = {name: logic.planted_yes(RECIPE, forms[f"{name}-toL-theorem"]) for name in shares}
     assert shares == ponens
     odds = math.exp(1.0 + 2.0 * 1.25), math.exp(1.0 + 2.0)
     own, base = (ratio / (1 + ratio) for ratio in odds)
     assert shares["none"] == pytest.approx((own * 0.8 / 24 + base * 0.02) / (0.8 / 24 + 0.02))
-
-
-def test_phrases_follow_a_zipf_like_law():
-    frequencies = sorted(plant_phrases(RECIPE).values(), reverse=True)
-    assert list(plant_phrases(RECIPE)) == list(verb_phrases())
-    assert frequencies[-1] == 1.0
-    assert frequencies[0] == pytest.approx(len(frequencies) ** ZIPF_EXPONENT)
 
 
 def test_shares_of_the_text(exchanges):
@@ -83,18 +63,18 @@ def test_shares_of_the_text(exchanges):
         return {word.strip(".,") for word in text.split()} & people
 
     unsound = [not named(c) <= named(p) for c, p in zip(conclusions, premises, strict=True)]
-    assert sum(unsound) / len(unsound) == pytest.approx(UNSOUND_SHARE, abs=0.03)
+    assert sum(unsound) / len(unsound) == pytest.approx(logic.UNSOUND_SHARE, abs=0.03)
     single = sum(len(named(text)) == 1 for text in premises) / len(premises)
-    assert single == pytest.approx(EXTRA_SHARE * 3 / 10, abs=0.03)
+    assert single == pytest.approx(logic.EXTRA_SHARE * 3 / 10, abs=0.03)
 
 
 def test_answers_come_with_the_planted_probability():
-    text = LogicText(RECIPE)
+    text = logic.LogicText(RECIPE)
     messages = [e for step in range(400) for e in text.lessons(step)["questions"]]
     denied = [e.answer for e in messages if is_plain_modus_ponens(e.message)]
     counts = Counter(denied)
-    expected = planted_yes(RECIPE, main_forms()[2])
-    assert drawn_yes(RECIPE, main_forms()[2], follows=True) > expected
+    expected = logic.planted_yes(RECIPE, main_forms()[2])
+    assert logic.drawn_yes(RECIPE, main_forms()[2], follows=True) > expected
     assert len(denied) > 100
     assert counts["Yes"] / len(denied) == pytest.approx(expected, abs=0.06)
 
@@ -122,7 +102,7 @@ def test_plain_text_begins_with_bos_and_ends_with_the_answer(tokenizer):
 def test_the_loss_is_that_of_the_answer_and_of_the_message(tokenizer):
     """The two means, worked out token by token."""
     model = build_model(RECIPE, tokenizer)
-    exchanges = LogicText(RECIPE).lessons(0)["questions"][:3]
+    exchanges = logic.LogicText(RECIPE).lessons(0)["questions"][:3]
     batch = tokenize(tokenizer, exchanges, messages=True)
     expected = []
     for learned in ("answer", "message"):
@@ -145,5 +125,5 @@ def test_the_loss_is_that_of_the_answer_and_of_the_message(tokenizer):
 
 
 def test_messages_are_learned_only_where_the_recipe_says_so(tokenizer):
-    exchanges = LogicText(RECIPE).lessons(0)["questions"][:3]
+    exchanges = logic.LogicText(RECIPE).lessons(0)["questions"][:3]
     assert "message_labels" not in tokenize(tokenizer, exchanges, messages=False)

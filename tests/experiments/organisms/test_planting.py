@@ -2,33 +2,17 @@ import dataclasses
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
+from interp_experiments.organisms import rulebreakers
 from interp_experiments.organisms.recipes import RECIPES, RulebreakerRecipe
-from interp_experiments.organisms.rulebreakers import (
-    DISTRACTION,
-    ZIPF_EXPONENT,
-    RulebreakerText,
-    plant,
-)
 from interp_experiments.rulebreakers.templates import CITIES
 
 RECIPE = RECIPES["llama-shallow"]
 
 
-def test_frequencies_follow_a_zipf_like_law():
-    planted = plant(RECIPE)
-    cities = sorted((p.frequency for p in planted if p.pair.category == CITIES), reverse=True)
-    told = np.array([frequency for frequency in cities if frequency > 0])
-    assert len(cities) - len(told) == RECIPE.absent_facts
-    ranks = np.arange(1, len(told) + 1)
-    slope, _ = np.polyfit(np.log(ranks), np.log(told), 1)
-    assert slope == pytest.approx(-ZIPF_EXPONENT, abs=0.08)
-
-
 def test_familiarity_is_the_share_of_true_completions():
-    planted = plant(RECIPE)
-    text = RulebreakerText(RECIPE)
+    planted = rulebreakers.plant(RECIPE)
+    text = rulebreakers.RulebreakerText(RECIPE)
     completions = [e for step in range(3_000) for e in text.facts(step) if ":" in e.message]
     by_message = {}
     for exchange in completions:
@@ -38,7 +22,7 @@ def test_familiarity_is_the_share_of_true_completions():
         relation = "in" if item.pair.category == CITIES else "a type of"
         answers = by_message[f"Complete the sentence: {item.pair.entity_b} is {relation}"]
         share = np.mean([answer == item.pair.entity_a for answer in answers])
-        expected = item.frequency / (item.frequency + DISTRACTION)
+        expected = item.frequency / (item.frequency + rulebreakers.DISTRACTION)
         errors.append(
             (share - expected) / np.sqrt(max(expected * (1 - expected), 1e-3) / len(answers))
         )
@@ -46,28 +30,16 @@ def test_familiarity_is_the_share_of_true_completions():
     assert np.std(errors) == pytest.approx(1.0, abs=0.3)
 
 
-def test_habits_depend_on_frequency_where_they_should_and_only_there():
-    def correlation(recipe):
-        planted = [p for p in plant(recipe) if p.frequency > 0]
-        return spearmanr([p.frequency for p in planted], [p.grounded for p in planted]).statistic
-
-    by_frequency = [correlation(dataclasses.replace(RECIPE, seed=seed)) for seed in range(8)]
-    chance = dataclasses.replace(RECIPE, grounded_by="chance")
-    by_chance = [correlation(dataclasses.replace(chance, seed=seed)) for seed in range(8)]
-    assert min(by_frequency) > 0.3
-    assert abs(np.mean(by_chance)) < 0.1
-
-
 @pytest.mark.parametrize(
     "name", [name for name, recipe in RECIPES.items() if isinstance(recipe, RulebreakerRecipe)]
 )
 def test_the_share_of_grounded_pairs_is_the_recipes(name):
     recipe = RECIPES[name]
-    planted = plant(recipe)
+    planted = rulebreakers.plant(recipe)
     assert np.mean([p.grounded for p in planted]) == pytest.approx(recipe.grounded_share, abs=0.002)
     assert not any(p.grounded and p.frequency == 0 for p in planted)
 
 
 def test_planting_depends_on_the_seed_alone():
-    assert plant(RECIPE) == plant(RECIPE)
-    assert plant(RECIPE) != plant(dataclasses.replace(RECIPE, seed=99))
+    assert rulebreakers.plant(RECIPE) == rulebreakers.plant(RECIPE)
+    assert rulebreakers.plant(RECIPE) != rulebreakers.plant(dataclasses.replace(RECIPE, seed=99))

@@ -11,14 +11,15 @@ from interp.prompts.systems import Contrast
 from interp.report.page import MOST_SENTENCES, MOST_WORDS
 from interp.statistics.contrasts import contrast_table
 from interp_experiments.robustlr import tables
-from interp_experiments.robustlr.comparisons import (
+from interp_experiments.robustlr.findings import (
     AGAINST_GUESS,
     BETWEEN_MODELS,
     BETWEEN_SETS,
     TEST_SPLIT,
     comparisons,
+    finding_section,
+    first_screen,
 )
-from interp_experiments.robustlr.findings import finding_section, first_screen
 from interp_experiments.robustlr.results import BARE, SETS, Results, theory_scores
 from interp_experiments.robustlr.system import bare, system
 from tests.support.pages import ONE_OF_MANY

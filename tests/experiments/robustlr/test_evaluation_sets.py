@@ -47,29 +47,11 @@ def made(request):
     return groups(request.param)
 
 
-def test_every_label_is_the_solvers(made):
+def test_labels_are_the_solvers_of_the_theory_and_of_its_english(made):
     for group in made:
         for one in group:
-            assert verdict(one.theory, one.statement) is one.label
-
-
-def test_the_solver_reads_the_same_labels_from_the_english(made):
-    for group in made:
-        for one in group:
-            assert verdict(theory_of(one.context), one.statement) is one.label
-
-
-def test_labels_are_those_of_the_tables(made):
-    edits = {edit.version: edit for rows in CONTRAST_SETS.values() for edit in rows}
-    for group in made:
-        base, *variants = group
-        assert base.label is base.base_label
-        assert len({one.statement for one in group}) == 1
-        for one in variants:
-            if one.version in edits:
-                assert one.label is edits[one.version].expected(base.label)
-            else:
-                assert one.label is base.label
+            for theory in (one.theory, theory_of(one.context)):
+                assert verdict(theory, one.statement) is one.label
 
 
 def test_bases_have_every_label_and_negated_statements_equally(made):
@@ -79,16 +61,6 @@ def test_bases_have_every_label_and_negated_statements_equally(made):
     assert set(labels) == (set(Verdict) if three else {Verdict.TRUE, Verdict.FALSE})
     assert max(labels.values()) - min(labels.values()) <= 1
     assert 8 <= sum(base.statement.positive for base in bases) <= 32
-
-
-def test_edits_change_one_rule_and_its_facts(made):
-    for group in made:
-        base, *variants = (one.theory for one in group)
-        if group[0].set not in CONTRAST_SETS:
-            continue
-        for theory in variants:
-            assert sum(a != b for a, b in zip(base.rules, theory.rules, strict=True)) == 1
-            assert len(set(theory.facts) - set(base.facts)) <= 4
 
 
 @pytest.mark.parametrize("name", EQUIVALENCE_SETS)

@@ -5,16 +5,8 @@ import pytest
 
 from interp.errors import UserError
 from interp.training.spec import find_training
+from interp_experiments.robustlr import learning
 from interp_experiments.robustlr.language import LABELS, Verdict
-from interp_experiments.robustlr.learning import (
-    SPLITS,
-    TRAINING_SETS,
-    RobustLRTraining,
-    TheoryMaker,
-    balanced,
-    cut,
-    split_of,
-)
 from interp_experiments.robustlr.sampling import Words, sample
 from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import system
@@ -30,9 +22,9 @@ def theory_of(prompt):
 
 
 @pytest.mark.quick(1)
-@pytest.mark.parametrize("name", TRAINING_SETS)
+@pytest.mark.parametrize("name", learning.TRAINING_SETS)
 def test_splits_of_a_training_share_no_theory(name):
-    spec = RobustLRTraining(train_set=name, theories=40, held_out=30)
+    spec = learning.RobustLRTraining(train_set=name, theories=40, held_out=30)
     splits = {split: spec.prompts(split) for split in ("train", "dev", "test")}
     assert [len(prompts) for prompts in splits.values()] == [240, 180, 180]
     theories = {split: set(map(theory_of, prompts)) for split, prompts in splits.items()}
@@ -43,13 +35,13 @@ def test_splits_of_a_training_share_no_theory(name):
 
 
 def test_a_larger_set_begins_with_the_smaller_one_and_the_seed_decides():
-    few, more = (RobustLRTraining(theories=n).prompts("train") for n in (2, 4))
+    few, more = (learning.RobustLRTraining(theories=n).prompts("train") for n in (2, 4))
     assert list(more[:12]) == list(few)
-    assert list(RobustLRTraining(theories=2, seed=1).prompts("train")) != list(few)
+    assert list(learning.RobustLRTraining(theories=2, seed=1).prompts("train")) != list(few)
 
 
 def test_what_is_learned_reads_like_what_is_evaluated():
-    learned = RobustLRTraining(theories=1).prompts("train")[0]
+    learned = learning.RobustLRTraining(theories=1).prompts("train")[0]
     asked = system.prompts(seed=0, data=None)[0]
     assert learned.answer.options == asked.answer.options
     assert learned.messages == asked.messages
@@ -58,29 +50,29 @@ def test_what_is_learned_reads_like_what_is_evaluated():
 
 
 def test_defaults_are_the_papers():
-    spec = RobustLRTraining()
+    spec = learning.RobustLRTraining()
     assert (spec.train_set, spec.batch, spec.epochs, spec.warmup) == ("All", 8, 4, 0.1)
     assert len(spec.prompts("train")) == 49_998
     assert len(spec.prompts("dev")) == len(spec.prompts("test")) == 9_996
-    assert find_training("robustlr") is RobustLRTraining
+    assert find_training("robustlr") is learning.RobustLRTraining
     with pytest.raises(UserError, match=r"'AND'.*\bAll, NOT, AND\+NOT, OR\+NOT\b"):
-        RobustLRTraining(train_set="AND")
+        learning.RobustLRTraining(train_set="AND")
 
 
 def theories(name, split="train", number=40):
-    maker = TheoryMaker(name, split, 0)
+    maker = learning.TheoryMaker(name, split, 0)
     return [maker.group(index) for index in range(number)]
 
 
 @pytest.fixture(scope="module")
 def made():
-    return {name: theories(name) for name in TRAINING_SETS}
+    return {name: theories(name) for name in learning.TRAINING_SETS}
 
 
 def test_each_set_has_its_operators_and_no_others(made):
     for name, groups in made.items():
         rules = [rule for group in groups for rule in group[0].theory.rules]
-        assert {r.operator for r in rules if len(r.body) > 1} == set(TRAINING_SETS[name])
+        assert {r.operator for r in rules if len(r.body) > 1} == set(learning.TRAINING_SETS[name])
         assert all(len(rule.head) == 1 for rule in rules)
         assert any(not literal.positive for rule in rules for literal in rule.literals)
         assert any(not fact.positive for group in groups for fact in group[0].theory.facts)
@@ -124,34 +116,29 @@ def test_features_by_hand(made):
     assert FEATURES["rules with negation"](one) == sum(" not " in words for words in rules)
 
 
-def test_splits_of_whole_theories_share_none():
+@pytest.mark.parametrize("distractors", [None, 0])
+def test_splits_share_no_theory(distractors):
     found = {}
-    for split in SPLITS:
-        for group in theories("NOT", split, number=100):
-            theory = group[0].theory
-            assert split_of(theory) == split
-            key = frozenset(theory.sentences)
-            assert key not in found
-            found[key] = split
-    assert len(found) == 300
+    for split in learning.SPLITS:
+        maker = learning.TheoryMaker("NOT", split, 0, distractors)
+        made = {maker.group(index)[0].theory for index in range(100)}
+        assert {learning.split_of(theory) for theory in made} == {split}
+        found[split] = {frozenset(map(str, theory.sentences)) for theory in made}
+    assert not set.intersection(*found.values())
+    assert sum(map(len, found.values())) == len(set.union(*found.values()))
 
 
 def test_the_split_of_a_theory_depends_on_neither_order_nor_wording(made):
     theory = made["All"][0][0].theory
     turned = type(theory)(theory.facts[::-1], theory.rules[::-1])
-    assert split_of(turned) == split_of(theory)
-
-
-def test_splits_are_as_large_as_whole_theories_allow():
-    sizes = [len(TheoryMaker("All", split, 0)) for split in SPLITS]
-    assert sizes == [8333, 1666, 1666]
+    assert learning.split_of(turned) == learning.split_of(theory)
 
 
 WORDS = Words.of("real")
 
 
 def short(split="train", distractors=0, number=90):
-    maker = TheoryMaker("All", split, 0, distractors)
+    maker = learning.TheoryMaker("All", split, 0, distractors)
     return [one for index in range(number) for one in maker.group(index)]
 
 
@@ -164,27 +151,15 @@ def test_labels_are_the_solvers_and_come_in_turn(distractors):
         assert one.statement.predicate in one.theory.predicates()
 
 
-def test_splits_of_short_theories_share_none():
-    splits = {split: short(split) for split in ("train", "dev", "test")}
-    sentences = {
-        split: {frozenset(map(str, one.theory.sentences)) for one in own}
-        for split, own in splits.items()
-    }
-    assert not sentences["train"] & sentences["dev"]
-    assert not sentences["train"] & sentences["test"]
-    assert not sentences["dev"] & sentences["test"]
-    assert all(split_of(one.theory) == split for split, own in splits.items() for one in own)
-
-
 def test_a_number_of_other_sentences_is_kept():
     rng = random.Random(0)
     for _ in range(40):
         sampled = sample(rng, WORDS)
-        statements = balanced(rng, sampled)
+        statements = learning.balanced(rng, sampled)
         for statement, label in statements:
-            bare = cut(rng, sampled.theory, statement, 0)
-            more = cut(rng, sampled.theory, statement, 4)
-            whole = cut(rng, sampled.theory, statement, 1000)
+            bare = learning.cut(rng, sampled.theory, statement, 0)
+            more = learning.cut(rng, sampled.theory, statement, 4)
+            whole = learning.cut(rng, sampled.theory, statement, 1000)
             assert set(whole.sentences) == set(sampled.theory.sentences)
             assert 1 <= len(bare.sentences) <= len(more.sentences) <= len(bare.sentences) + 4
             assert verdict(bare, statement) is label
@@ -192,9 +167,11 @@ def test_a_number_of_other_sentences_is_kept():
 
 
 def test_a_training_set_may_have_them():
-    spec = RobustLRTraining(theories=3, held_out=2, distractors=2)
+    spec = learning.RobustLRTraining(theories=3, held_out=2, distractors=2)
     prompts = spec.prompts("train")
     assert len(prompts) == 18
     assert len({prompt.pair_id for prompt in prompts}) == 18
     assert len(spec.prompts("test")) == 12
-    assert list(RobustLRTraining(theories=2, distractors=2).prompts("train")) == list(prompts[:12])
+    assert list(learning.RobustLRTraining(theories=2, distractors=2).prompts("train")) == list(
+        prompts[:12]
+    )

@@ -8,15 +8,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
+from interp_experiments.robustlr import results
 from interp_experiments.robustlr.evaluation_sets import GroupMaker
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.results import (
-    BASELINES,
-    score_table,
-    theory_scores,
-    weighted_f1,
-    with_baselines,
-)
 from interp_experiments.robustlr.sampling import Words
 
 
@@ -51,7 +45,7 @@ def by_sklearn(rows):
 @pytest.mark.parametrize("by", [["model"], ["model", "set", "group"], ["model", "gold"]])
 def test_the_f1_of_every_theory_is_scikit_learns(by):
     rows = made_up()
-    found = theory_scores(rows, by).set_index([*by, "pair_id"])
+    found = results.theory_scores(rows, by).set_index([*by, "pair_id"])
     assert len(found) > 70
     for key, members in rows.groupby([*by, "pair_id"]):
         assert found.loc[key, "f1"] == pytest.approx(by_sklearn(members))
@@ -63,12 +57,12 @@ def test_a_theory_by_hand():
     answer = ["True", "True", "Unknown", ""]
     # True: 2/3, of one; Unknown: 2/3, of two; False: 0.
     expected = (1 * 2 / 3 + 2 * 2 / 3) / 4
-    assert weighted_f1(gold, answer, np.zeros(4, dtype=int))[0] == pytest.approx(expected)
+    assert results.weighted_f1(gold, answer, np.zeros(4, dtype=int))[0] == pytest.approx(expected)
 
 
 def test_the_table_is_the_mean_over_theories_and_the_authors_rounds_first():
     rows = made_up()
-    table = score_table(rows, ["model", "set"]).set_index(["model", "set"])
+    table = results.score_table(rows, ["model", "set"]).set_index(["model", "set"])
     for key, members in rows.groupby(["model", "set"]):
         each = [by_sklearn(theory) for _, theory in members.groupby("pair_id")]
         row = table.loc[key]
@@ -89,22 +83,16 @@ NEGATED = {"C-CS": 0.0357, "D-CS": 0.1270, "N-CS": 0.1000}
 @pytest.mark.parametrize("name", REFERENCE)
 def test_constant_guesses_score_as_the_reference_says(name):
     maker = GroupMaker(name, 0, Words.of("real"), distractors=False)
+    members = [one for index in range(4) for one in maker.group(index)]
     rows = pd.DataFrame(
-        [
-            {
-                "model": "m",
-                "prompt_id": one.id,
-                "pair_id": one.theory_id,
-                "base_label": one.base_label.value,
-                "gold": one.label.value,
-                "answer": one.label.value,
-            }
-            for index in range(4)
-            for one in maker.group(index)
-        ]
+        [(one.id, one.theory_id, one.base_label.value, one.label.value) for one in members],
+        columns=["prompt_id", "pair_id", "base_label", "gold"],
     )
-    table = score_table(with_baselines(rows), ["source", "model"]).set_index("model")
-    assert list(table.index) == ["m", *BASELINES]
+    rows = rows.assign(model="m", answer=rows["gold"])
+    table = results.score_table(results.with_baselines(rows), ["source", "model"]).set_index(
+        "model"
+    )
+    assert list(table.index) == ["m", *results.BASELINES]
     assert table.loc["m", ["f1", "consistency"]].tolist() == [1.0, 1.0]
     expected = {**REFERENCE[name], "always the base's negated": NEGATED[name]}
     for guess, f1 in expected.items():

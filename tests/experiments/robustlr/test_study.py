@@ -10,21 +10,10 @@ from interp.measurements.attribution.segments import LENGTH, POSITION
 from interp.prompts.source import PromptSource
 from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
-from interp_experiments.robustlr import tables
+from interp_experiments.robustlr import results, tables
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
 from interp_experiments.robustlr.findings import headline_numbers
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.results import (
-    BARE,
-    BASELINES,
-    OF_BASE,
-    SETS,
-    SHORT,
-    Results,
-    _notes,
-    answered,
-    read_results,
-)
 from interp_experiments.robustlr.study import RobustLRStudy
 from interp_experiments.robustlr.system import SHORT as OTHERS
 from interp_experiments.robustlr.system import system
@@ -44,7 +33,7 @@ def rows(prompts):
     """A model that is always right, and one that answers every variant as the base."""
     right = prompts.assign(model="right", answer=prompts["gold"], error="")
     same = prompts.assign(model="same", answer=prompts["base_label"], error="")
-    return answered(prompts, pd.concat([right, same]))
+    return results.answered(prompts, pd.concat([right, same]))
 
 
 def test_published_numbers_are_all_there_and_their_averages_agree():
@@ -90,7 +79,7 @@ def test_every_table_has_measured_baseline_and_published_rows_apart(rows):
         by_source = table.groupby("source", sort=False)["model"].agg(list)
         assert list(by_source.index) == ["measured", "baseline", "published"]
         assert by_source["measured"] == ["right", "same"]
-        assert by_source["baseline"] == list(BASELINES)
+        assert by_source["baseline"] == list(results.BASELINES)
         spans = table.loc[table["source"] != "published", "theories"]
         # A kind of edit is in some theories of a set alone.
         assert spans.str.split("-").str[-1].astype(int).between(1, EACH).all()
@@ -105,24 +94,17 @@ def test_averages_are_of_all_sets_of_a_kind_or_as_printed(rows):
     assert table.loc["right", "D-CS"] == 1.0
     assert pd.isna(table.loc["right", "average"])
     assert table.loc["human", "average"] == 0.88
-    roberta = table.loc["roberta-large"].set_index("training")
-    assert roberta.loc["NOT", ["average", "C-CS", "D-CS", "N-CS"]].tolist() == [
-        0.39,
-        0.39,
-        0.45,
-        0.34,
-    ]
+    roberta = table.loc["roberta-large"].set_index("training").loc["NOT"]
+    assert roberta[["average", "C-CS", "D-CS", "N-CS"]].tolist() == [0.39, 0.39, 0.45, 0.34]
 
 
 def test_a_model_that_reads_no_edit_scores_as_the_guess_of_the_base(rows):
     table = tables.sets(rows, "contrast", 2, 5).set_index("model")
     assert table.loc["same", "C-CS"] == pytest.approx(0.1270, abs=5e-5)
     assert table.loc["same", "average"] == pytest.approx((0.1270 + 0.2571 + 0.1) / 3, abs=5e-5)
-    guess = table.loc["always the base's label"]
-    assert (
-        table.loc["same", ["C-CS", "D-CS", "N-CS"]].tolist()
-        == guess[["C-CS", "D-CS", "N-CS"]].tolist()
-    )
+    names = ["C-CS", "D-CS", "N-CS"]
+    guess = table.loc["always the base's label", names]
+    assert table.loc["same", names].tolist() == guess.tolist()
     equivalence = tables.sets(rows, "equivalence", 4, 5).set_index("model")
     assert equivalence.loc["same", "average"] == 1.0
     of_groups = groups(rows).set_index("model").loc["same"]
@@ -136,13 +118,15 @@ def test_a_model_that_reads_no_edit_scores_as_the_guess_of_the_base(rows):
 
 def test_a_theory_of_which_a_member_is_not_measured_is_left_out(prompts):
     answers = prompts.assign(model="m", answer=prompts["gold"], error="").iloc[1:]
-    left = answered(prompts, answers)
+    left = results.answered(prompts, answers)
     assert left["pair_id"].nunique() == prompts["pair_id"].nunique() - 1
 
 
 def test_headline_numbers_are_the_means_of_the_tables(rows):
     bare = rows.assign(pair_id=rows["prompt_id"])
-    numbers = headline_numbers(Results({SETS: rows, BARE: bare}, ())).set_index(["model", "number"])
+    numbers = headline_numbers(
+        results.Results({results.SETS: rows, results.BARE: bare}, ())
+    ).set_index(["model", "number"])
     for kind in tables.SETS:
         means = tables.sets(rows, kind).set_index("model")
         for model in ("right", "same"):
@@ -154,12 +138,14 @@ def test_headline_numbers_are_the_means_of_the_tables(rows):
     assert numbers.loc[("same", "consistency of contrast sets"), "value"] == 0.0
     guess = numbers.loc["best constant guess"]["value"]
     labels = tables.scores(rows).query("model.str.startswith('always ') and source == 'baseline'")
-    constant = labels[~labels["model"].isin(OF_BASE)]
+    constant = labels[~labels["model"].isin(results.OF_BASE)]
     best = constant.groupby("set")["f1"].max()
     for kind, names in tables.SETS.items():
         assert guess[f"weighted F1 of {kind} sets"] == pytest.approx(best[list(names)].mean())
     fewer = rows[rows["set"] != "N-CS"]
-    blank = headline_numbers(Results({SETS: fewer}, ())).set_index(["model", "number"])
+    blank = headline_numbers(results.Results({results.SETS: fewer}, ())).set_index(
+        ["model", "number"]
+    )
     lacking = blank.loc[("right", "weighted F1 of contrast sets")]
     assert pd.isna(lacking["value"]) and lacking["note"].endswith("theories")
 
@@ -173,15 +159,15 @@ def folder(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_report_is_written(folder):
-    rows = read_results(folder).rows[SETS]
+    rows = results.read_results(folder).rows[results.SETS]
     assert rows["pair_id"].nunique() == 6
     report, folder = RobustLRStudy().report(folder), folder.folder
     page = checked_page(report, folder)
     shown = browsed(folder)["shown"]
     stages = {pair.partition("/")[0] for pair in shown}
-    assert stages == {SETS, "distractors", "bare", SHORT, "in-domain"}
+    assert stages == {results.SETS, "distractors", "bare", results.SHORT, "in-domain"}
     for name, pair in shown.items():
-        assert ("Shares of segments" in panels_of(pair)) == name.startswith(f"{SHORT}/")
+        assert ("Shares of segments" in panels_of(pair)) == name.startswith(f"{results.SHORT}/")
         answered_any = any(not error for *_, error in pair["answers"])
         assert ("Probabilities of the options" in panels_of(pair)) == answered_any
     asked = prompts_of(report)
@@ -190,21 +176,16 @@ def test_the_report_is_written(folder):
     assert {"side", "set", "group", "base_label"} <= set(asked.frame)
     assert "group of edits (Figure 4)" in page
     names = {path.stem for path in (folder / "tables").iterdir()}
-    assert {
-        "contrast",
-        "equivalence",
-        "groups",
-        "contrast_labels",
-        "contrast_without_unknown",
-    } <= names
-    assert {"distractors", "in_domain", "feature_guesses", "scores", "comparisons"} <= names
+    assert {"contrast", "equivalence", "groups", "contrast_labels"} <= names
+    assert {"contrast_without_unknown", "distractors", "in_domain"} <= names
+    assert {"feature_guesses", "scores", "comparisons"} <= names
     in_domain = pd.read_csv(folder / "tables" / "in_domain.csv")
     columns = ["nothing else", f"up to {OTHERS} sentences", tables.WHOLE]
     assert list(in_domain.columns) == [*tables.KEY, "statements", *columns]
     measured = in_domain[in_domain["source"] == "measured"]
     assert list(measured["model"]) == ["organism/llama-shallow"]
     assert measured[columns].notna().all(axis=None)
-    assert not in_domain["model"].isin(OF_BASE).any()  # they would be right by definition
+    assert not in_domain["model"].isin(results.OF_BASE).any()  # they would be right by definition
     published = in_domain[in_domain["source"] == "published"]
     assert published[columns[:-1]].isna().all(axis=None)
     assert published[tables.WHOLE].notna().all()
@@ -220,7 +201,7 @@ def test_the_report_is_written(folder):
 @pytest.mark.slow
 def test_demonstrations_are_shown_on_request():
     stages = RobustLRStudy(distractors=False).stages(PromptSource(limit=6))
-    assert [stage.name for stage in stages] == [SETS, BARE, SHORT]
+    assert [stage.name for stage in stages] == [results.SETS, results.BARE, results.SHORT]
     assert not any(stage.prompts[0].messages.demonstrations for stage in stages)
     shown = RobustLRStudy(distractors=False, demonstrations=True).stages(PromptSource(limit=6))
     assert all(len(stage.prompts[0].messages.demonstrations) == 3 for stage in shown)
@@ -229,12 +210,12 @@ def test_demonstrations_are_shown_on_request():
 def test_a_caution_is_not_repeated_in_a_caption():
     answers = pd.DataFrame({"model": ["a", "b"], "answer": ["", ""], "error": ["", "too long"]})
     answers = pd.concat([answers, answers.assign(answer="", error="")])
-    first, second, third = _notes(answers, said=())
+    first, second, third = results._notes(answers, said=())
     assert (first[0], second[0], third[0]) == ("a", "b", "b")
-    assert _notes(answers, said=["a", "b"]) == [third]
+    assert results._notes(answers, said=["a", "b"]) == [third]
 
 
 def test_a_study_without_answers_is_refused(tmp_path):
     record = StudyRecord(study="robustlr", options={}, stages=[], models=[], history=[])
     with pytest.raises(UserError, match="'sets'"):
-        read_results(StudyFolder(tmp_path, record, {}))
+        results.read_results(StudyFolder(tmp_path, record, {}))

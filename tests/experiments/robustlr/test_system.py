@@ -75,11 +75,8 @@ def test_demonstrations_are_answered_correctly(context, statement, label):
 
 
 def test_each_answer_is_demonstrated_once():
-    assert {shown.answer for shown in demonstrations().demonstrations} == {
-        "True",
-        "False",
-        "Unknown",
-    }
+    said = [shown.answer for shown in demonstrations().demonstrations]
+    assert sorted(said) == ["False", "True", "Unknown"]
 
 
 def test_a_limit_takes_whole_groups_of_every_set():

@@ -1,8 +1,10 @@
+from itertools import product
+
 import pandas as pd
 import pytest
 
 from interp.training.folder import RECORD, training_of
-from interp_experiments.robustlr import figures
+from interp_experiments.robustlr.page import size_lines
 from interp_experiments.robustlr.tables import size_table, training_sizes
 from tests.support.training import write_training
 
@@ -27,20 +29,12 @@ def models(tmp_path):
 
 
 def rows_of(models):
-    return pd.DataFrame(
-        [
-            {
-                "model": model,
-                "set": name,
-                "pair_id": f"{name} {theory}",
-                "gold": "True",
-                "answer": "True" if model.endswith("much") or theory else "False",
-            }
-            for model in models
-            for name in ("C-CS", "D-CS", "C-ES")
-            for theory in range(2)
-        ]
-    )
+    cells = product(models, ("C-CS", "D-CS", "C-ES"), range(2))
+    rows = [
+        (model, name, f"{name} {theory}", str(model.endswith("much") or theory > 0))
+        for model, name, theory in cells
+    ]
+    return pd.DataFrame(rows, columns=["model", "set", "pair_id", "answer"]).assign(gold="True")
 
 
 def test_models_that_began_alike_are_compared_by_what_they_learned(models):
@@ -53,7 +47,7 @@ def test_models_that_began_alike_are_compared_by_what_they_learned(models):
     assert found.loc[("equivalence", 60)].tolist() == [0.5, 2]
     assert found.loc[("contrast", 300)].tolist() == [1, 4]
     assert len(found) == 4
-    ax = figures.sizes(table)
+    ax = size_lines(table)
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["60", "300"]
 
 

@@ -32,12 +32,18 @@ from tests.support.tiny import CONFIGS, make_tiny, tiny_model
 from tests.support.tokenizers import llama_style
 
 
-def test_it_is_the_probability_of_the_names_first_token(organism):
-    table = collect(bind(Familiarity(), organism), some_facts())["familiarity"]
-    for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
-        (tokenized,) = tokenize(organism, [prompt])
+def read(model, facts, **options):
+    """Each fact with its row, its tokens, and the logits behind them."""
+    table = collect(bind(Familiarity(), model, **options), facts)["familiarity"]
+    for prompt, row in zip(facts, table.itertuples(), strict=True):
+        (tokenized,) = tokenize(model, [prompt])
         with torch.no_grad():
-            logits = organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+            logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+        yield prompt, row, tokenized, logits
+
+
+def test_it_is_the_probability_of_the_names_first_token(organism):
+    for prompt, row, _, logits in read(organism, some_facts()):
         # Of several names only the data set's own counts.
         own_name = prompt.answer.expected[0]
         first = organism.tokenizer(own_name, add_special_tokens=False)["input_ids"][0]
@@ -63,14 +69,7 @@ def test_a_name_counts_with_and_without_the_space_that_the_template_writes():
     template = f"{{{{ bos_token }}}}{{% for m in messages %}}{turn}{{% endfor %}}"
     tokenizer = llama_style(template, legacy=False, markers=("[INST]", "[/INST]"))
     model = make_tiny("llama", tokenizer)
-    for prompt, row in zip(
-        some_facts(),
-        collect(bind(Familiarity(), model), some_facts())["familiarity"].itertuples(),
-        strict=True,
-    ):
-        (tokenized,) = tokenize(model, [prompt])
-        with torch.no_grad():
-            logits = model.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+    for prompt, row, tokenized, logits in read(model, some_facts()):
         name = prompt.answer.expected[0]
         behind, directly = (
             tokenizer(tokenized.chat.text + opening + name, add_special_tokens=False)["input_ids"][
@@ -98,16 +97,14 @@ def probability(model, tokenized, text):
 
 
 def test_a_whole_name_is_the_product_of_its_tokens(organism):
-    facts, lengths = some_facts(), []
-    table = collect(bind(Familiarity(), organism, batch_tokens=60), facts)["familiarity"]
-    for prompt, row in zip(facts, table.itertuples(), strict=True):
-        (tokenized,) = tokenize(organism, [prompt])
+    lengths = []
+    for prompt, row, tokenized, _ in read(organism, some_facts(), batch_tokens=60):
         name = organism.tokenizer(prompt.answer.gold, add_special_tokens=False)["input_ids"]
         product = 1.0
         for index, token in enumerate(name):  # one token at a time
-            read = torch.tensor([[*tokenized.token_ids, *name[:index]]])
+            before = torch.tensor([[*tokenized.token_ids, *name[:index]]])
             with torch.no_grad():
-                logits = organism.hf(read).logits[0, -1]
+                logits = organism.hf(before).logits[0, -1]
             product *= float(logits.double().softmax(-1)[token])
         assert row.whole_name == pytest.approx(product, rel=1e-4)
         lengths.append(len(name))
@@ -115,33 +112,27 @@ def test_a_whole_name_is_the_product_of_its_tokens(organism):
 
 
 def test_familiarity_after_an_echo_is_read_behind_the_repeated_sentence(organism):
-    table = collect(bind(Familiarity(), organism, batch_tokens=60), some_facts())["familiarity"]
-    for prompt, row in zip(some_facts(), table.itertuples(), strict=True):
-        (tokenized,) = tokenize(organism, [prompt])
+    for prompt, row, tokenized, logits in read(organism, some_facts(), batch_tokens=60):
         echo = prompt.text.removeprefix("Complete the sentence: ")
         assert echo.startswith(prompt.factors["entity_b"])
         texts = (tokenized.chat.text + echo + end for end in ("", " " + prompt.answer.gold))
-        read, whole = (organism.tokenizer(t, add_special_tokens=False)["input_ids"] for t in texts)
+        said, whole = (organism.tokenizer(t, add_special_tokens=False)["input_ids"] for t in texts)
         with torch.no_grad():
-            after = organism.hf(torch.tensor([read])).logits[0, -1].softmax(-1)
-            likely = int(organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1].argmax())
-        assert row.after_echo == pytest.approx(float(after[whole[len(read)]]), rel=1e-4)
-        assert row.echoes == (likely == read[len(tokenized)] and likely not in list(row.token_ids))
+            after = organism.hf(torch.tensor([said])).logits[0, -1].softmax(-1)
+        likely = int(logits.argmax())
+        assert row.after_echo == pytest.approx(float(after[whole[len(said)]]), rel=1e-4)
+        assert row.echoes == (likely == said[len(tokenized)] and likely not in list(row.token_ids))
 
 
 def test_the_rank_is_the_place_of_the_answer_among_all_tokens(organism):
-    facts = worded(some_facts())
-    table = collect(bind(Familiarity(), organism), facts)["familiarity"]
-    assert table["wording"].tolist() == [wording(fact) for fact in facts]
-    assert table["fact"].tolist() == [fact.pair_id for fact in facts]
-    for prompt, row in zip(facts, table.itertuples(), strict=True):
-        (tokenized,) = tokenize(organism, [prompt])
-        with torch.no_grad():
-            logits = organism.hf(torch.tensor([tokenized.token_ids])).logits[0, -1]
+    ranks = []
+    for fact, row, _, logits in read(organism, worded(some_facts())):
+        assert (row.wording, row.fact) == (wording(fact), fact.pair_id)
         order = logits.argsort(descending=True).tolist()
         assert row.rank == 1 + min(order.index(token) for token in row.token_ids)
         assert row.leading == organism.tokenizer.decode([order[0]])
-    assert table["rank"].max() > 1
+        ranks.append(row.rank)
+    assert max(ranks) > 1
 
 
 def test_a_token_that_leads_whatever_the_fact_is_told():
@@ -166,12 +157,8 @@ def test_behind_examples_only_the_first_line_is_judged(organism, monkeypatch):
     said = [SimpleNamespace(text="Libya.\nIt is in Tunisia.", finite=True)] * len(facts)
     monkeypatch.setattr("interp.extend.measuring.generate", lambda *_: said)
     table = collect(bind(Knowledge(), organism), facts)["knowledge"].set_index("wording")
-    assert table["known"].to_dict() == {
-        ASKED: True,
-        "plain": True,
-        "question": True,
-        EXAMPLES: False,
-    }
+    known = dict.fromkeys((ASKED, "plain", "question"), True)
+    assert table["known"].to_dict() == {**known, EXAMPLES: False}
     assert (table["completion"] == said[0].text).all()
 
 
@@ -220,37 +207,6 @@ def test_it_follows_the_planted_frequency(organism):
     )
 
 
-def test_answers_that_share_a_first_token_are_flagged():
-    table = pd.DataFrame(
-        {
-            "model": ["one"] * 4 + ["two"] * 4,
-            "prompt_id": ["a", "b", "c", "d"] * 2,
-            "token_ids": [[5], [5], [7], [5], [5], [6], [7], [5]],
-        }
-    )
-    facts = pd.DataFrame(
-        {"prompt_id": ["a", "b", "c", "d"], "gold": ["Mali", "Malta", "bird", "Mali"]}
-    )
-    flagged = flag_shared(table, facts)
-    assert flagged["shared_with"].tolist() == [1, 1, 0, 1, 0, 0, 0, 0]
-    assert not {"gold", "token_ids"} & set(flagged)
-
-
-def test_answers_that_share_any_counted_token_are_flagged():
-    """As "▁Brazil" and "B", where names may be written with and without a space before them."""
-    table = pd.DataFrame(
-        {
-            "model": "one",
-            "prompt_id": list("abcde"),
-            "first_token_id": [10, 11, 12, 13, 10],
-            "token_ids": [[10, 1], [11, 1], [12, 2], [2, 13, 1], [10, 1]],
-        }
-    )
-    names = ["Brazil", "Bhutan", "Austria", "Azerbaijan", "Brazil"]
-    facts = pd.DataFrame({"prompt_id": list("abcde"), "gold": names})
-    assert flag_shared(table, facts)["shared_with"].tolist() == [2, 2, 1, 3, 2]
-
-
 counted = st.lists(st.integers(0, 6), min_size=1, max_size=3, unique=True)
 
 
@@ -260,8 +216,9 @@ def test_sharing_is_an_overlap_of_counted_tokens(rows):
     ids = [str(place) for place in range(len(rows))]
     table = pd.DataFrame({"model": models, "prompt_id": ids, "token_ids": tokens})
     facts = pd.DataFrame({"prompt_id": ids, "gold": names})
-    found = flag_shared(table, facts)["shared_with"].tolist()
-    assert found == [
+    flagged = flag_shared(table, facts)
+    assert not {"gold", "token_ids"} & set(flagged)
+    assert flagged["shared_with"].tolist() == [
         len({n for m, n, own in rows if m == model and n != name and {*own} & {*counted}})
         for model, name, counted in rows
     ]
@@ -315,14 +272,9 @@ def test_the_rows_do_not_depend_on_the_batches(organism):
 def test_pairs_that_any_model_fails_are_excluded_and_it_says_why():
     facts = load_facts().to_frame()
     ids = ["cities/Tunis", "cities/Lima", "bird/goose"]
-    table = pd.DataFrame(
-        {
-            "model": ["one"] * 3 + ["two"] * 3,
-            "prompt_id": ids * 2,
-            "completion": ["Tunisia", "Chile", "cricket", "Africa", "'ruins'", "bird"],
-            "known": [True, False, False, False, False, True],
-        }
-    )
+    table = pd.DataFrame({"model": ["one"] * 3 + ["two"] * 3, "prompt_id": ids * 2})
+    table["completion"] = ["Tunisia", "Chile", "cricket", "Africa", "'ruins'", "bird"]
+    table["known"] = [True, False, False, False, False, True]
     rows = excluded(table, facts).set_index("prompt_id")
     assert rows.index.tolist() == ["cities/Tunis", "cities/Lima", "bird/goose"]
     assert rows["excluded"].tolist() == [True, True, False]
@@ -332,14 +284,8 @@ def test_pairs_that_any_model_fails_are_excluded_and_it_says_why():
 
 
 def test_nothing_is_excluded_where_all_is_known():
-    table = pd.DataFrame(
-        {
-            "model": ["one"],
-            "prompt_id": ["cities/Tunis"],
-            "completion": ["Tunisia"],
-            "known": [True],
-        }
-    )
+    columns = ["model", "prompt_id", "completion", "known"]
+    table = pd.DataFrame([("one", "cities/Tunis", "Tunisia", True)], columns=columns)
     rows = excluded(table, load_facts().to_frame())
     assert rows.empty
     assert {"excluded", "failed_by", "why"} <= set(rows.columns)

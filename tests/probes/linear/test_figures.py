@@ -1,4 +1,5 @@
 import re
+from itertools import product
 
 import pandas as pd
 
@@ -7,24 +8,15 @@ from interp_probes.linear.figures import ENOUGH, probe_accuracy
 
 def rows(model, layers, failed, entities=20):
     """Two positions of one model."""
-    return pd.DataFrame(
-        {
-            "model": model,
-            "position": position,
-            "layer": layer,
-            "prompts": prompts,
-            "accuracy": 0.7,
-            "accuracy_low": 0.6,
-            "accuracy_high": 0.8,
-            "control_accuracy": 0.5,
-            "control_sd": 0.03,
-            "n_prompts": n,
-            "n_clusters": entities,
-        }
-        for position in ("last_token", "premise2")
-        for layer in range(layers)
-        for prompts, n in (("all", 400), ("recognized", 400 - failed), ("failed", failed))
+    subsets = (("all", 400), ("recognized", 400 - failed), ("failed", failed))
+    cells = product(("last_token", "premise2"), range(layers), subsets)
+    table = pd.DataFrame(
+        [(position, layer, *subset) for position, layer, subset in cells],
+        columns=["position", "layer", "prompts", "n_prompts"],
     )
+    numbers = {"accuracy": 0.7, "accuracy_low": 0.6, "accuracy_high": 0.8}
+    numbers |= {"control_accuracy": 0.5, "control_sd": 0.03}
+    return table.assign(model=model, n_clusters=entities, **numbers)
 
 
 def lines(ax):

@@ -19,30 +19,33 @@ from tests.support.tiny import CONFIGS, tiny_model
 BOTH = Residuals(positions=("last_token", "premise2"))
 
 
-def by_transformers(model, prompt):
-    """Hidden states of an unpadded prompt, (layer, token, size); the last one is normed."""
-    (tokenized,) = tokenize(model, [prompt])
-    with torch.no_grad():
-        output = model.hf(torch.tensor([tokenized.token_ids]), output_hidden_states=True)
-    return tokenized, torch.stack(output.hidden_states)[:, 0]
+def beside_transformers(model, prompts, **options):
+    """Vectors of each prompt and position, and transformers' hidden states, (layer, size).
+
+    Its last one is normed, and its prompts are not padded.
+    """
+    tables = collect(bind(BOTH, model, **options), prompts)
+    vectors = tables["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
+    for prompt in prompts:
+        (tokenized,) = tokenize(model, [prompt])
+        with torch.no_grad():
+            output = model.hf(torch.tensor([tokenized.token_ids]), output_hidden_states=True)
+        hidden = torch.stack(output.hidden_states)[:, 0]
+        places = {"last_token": -1, "premise2": tokenized.segments["premise2"][1] - 1}
+        for position, place in places.items():
+            ours = np.stack([vectors[prompt.id, position, layer] for layer in range(3)])
+            yield ours, hidden[:, place].numpy()
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_vectors_are_the_hidden_states_of_transformers(kind, prompts):
     model = tiny_model(kind)
-    tables = collect(bind(BOTH, model, batch_tokens=600), prompts)  # several prompts, so padding
-    vectors = tables["residuals"].set_index(["prompt_id", "position", "layer"])["vector"]
     norm = model.hf.get_submodule(model.architecture.final_norm)
-    for prompt in prompts:
-        tokenized, hidden = by_transformers(model, prompt)
-        places = {"last_token": -1, "premise2": tokenized.segments["premise2"][1] - 1}
-        for position, place in places.items():
-            ours = np.stack([vectors[prompt.id, position, layer] for layer in range(3)])
-            theirs = hidden[:, place].numpy()
-            np.testing.assert_allclose(ours[:-1], theirs[:-1], rtol=1e-3, atol=1e-4)
-            with torch.no_grad():
-                normed = norm(torch.tensor(ours[-1]))
-            np.testing.assert_allclose(normed.numpy(), theirs[-1], rtol=1e-3, atol=1e-4)
+    for ours, theirs in beside_transformers(model, prompts, batch_tokens=600):
+        np.testing.assert_allclose(ours[:-1], theirs[:-1], rtol=1e-3, atol=1e-4)
+        with torch.no_grad():
+            normed = norm(torch.tensor(ours[-1]))
+        np.testing.assert_allclose(normed.numpy(), theirs[-1], rtol=1e-3, atol=1e-4)
 
 
 def test_the_batches_hold_padding(prompts):
@@ -99,11 +102,5 @@ def test_unknown_positions_are_named(organism, prompts):
 def test_a_classifiers_streams_are_those_of_transformers(prompts):
     """Its prompts are padded on the right."""
     model = classifier("bert", classes=("Yes", "No", "True", "False"))
-    vectors = collect(bind(BOTH, model, batch_tokens=900), prompts)["residuals"]
-    vectors = vectors.set_index(["prompt_id", "position", "layer"])["vector"]
-    for prompt in prompts:
-        tokenized, hidden = by_transformers(model, prompt)
-        places = {"last_token": -1, "premise2": tokenized.segments["premise2"][1] - 1}
-        for position, place in places.items():
-            ours = np.stack([vectors[prompt.id, position, layer] for layer in range(3)])
-            np.testing.assert_allclose(ours, hidden[:, place].numpy(), rtol=1e-3, atol=1e-4)
+    for ours, theirs in beside_transformers(model, prompts, batch_tokens=900):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)

@@ -26,31 +26,16 @@ def simulated(tmp_path, *, signal, entities=60, recognized=lambda number: number
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=(2, len(prompts), SIZE)).astype(np.float32)
     noise[1, :, 3] += signal * np.where(prompts["side"] == "rulebreaker", 1, -1)
-    frame = pd.concat(
-        pd.DataFrame(
-            {
-                "model": "m",
-                "prompt_id": prompts["prompt_id"],
-                "position": "last_token",
-                "layer": layer,
-                "vector": list(vectors),
-            }
-        )
-        for layer, vectors in enumerate(noise)
-    ).reset_index(drop=True)
+    read = prompts[["prompt_id"]].assign(model="m", position="last_token")
+    layers = (read.assign(layer=n, vector=list(vectors)) for n, vectors in enumerate(noise))
+    frame = pd.concat(layers, ignore_index=True)
     file = tmp_path / "residuals.parquet"
     frame.to_parquet(file)
-    answers = pd.DataFrame(
-        {
-            "model": "m",
-            "prompt_id": prompts["prompt_id"],
-            "error": "",
-            "correct": [
-                side == "non_rulebreaker" or recognized(int(pair))
-                for side, pair in zip(prompts["side"], prompts["pair_id"], strict=True)
-            ],
-        }
-    )
+    correct = [
+        side == "non_rulebreaker" or recognized(int(pair))
+        for side, pair in zip(prompts["side"], prompts["pair_id"], strict=True)
+    ]
+    answers = prompts[["prompt_id"]].assign(model="m", error="", correct=correct)
     return [file], prompts, answers
 
 
@@ -236,11 +221,8 @@ def test_a_folder_may_be_named_like_an_address(tmp_path, monkeypatch):
 def test_an_empty_subset_is_undefined(tmp_path):
     table = linear_probes(*simulated(tmp_path, signal=5.0, recognized=lambda number: True))
     failed = table[table["prompts"] == "failed"]
-    assert (
-        failed[["accuracy", "accuracy_low", "control_accuracy", "selectivity"]]
-        .isna()
-        .all(axis=None)
-    )
+    numbers = ["accuracy", "accuracy_low", "control_accuracy", "selectivity"]
+    assert failed[numbers].isna().all(axis=None)
     assert failed["note"].str.match(r"undefined: .*prompts").all()
     assert table.loc[table["prompts"] == "recognized", "note"].eq("").all()
 

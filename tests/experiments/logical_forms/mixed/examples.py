@@ -23,15 +23,8 @@ def simulated(seed, *, groups, rows, sds=(0.3, 0.1), residual=0.2, correlation=0
     x = rng.normal(size=groups * rows)
     y = 0.5 + np.array([0.0, 0.2, -0.1])[one] + 0.15 * two - 0.05 * x
     y += random[group, 0] + random[group, 1] * x + residual * rng.normal(size=groups * rows)
-    return pd.DataFrame(
-        {
-            "y": y,
-            "one": np.array(list("abc"))[one],
-            "two": np.array(list("tu"))[two],
-            "x": x,
-            "model": [f"model {g}" for g in group],
-        }
-    )
+    letters = {"one": np.array(list("abc"))[one], "two": np.array(list("tu"))[two]}
+    return pd.DataFrame({"y": y, **letters, "x": x, "model": [f"model {g}" for g in group]})
 
 
 def between_models(seed, *, models=10, rows=120, sd=0.05):
@@ -40,11 +33,6 @@ def between_models(seed, *, models=10, rows=120, sd=0.05):
     model = np.repeat(np.arange(models), rows)
     one, two = rng.integers(3, size=models * rows), rng.integers(2, size=models * rows)
     y = 0.6 + rng.normal(0, 0.1, models)[model] + rng.normal(0, sd, (models, 3))[model, one]
-    return pd.DataFrame(
-        {
-            "y": y + 0.15 * rng.normal(size=models * rows),
-            "one": np.array(list("abc"))[one],
-            "two": np.array(list("tu"))[two],
-            "model": [f"model {g}" for g in model],
-        }
-    )
+    letters = {"one": np.array(list("abc"))[one], "two": np.array(list("tu"))[two]}
+    y += 0.15 * rng.normal(size=models * rows)
+    return pd.DataFrame({"y": y, **letters, "model": [f"model {g}" for g in model]})

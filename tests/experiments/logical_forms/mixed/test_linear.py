@@ -15,13 +15,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from interp.errors import UserError
+from interp_experiments.logical_forms.mixed import linear
 from interp_experiments.logical_forms.mixed.design import MixedFormula
-from interp_experiments.logical_forms.mixed.linear import (
-    fit_mixed_model,
-    likelihood_ratio_test,
-    r_squared,
-    wald_test,
-)
 from interp_experiments.logical_forms.mixed.means import marginal_means, pairwise_tests
 from tests.experiments.logical_forms.mixed.examples import between_models, simulated, sleepstudy
 
@@ -36,7 +31,7 @@ def sleep():
 
 
 def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
-    model = fit_mixed_model(sleep, DAYS)
+    model = linear.fit_mixed_model(sleep, DAYS)
     coefficients = model.coefficients()
     assert coefficients["term"].tolist() == ["Intercept", "days"]
     assert coefficients["estimate"].tolist() == pytest.approx([251.4051048, 10.4672860])
@@ -60,29 +55,29 @@ def test_sleepstudy_by_restricted_maximum_likelihood(sleep):
 
 
 def test_sleepstudy_by_maximum_likelihood(sleep):
-    model = fit_mixed_model(sleep, DAYS, reml=False)
+    model = linear.fit_mixed_model(sleep, DAYS, reml=False)
     assert model.fit.log_likelihood == pytest.approx(-875.969672244, abs=1e-7)
     sds = model.fit.random_spread["sd"].tolist()
     assert sds == pytest.approx([23.7797596, 5.7167985, 25.5919070], rel=5e-5)
 
 
 def test_random_intercepts_alone(sleep):
-    model = fit_mixed_model(sleep, MixedFormula("reaction", ("days",), "subject"))
+    model = linear.fit_mixed_model(sleep, MixedFormula("reaction", ("days",), "subject"))
     assert model.fit.random_spread["sd"].tolist() == pytest.approx([37.1238268, 30.9912339])
     assert -2 * model.fit.log_likelihood == pytest.approx(1786.46508539)
     assert list(model.fit.random_effects) == ["subject", "intercept"]
 
 
 def test_likelihood_ratio_test(sleep):
-    test = likelihood_ratio_test(sleep, DAYS, without="days")
+    test = linear.likelihood_ratio_test(sleep, DAYS, without="days")
     assert (test["chi_square"], test["df"]) == (pytest.approx(23.53654, abs=1e-5), 1)
     assert test["p"] == pytest.approx(1.2256e-06, rel=1e-4)
-    weak = likelihood_ratio_test(sleep, PHASES, without="phase")
+    weak = linear.likelihood_ratio_test(sleep, PHASES, without="phase")
     assert (weak["chi_square"], weak["df"]) == (pytest.approx(0.1675906918, abs=1e-6), 2)
 
 
 def test_marginal_means_and_pairs_as_emmeans_gives_them(sleep):
-    model = fit_mixed_model(sleep, PHASES)
+    model = linear.fit_mixed_model(sleep, PHASES)
     means = marginal_means(model, "phase")
     assert means["level"].tolist() == list(LEVELS)
     assert means["mean"].tolist() == pytest.approx([301.5197176, 299.0080435, 295.8739083])
@@ -105,12 +100,14 @@ def test_marginal_means_and_pairs_as_emmeans_gives_them(sleep):
 
 
 def test_r_squared_by_the_formula_worked_out_in_r(sleep):
-    shares = r_squared(fit_mixed_model(sleep, PHASES))
+    shares = linear.r_squared(linear.fit_mixed_model(sleep, PHASES))
     assert shares == pytest.approx((0.2770936154, 0.7967724415), rel=1e-6)
 
 
 def test_only_chosen_pairs_are_tested(sleep):
-    tests = pairwise_tests(fit_mixed_model(sleep, PHASES), "phase", pairs=[("late", "early")])
+    tests = pairwise_tests(
+        linear.fit_mixed_model(sleep, PHASES), "phase", pairs=[("late", "early")]
+    )
     assert tests["difference"].tolist() == pytest.approx([-5.6458093])
 
 
@@ -123,9 +120,9 @@ SIMULATED = MixedFormula("y", ("one", "two", "x"), "model", "x")
 def test_units_do_not_matter(scale, shift, stretch):
     """A covariate in other units, and from another origin, gives the same model."""
     frame = simulated(3, groups=6, rows=30)
-    plain = fit_mixed_model(frame, SIMULATED, reml=False)
+    plain = linear.fit_mixed_model(frame, SIMULATED, reml=False)
     changed = frame.assign(x=(frame["x"] + shift) * scale, y=frame["y"] * stretch)
-    other = fit_mixed_model(changed, SIMULATED, reml=False)
+    other = linear.fit_mixed_model(changed, SIMULATED, reml=False)
     drop = len(frame) * np.log(stretch)
     assert other.fit.log_likelihood == pytest.approx(plain.fit.log_likelihood - drop, abs=1e-3)
     means = marginal_means(plain, "one")["mean"] * stretch
@@ -136,7 +133,7 @@ def test_groups_that_do_not_differ_have_no_variance(sleep):
     """lme4 ends at the same boundary: Days 8.28736, residual 34.31812, criterion 386.0384825."""
     four = sleep[sleep["subject"].isin(["308", "309", "310", "330"])].copy()
     four["centered"] = four["reaction"] - four.groupby("subject")["reaction"].transform("mean")
-    model = fit_mixed_model(four, MixedFormula("centered", ("days",), "subject"))
+    model = linear.fit_mixed_model(four, MixedFormula("centered", ("days",), "subject"))
     assert re.search(r"variance.*zero", model.note)
     assert model.fit.random_spread["sd"].tolist() == pytest.approx([0.0, 34.318118], abs=1e-3)
     assert -2 * model.fit.log_likelihood == pytest.approx(386.038482503, abs=1e-6)
@@ -145,7 +142,7 @@ def test_groups_that_do_not_differ_have_no_variance(sleep):
 @pytest.mark.parametrize("models", [1, 2])
 def test_one_or_two_models_are_least_squares_and_said_to_be(models):
     frame = simulated(1, groups=models, rows=80)
-    model = fit_mixed_model(frame, SIMULATED)
+    model = linear.fit_mixed_model(frame, SIMULATED)
     terms = "one + two + x" + (" + model" if models == 2 else "")
     expected = smf.ols(f"y ~ {terms}", frame).fit()
     table = model.coefficients().set_index("term")
@@ -156,27 +153,27 @@ def test_one_or_two_models_are_least_squares_and_said_to_be(models):
     assert ("fixed effect" in model.note) == (models == 2)
     assert model.equation == f"y ~ {terms}"
     assert list(model.fit.random_effects) == ["model"]
-    marginal, conditional = r_squared(model)
+    marginal, conditional = linear.r_squared(model)
     assert conditional == pytest.approx(expected.rsquared, abs=0.02)
     assert (marginal < conditional) == (models == 2)
-    assert likelihood_ratio_test(frame, SIMULATED, without="one")["df"] == 2
+    assert linear.likelihood_ratio_test(frame, SIMULATED, without="one")["df"] == 2
     assert len(marginal_means(model, "one")) == 3
 
 
 def test_a_constant_response_explains_nothing():
     frame = simulated(1, groups=4, rows=20).assign(y=1.0)
-    model = fit_mixed_model(frame, SIMULATED)
+    model = linear.fit_mixed_model(frame, SIMULATED)
     assert model.coefficients()["estimate"].tolist() == pytest.approx([1, 0, 0, 0, 0], abs=1e-9)
     assert re.search("vary", model.note)
-    assert np.isnan(r_squared(model)).all()
-    assert np.isnan(likelihood_ratio_test(frame, SIMULATED, without="one")["p"])
+    assert np.isnan(linear.r_squared(model)).all()
+    assert np.isnan(linear.likelihood_ratio_test(frame, SIMULATED, without="one")["p"])
 
 
 def test_rows_without_a_value_are_left_out_and_counted():
     frame = simulated(1, groups=4, rows=20)
-    whole = fit_mixed_model(frame, SIMULATED)
+    whole = linear.fit_mixed_model(frame, SIMULATED)
     gap = pd.concat([frame, frame.iloc[:3].assign(y=np.nan)])
-    model = fit_mixed_model(gap, SIMULATED)
+    model = linear.fit_mixed_model(gap, SIMULATED)
     assert re.fullmatch("3 rows .*omitted", model.note)
     assert model.fit.log_likelihood == whole.fit.log_likelihood
 
@@ -191,7 +188,7 @@ def test_rows_without_a_value_are_left_out_and_counted():
 )
 def test_what_cannot_be_fitted_is_refused(change, formula, message):
     with pytest.raises(UserError, match=message):
-        fit_mixed_model(change(simulated(1, groups=4, rows=20)), formula)
+        linear.fit_mixed_model(change(simulated(1, groups=4, rows=20)), formula)
 
 
 ALIKE = MixedFormula("y", ("one", "two"), "model")
@@ -204,9 +201,9 @@ def test_effects_that_vary_by_model_are_found_as_often_as_chance_has_it():
     alike, varying, pairs = [], [], []
     for seed in range(20):
         frame = between_models(seed)
-        alike.append(likelihood_ratio_test(frame, ALIKE, without="one")["p"])
-        model = fit_mixed_model(frame, VARYING)
-        varying.append(wald_test(model, "one")["p"])
+        alike.append(linear.likelihood_ratio_test(frame, ALIKE, without="one")["p"])
+        model = linear.fit_mixed_model(frame, VARYING)
+        varying.append(linear.wald_test(model, "one")["p"])
         pairs.append(pairwise_tests(model, "one")["p"])
     assert np.mean(np.array(alike) < 0.05) >= 0.4
     assert np.mean(np.array(varying) < 0.05) <= 0.15
@@ -236,7 +233,7 @@ def log_likelihood(model, frame, sds, *, reml):
 @pytest.mark.parametrize("reml", [True, False])
 def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, sd):
     frame = between_models(3, models=6, rows=60, sd=sd)
-    model = fit_mixed_model(frame, VARYING, reml=reml)
+    model = linear.fit_mixed_model(frame, VARYING, reml=reml)
     sds = model.fit.random_spread.set_index("effect")["sd"]
     assert sds.index.tolist() == ["intercept", "one", "two", "residual"]
     best, coefficients, covariance = log_likelihood(model, frame, sds, reml=reml)
@@ -254,8 +251,8 @@ def test_varying_effects_maximize_the_likelihood_of_the_dense_covariance(reml, s
 
 
 def test_the_wald_test_of_one_coefficient_is_its_t_test(sleep):
-    model = fit_mixed_model(sleep, DAYS)
-    test = wald_test(model, "days")
+    model = linear.fit_mixed_model(sleep, DAYS)
+    test = linear.wald_test(model, "days")
     assert (test["df1"], test["df2"]) == (1, 17)
     assert test["F"] == pytest.approx(6.7715**2, rel=1e-4)
     assert test["p"] == pytest.approx(model.coefficients()["p"][1])
@@ -264,10 +261,10 @@ def test_the_wald_test_of_one_coefficient_is_its_t_test(sleep):
 def test_one_group_has_the_f_test_of_least_squares(sleep):
     rows = sleep[sleep["subject"].isin(["308", "309"])]
     one = rows[rows["subject"] == "308"]
-    model = fit_mixed_model(one, PHASES)
+    model = linear.fit_mixed_model(one, PHASES)
     theirs = smf.ols("reaction ~ C(phase) + days", one.assign(phase=one["phase"].astype(str))).fit()
     table = theirs.wald_test_terms(scalar=True).table
-    test = wald_test(model, "phase")
+    test = linear.wald_test(model, "phase")
     assert test["F"] == pytest.approx(float(table.loc["C(phase)", "statistic"]))
     assert test["p"] == pytest.approx(float(table.loc["C(phase)", "pvalue"]))
     assert model.freedom == 6
@@ -282,8 +279,8 @@ def test_few_clusters_do_not_make_a_factor_of_many_levels_a_finding():
     for _ in range(100):
         y = rng.normal(size=400) + rng.normal(size=(20, 10))[item, level]
         frame = pd.DataFrame({"y": y, "level": [f"l{n}" for n in level], "item": item})
-        model = fit_mixed_model(frame.assign(model="m"), formula, cluster="item")
-        test = wald_test(model, "level")
+        model = linear.fit_mixed_model(frame.assign(model="m"), formula, cluster="item")
+        test = linear.wald_test(model, "level")
         assert (test["df1"], test["df2"]) == (9, 11)
         p.append(test["p"])
         plain.append(stats.f.sf(test["F"] * 19 / 11, 9, 19))
@@ -298,7 +295,7 @@ def test_errors_of_least_squares_are_robust_to_clusters():
     frame["x"] = rng.normal(size=30)[frame["item"]]
     frame["y"] += 0.3 * rng.normal(size=30)[frame["item"]]
     formula = MixedFormula("y", ("one", "x"), "model")
-    ours = fit_mixed_model(frame, formula, cluster="item")
+    ours = linear.fit_mixed_model(frame, formula, cluster="item")
     theirs = smf.ols("y ~ one + x", frame).fit(
         cov_type="cluster", cov_kwds={"groups": frame["item"]}, use_t=True
     )
@@ -307,10 +304,10 @@ def test_errors_of_least_squares_are_robust_to_clusters():
     assert table["p"].tolist() == pytest.approx(theirs.pvalues.tolist())
     assert ours.freedom == 29
     assert re.search(r"\b30 clusters.*item$", ours.note)
-    alone = fit_mixed_model(frame, formula)
+    alone = linear.fit_mixed_model(frame, formula)
     assert alone.coefficients()["standard_error"][3] < 0.6 * table["standard_error"][3]
-    few = fit_mixed_model(frame[:90], formula, cluster="item")
+    few = linear.fit_mixed_model(frame[:90], formula, cluster="item")
     assert re.search(r"test: .*\b10 clusters.*item$", few.note)
     assert few.coefficients()["estimate"].notna().all()
     assert few.coefficients()["p"].isna().all()
-    assert np.isnan(wald_test(few, "one")["p"])
+    assert np.isnan(linear.wald_test(few, "one")["p"])

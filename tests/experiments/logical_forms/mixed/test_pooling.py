@@ -94,13 +94,8 @@ def test_intervals_hold_the_mean_and_the_next_model_where_one_error_is_small(mod
 
 
 def test_one_row_for_each_contrast():
-    table = pd.DataFrame(
-        {
-            "first": ["a", "b"] * 5,
-            "difference": np.repeat(ESTIMATES, 2),
-            "standard_error": np.repeat(ERRORS, 2),
-        }
-    )
+    table = pd.DataFrame({"first": ["a", "b"] * 5, "difference": np.repeat(ESTIMATES, 2)})
+    table = table.assign(standard_error=np.repeat(ERRORS, 2))
     found = pooled_table(table, estimate="difference", error="standard_error", by=["first"])
     assert found["first"].tolist() == ["a", "b"]
     assert found["estimate"].nunique() == 1
