@@ -18,7 +18,7 @@ from interp.report.pairs import Browser
 from interp.results.given import JUDGED
 from interp.results.measured import About, InMemory
 from interp.results.result import Result
-from interp.stored.inspect_log import outputs_of_archive
+from interp.stored.inspect_log import outputs_of_log
 
 
 class Logs(InMemory):
@@ -55,7 +55,7 @@ class Logs(InMemory):
         written = {
             (side.name, own.prompt_id, str(own.draw + 1)): own.text
             for side in self._compared.found.sides
-            for own in (outputs_of_archive(side.log.archive) if side.log.archive else ())
+            for own in (outputs_of_log(side.log.archive) if side.log.archive else ())
         }
         rows = []
         for side, name, id_ in self._places():

@@ -16,6 +16,7 @@ from pydantic import AliasChoices, Field, JsonValue
 from interp.errors import UserError, one_line
 from interp.stored.output import Output
 from interp.stored.schema import Choice, Message, Part, Stored, asked, checked, reason_of
+from interp.texts import real
 
 _Kind = TypeVar("_Kind")
 
@@ -158,17 +159,19 @@ def _named(record: _Named, texts: Iterable[Output], **prompt: Any) -> Iterator[O
     yield from (replace(own, prompt_id=named, **prompt) for own in texts)
 
 
-class _Sample(Stored):
-    doc: dict[str, JsonValue]
-    arguments: JsonValue = None
-    resps: list[JsonValue]
-    filtered_resps: JsonValue = None
-    filter: str = ""
+class LmEvalSample(Stored):
+    """A sample of lm-eval."""
+
+    doc: dict[str, Any]
+    arguments: Any = None
+    resps: list[Any]
+    filtered_resps: Any = None
+    filter: str = "none"
 
 
 def _of_sample(where: str, record: object) -> Iterator[Output]:
     """The texts of a sample, or the option that its log-likelihoods tell."""
-    sample = checked(where, _Sample, record)
+    sample = checked(where, LmEvalSample, record)
     requests = requests_of(sample.arguments)
     named, read = sample.doc.get("prompt_id"), sample.doc.get("text")
     found = Output(
@@ -186,13 +189,12 @@ def _of_sample(where: str, record: object) -> Iterator[Output]:
     filtered = sample.filtered_resps if isinstance(sample.filtered_resps, list) else []
     for draw, text in enumerate(texts):
         own = filtered[draw] if len(filtered) == len(texts) else None
-        answer = own if isinstance(own, str) else None
-        yield replace(found, text=str(text), draw=draw, chosen=answer)
+        yield replace(found, text=text, draw=draw, chosen=own if isinstance(own, str) else None)
 
 
-def requests_of(arguments: JsonValue) -> list[tuple[str, JsonValue]]:
+def requests_of(arguments: object) -> list[tuple[str, object]]:
     """What the model read in each request, and the option that it scored or how it generated."""
-    found: list[tuple[str, JsonValue]] = []
+    found: list[tuple[str, object]] = []
     given = list(arguments.values()) if isinstance(arguments, dict) else arguments
     for own in given if isinstance(given, list) else ():
         match list(own.values()) if isinstance(own, dict) else own:
@@ -201,9 +203,7 @@ def requests_of(arguments: JsonValue) -> list[tuple[str, JsonValue]]:
     return found
 
 
-def _likeliest(
-    where: str, requests: Sequence[tuple[str, JsonValue]], resps: Sequence[JsonValue]
-) -> str:
+def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequence[object]) -> str:
     """The option with the largest log-likelihood after the prompt; empty if several have it.
 
     Options without the prompt, which acc_mutual_info also scores, do not count.
@@ -229,13 +229,13 @@ def _likeliest(
     return best.pop() if len(best) == 1 else ""
 
 
-def _log_likelihood(response: JsonValue) -> float:
+def _log_likelihood(response: object) -> float:
     """The number in the first response to a request, [[-1.5, false]]; nan if there is none."""
     while isinstance(response, list) and response:
         response = response[0]
     try:
-        return float(response) if isinstance(response, str | int | float) else math.nan
-    except ValueError:
+        return real(response) if isinstance(response, str | int | float) else math.nan
+    except (ValueError, OverflowError):
         return math.nan
 
 
