@@ -18,7 +18,7 @@ from interp.errors import UserError, described, one_line, shortened
 from interp.files import RECORD_BYTES, check_fits, read_bytes, reading
 from interp.prompts.files import read_rows
 from interp.stored.inspect_log import Log, Records, Sample, is_archive, is_log, log_of
-from interp.stored.lines import LmEvalSample, requests_of
+from interp.stored.lines import LmEvalSample, innermost
 from interp.stored.read import is_missing, records_of
 from interp.stored.schema import checked, parsed
 from interp.texts import real
@@ -255,13 +255,9 @@ def _of_sample(where: str, record: object, task: str, log: ScoreFile) -> Scored:
     values = sample.model_extra or {}
     names = values.keys() - _NO_METRICS
     names = names if sample.metrics is None else names & {*sample.metrics}
-    requests = requests_of(sample.arguments)
-    first = sample.resps[0] if sample.resps else None
-    while isinstance(first, list) and first:
-        first = first[0]
-    named = sample.doc.get("prompt_id")
+    requests, first = sample.requests, innermost(sample.resps)
     return Scored(
-        named if isinstance(named, str) else str(sample.doc_id),
+        sample.prompt_id or str(sample.doc_id),
         requests[0][0] if requests else "",
         log.read(where, {name: values[name] for name in sorted(names)}),
         sample.doc,
@@ -277,8 +273,9 @@ def _of_log(file: Path, about: Log, samples: Records) -> ScoreFile:
     name, done = one_line(about.eval.model or "") or file.stem, about.results
     log = ScoreFile(name, settings=_settings(_INSPECT, about.eval.model_extra))
     rows = [_of_summary(where, checked(where, Sample, own), log) for where, own in samples]
-    # Of a sample that was repeated after an error, the last counts.
-    log.rows = list({(row.item, row.epoch): row for row in rows}.values())
+    log.rows = list({(row.item, row.epoch, row.text): row for row in rows}.values())
+    if again := len(rows) - len(log.rows):
+        log.said.append(f"{again:,} samples were repeated, of which the last counts")
     if about.status != "success" or (done and done.completed_samples < done.total_samples):
         of = f" of {done.total_samples:,}" if done and done.total_samples else ""
         log.said.append(
