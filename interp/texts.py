@@ -104,10 +104,21 @@ def passage(text: str) -> str:
     return text.replace("\\n", "\n")
 
 
+def real(text: str | float) -> float:
+    """A number, nan and inf included; unlike Python's, 1_5 is none.
+
+    Raises:
+        ValueError: it is not a number.
+    """
+    if isinstance(text, str) and "_" in text:
+        raise ValueError(f"{shortened(text)!r} is no number")
+    return float(text)
+
+
 def number(text: str) -> float:
     """A number, such as 0.7."""
     try:
-        value = float(text)
+        value = real(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
@@ -118,7 +129,7 @@ def number(text: str) -> float:
 def share(text: str) -> float:
     """A share between 0 and 1."""
     try:
-        value = float(text)
+        value = real(text)
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from os.path import commonprefix  # of letters
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,61 +27,35 @@ ALONE = "item"
 """The name of a cluster for `--cluster` with which no items depend on each other."""
 
 
-class Aligned(NamedTuple):
-    """The items of all logs under common names, and what is said of their pairing."""
-
-    sides: list[Side]
-    said: list[str]
-
-    @property
-    def every(self) -> dict[str, Scored]:
-        """Each item, from the first log that has it."""
-        return {name: own for side in reversed(self.sides) for name, own in side.items.items()}
+def every(sides: Sequence[Side]) -> dict[str, Scored]:
+    """Each item, from the first log that has it."""
+    return {name: item for side in reversed(sides) for name, item in side.items.items()}
 
 
-def aligned(sides: Sequence[Side], *, by_text: bool = False) -> Aligned:
+def aligned(sides: Sequence[Side], said: list[str], *, by_text: bool = False) -> list[Side]:
     """The logs with common names of items: those of the first log, or of the first that has one.
+
+    Notes on the pairing are added to `said`.
 
     Raises:
         UserError: a log has no items in common with those before it, or only by chance.
     """
-    found = Aligned([], [])
+    found: list[Side] = []
     for side in sides:
-        names = _paired(found, side, by_text) if found.sides else {own: own for own in side.items}
-        items = {name: side.items[own] for own, name in names.items()}
+        names = (
+            _paired(found, side, by_text, said) if found else {name: name for name in side.items}
+        )
+        items = {name: side.items[before] for before, name in names.items()}
         scores = side.scores.loc[[*names]].set_axis([*items])
-        found.sides.append(side._replace(items=items, scores=scores))
+        found.append(side._replace(items=items, scores=scores))
     return found
 
 
-_NOTES: Sequence[tuple[Callable[[Scored, Scored, bool | None], bool], str]] = (
-    (
-        lambda one, other, same: same is False,
-        "{count:,} ids have other texts than in {before} and are left out, such as {both}",
-    ),
-    (
-        lambda one, other, same: same is None,
-        "{count:,} items are paired by id alone, since a log has no texts",
-    ),
-    (
-        lambda one, other, same: bool(same) and _plain(one) != _plain(other),
-        "{count:,} items are asked in another form than in {before} (such as other shots, another "
-        "template, or a question alone)",
-    ),
-    (
-        lambda one, other, same: bool(same) and _targets_differ(one, other),
-        "{count:,} items have another target than in {before}, such as {name}: their scores are "
-        "not about the same answers",
-    ),
-)
-"""What is said of items with the same id, by the log before, by this one, and if they are same."""
-
-
-def _paired(found: Aligned, side: Side, by_text: bool) -> Mapping[str, str]:
+def _paired(sides: Sequence[Side], side: Side, by_text: bool, said: list[str]) -> Mapping[str, str]:
     """The common name of each item of a log; others are not to be paired."""
-    known, here = found.every, side.items
+    known, here = every(sides), side.items
     ids = [name for name in here if name in known]
-    before = found.sides[0].name if len(found.sides) == 1 else "a log before it"
+    before = sides[0].name if len(sides) == 1 else "a log before it"
     if by_text or not ids:
         pairs = _pairs_by_text(known, here)
         if not pairs:
@@ -90,29 +63,42 @@ def _paired(found: Aligned, side: Side, by_text: bool) -> Mapping[str, str]:
                 f"{side.name} has no item of {before}: no id and no text is in both; compare logs "
                 "of the same task, with texts or the tool's ids"
             )
-        found.said.append(
+        said.append(
             f"{side.name}: items are paired by texts that occur once in both logs, not by ids"
         )
-        return {own: pairs.get(own, f"{own} ({side.name})") for own in here}
+        return {name: pairs.get(name, f"{name} ({side.name})") for name in here}
     alike = {name: _same(known[name], here[name]) for name in ids}
-    differing = [name for name in ids if alike[name] is False]
-    if 2 * len(differing) > len(ids) - sum(same is None for same in alike.values()):
+    same, unknown, differing = (
+        [name for name in ids if alike[name] is kind] for kind in (True, None, False)
+    )
+    if len(differing) > len(same):
         raise UserError(
             f"{len(ids):,} ids of {side.name} are also those of {before}, but {len(differing):,} "
             f"of their texts differ, such as {_both(known, here, differing[0])}, so pairing them "
             f"would be chance. {len(_pairs_by_text(known, here)):,} texts occur once in both: pair "
             "them with --pair text, or compare logs of the same version, order and seed of the data"
         )
-    for holds, note in _NOTES:
-        if names := [name for name in ids if holds(known[name], here[name], alike[name])]:
-            about = {"name": one_line(names[0], 40), "both": _both(known, here, names[0])}
-            told = note.format(count=len(names), before=before, **about)
-            found.said.append(f"{side.name}: {told}")
+    reworded = [name for name in same if _plain(known[name]) != _plain(here[name])]
+    aimed = [name for name in same if _targets_differ(known[name], here[name])]
+    for names, note in (
+        (differing, f"ids have other texts than in {before} and are left out"),
+        (unknown, "items are paired by id alone, since a log has no texts"),
+        (reworded, f"items are asked in another form than in {before} (other shots, another "
+         "template, or a question alone)"),
+        (aimed, f"items have another target than in {before}, so that their scores are not about "
+         "the same answers"),
+    ):  # fmt: skip
+        if names:
+            example = _both(known, here, names[0])
+            said.append(f"{side.name}: {len(names):,} {note}, such as {example}")
     return {name: name for name in here if alike.get(name) is not False}
 
 
 def _both(known: Mapping[str, Scored], here: Mapping[str, Scored], name: str) -> str:
+    """The id of an item, and its texts in two logs, from where they differ."""
     texts = (_plain(known[name]), _plain(here[name]))
+    if texts[0] == texts[1] or not all(texts):
+        return one_line(name, 40)
     start = max(0, len(commonprefix(texts)) - 20)  # noqa: RUF071
     shown = " and ".join(repr(one_line(text[start:], 60)) for text in texts)
     return f"{one_line(name, 40)} ({shown})"
@@ -140,10 +126,9 @@ def _same(one: Scored, other: Scored) -> bool | None:
 
 def _targets_differ(one: Scored, other: Scored) -> bool:
     """Whether targets differ in logs of one kind; kinds write the same target in different ways."""
-    alike = all(
-        bool(getattr(one, key)) == bool(getattr(other, key)) for key in ("document", "epoch")
-    )
-    return alike and bool(one.target and other.target) and one.target != other.target
+    kinds = [(bool(own.document), bool(own.epoch)) for own in (one, other)]
+    targets = {one.target, other.target}
+    return kinds[0] == kinds[1] and "" not in targets and len(targets) > 1
 
 
 def _pairs_by_text(known: Mapping[str, Scored], here: Mapping[str, Scored]) -> dict[str, str]:
@@ -153,10 +138,9 @@ def _pairs_by_text(known: Mapping[str, Scored], here: Mapping[str, Scored]) -> d
     the question, with the other's text: two equal fields could be of different questions.
     """
     pairs = set()
-    texts, fields = (lambda item: {_plain(item)}), _fields
-    for of_known, of_here in (
-        (texts, texts), (fields, texts), (texts, fields), *[(lambda item: {item.document},) * 2]
-    ):  # fmt: skip
+    texts, documents = (lambda item: {_plain(item)}), (lambda item: {item.document})
+    ways = [(texts, texts), (_fields, texts), (texts, _fields), (documents, documents)]
+    for of_known, of_here in ways:
         there, own = _once(known, of_known), _once(here, of_here)
         pairs |= {(own[text], there[text]) for text in own.keys() & there.keys()}
     counts = [Counter(names) for names in zip(*pairs, strict=True)]
@@ -165,47 +149,46 @@ def _pairs_by_text(known: Mapping[str, Scored], here: Mapping[str, Scored]) -> d
 
 def _once(items: Mapping[str, Scored], texts: Callable[[Scored], set[str]]) -> dict[str, str]:
     """The name of the item that alone has a text."""
-    places: dict[str, list[str]] = {}
-    for name, item in items.items():
-        for text in texts(item):
-            if len(text) >= LEAST_WITHIN:
-                places.setdefault(text, []).append(name)
-    return {text: names[0] for text, names in places.items() if len(names) == 1}
+    every = [(text, name) for name, item in items.items() for text in texts(item)]
+    counts = Counter(text for text, _ in every)
+    return {text: name for text, name in every if counts[text] == 1 and len(text) >= LEAST_WITHIN}
 
 
-def clusters_of(found: Aligned, column: str) -> dict[str, str]:
+def clusters_of(sides: Sequence[Side], column: str, said: list[str]) -> dict[str, str]:
     """The cluster of each item: the value of a field or, without one, what items share.
 
     Raises:
         UserError: no item has the field.
     """
-    every = found.every
-    alone = {name: name for name in every}
+    items = every(sides)
+    alone = {name: name for name in items}
     if column == ALONE:
         return alone
-    if named := column or next((side.log.cluster for side in found.sides if side.log.cluster), ""):
-        values = values_of(found, named, "each counts as its own cluster")
-        return {name: values.get(name, f"item {name}") for name in every}
-    shared = _components(every)
+    if named := column or next((side.log.cluster for side in sides if side.log.cluster), ""):
+        values = values_of(sides, named, "each counts as its own cluster", said)
+        return {name: values.get(name, f"item {name}") for name in items}
+    shared = _components(items)
     sizes = Counter(shared.values())
     dependent = sum(count for count in sizes.values() if count > 1)
     if not dependent:
         return alone
     few = len(sizes) < FEWEST
-    found.said.append(
-        f"{dependent:,} of {len(every):,} items have equal texts, or share a long beginning or "
-        f"field, in {len(sizes):,} clusters: "
-        + (
+    told = f"these are the unit; --cluster names another one (--cluster {ALONE}: none)"
+    if few:
+        told = (
             "too few to be the unit, so the unit is the item; if they depend on each other, "
             "intervals are too narrow"
-            if few
-            else f"these are the unit; --cluster names another one (--cluster {ALONE}: none)"
         )
+    said.append(
+        f"{dependent:,} of {len(items):,} items have equal texts, or share a long beginning or "
+        f"field, in {len(sizes):,} clusters: {told}"
     )
     return alone if few else shared
 
 
-def values_of(found: Aligned, column: str, otherwise: str) -> dict[str, str]:
+def values_of(
+    sides: Sequence[Side], column: str, otherwise: str, said: list[str]
+) -> dict[str, str]:
     """The value of a field in each item that has one, from the first log that does.
 
     Raises:
@@ -213,38 +196,37 @@ def values_of(found: Aligned, column: str, otherwise: str) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     known: set[str] = set()
-    for side in found.sides:
-        for name, item in side.items.items():
-            fields = {**item.fields, **({"task": item.task} if item.task else {})}
-            known |= fields.keys()
-            value = fields.get(column)
-            if isinstance(value, str | int | float) and str(value) not in ("", "nan"):
-                values.setdefault(name, str(value))
+    for name, item in ((name, item) for side in sides for name, item in side.items.items()):
+        fields = {**item.fields, **({"task": item.task} if item.task else {})}
+        known |= fields.keys()
+        value = fields.get(column)
+        if isinstance(value, str | int | float) and str(value) not in ("", "nan"):
+            values.setdefault(name, str(value))
     if not values:
         listed = one_line(", ".join(sorted(known)), 200) or "none"
         raise UserError(f"no item has a field {one_line(column)!r}; expected one of {listed}")
-    if missing := len(found.every) - len(values):
-        found.said.append(f"{missing:,} items have no {one_line(column)}; {otherwise}")
+    if missing := len(every(sides)) - len(values):
+        said.append(f"{missing:,} items have no {one_line(column)}; {otherwise}")
     return values
 
 
-def _components(every: Mapping[str, Scored]) -> dict[str, str]:
+def _components(items: Mapping[str, Scored]) -> dict[str, str]:
     """A name for each group of items that share something, whatever connects them."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    place = {name: number for number, name in enumerate(every)}
-    links = np.array([(place[one], place[other]) for one, other in _links(every)], int)
+    place = {name: number for number, name in enumerate(items)}
+    links = np.array([(place[one], place[other]) for one, other in _links(items)], int)
     ends = tuple(links.reshape(-1, 2).T)
-    graph = coo_array((np.ones(len(links)), ends), (len(every), len(every)))
-    return {name: str(own) for name, own in zip(every, connected_components(graph)[1], strict=True)}
+    graph = coo_array((np.ones(len(links)), ends), (len(items), len(items)))
+    return {name: str(own) for name, own in zip(items, connected_components(graph)[1], strict=True)}
 
 
-def _links(every: Mapping[str, Scored]) -> Iterator[tuple[str, str]]:
+def _links(items: Mapping[str, Scored]) -> Iterator[tuple[str, str]]:
     """Items of which one shares a text, a long field or a long beginning with the other."""
     asked: dict[str, str] = {}
     places: dict[tuple[str, str], list[str]] = {}
-    for name, item in every.items():
+    for name, item in items.items():
         texts = {key: own for key, own in item.fields.items() if isinstance(own, str)}
         longest = max(texts.values(), key=len, default="") if item.document else ""
         asked[name] = " ".join((longest or item.text).split())
@@ -254,7 +236,7 @@ def _links(every: Mapping[str, Scored]) -> Iterator[tuple[str, str]]:
             if len(own) >= LEAST_STEM and own != longest:
                 places.setdefault((key, own), []).append(name)
     for names in places.values():
-        if len(names) < len(every):  # what all have distinguishes none
+        if len(names) < len(items):  # what all have distinguishes none
             yield from ((names[0], other) for other in names[1:])
     start = len(commonprefix(list(asked.values())))  # noqa: RUF071
     for one, other in pairwise(sorted(asked, key=lambda name: asked[name])):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from interp.comparing.align import Aligned, aligned, clusters_of, values_of
+from interp.comparing.align import aligned, clusters_of, values_of
 from interp.comparing.items import Side, chosen_metrics, read_sides
 from interp.console import counted
 from interp.errors import UserError, one_line
@@ -27,14 +27,6 @@ from interp.tables import NUMBER, TEXT, column
 UNITS = "items"
 
 ENDS = ("difference_low", "difference_high")
-
-
-def _count(sign: int) -> Any:
-    return lambda values, weights: float(((np.sign(values) == sign) * weights).sum())
-
-
-def _mcnemar(values: np.ndarray, weights: np.ndarray) -> float:
-    return mcnemar((values > 0).tolist(), (values < 0).tolist())
 
 
 DIFFERENCES = Table(
@@ -53,16 +45,17 @@ DIFFERENCES = Table(
         ),
         Plain(
             "only_a", "items with a larger score in a: right there alone, if scores are yes or no",
-            UNITS, of="difference", how=_count(1), why="difference",
-        ),
-        Plain(
-            "only_b", "items with a larger score in b", UNITS, of="difference", how=_count(-1),
+            UNITS, of="difference", how=lambda values, _: float((values > 0).sum()),
             why="difference",
         ),
         Plain(
+            "only_b", "items with a larger score in b", UNITS, of="difference",
+            how=lambda values, _: float((values < 0).sum()), why="difference",
+        ),
+        Plain(
             "p_mcnemar", "p of McNemar's exact test, which treats items as independent; only of "
-            "scores that are yes or no", "probability", of="yes_or_no", how=_mcnemar,
-            why="difference", some=True,
+            "scores that are yes or no", "probability", of="yes_or_no", why="difference", some=True,
+            how=lambda values, _: mcnemar((values > 0).tolist(), (values < 0).tolist()),
         ),
     ],
     trials=UNITS,
@@ -106,7 +99,7 @@ class Differences(Estimated):
 class Compared:
     """Logs whose items are aligned, with the scores of each two."""
 
-    found: Aligned
+    sides: Sequence[Side]
     metrics: Mapping[str, tuple[str, ...]]
     """What is compared, each with its name in every log."""
     differences: Differences
@@ -118,13 +111,9 @@ class Compared:
     def sentences(self) -> list[str]:
         """A sentence about each difference over all items, which can be quoted."""
         rows = self.differences.frame
-        names = {_minus(*two): [side.name for side in two] for two in _twos(self.found.sides)}
+        names = {_minus(*two): [side.name for side in two] for two in combinations(self.sides, 2)}
         whole: list[Any] = rows[rows["subset"] == ALL].to_dict("records")
         return [_sentence(row, *names[row["model"]]) for row in whole]
-
-
-def _twos(sides: Sequence[Side]) -> Iterator[tuple[Side, Side]]:
-    return combinations(sides, 2)
 
 
 def _minus(a: Side, b: Side) -> str:
@@ -169,30 +158,30 @@ def compared(
         raise UserError("got fewer than two logs; expected at least two")
     if pair not in ("id", "text"):
         raise UserError(f"got pair {pair!r}; expected id or text")
+    said: list[str] = []
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of objects are made and kept: looking for garbage is vain
     try:
-        sides = read_sides(logs, metrics=metric, filters=filter, models=model)
-        found = aligned(sides, by_text=pair == "text")
+        read = read_sides(logs, metrics=metric, filters=filter, models=model)
+        sides = aligned(read, said, by_text=pair == "text")
     finally:
         if collecting:
             gc.enable()
     metrics = chosen_metrics(sides, metric)
-    factors = pd.DataFrame({"cluster": clusters_of(found, cluster)}, [*found.every], dtype=object)
-    dependent = bool(factors["cluster"].duplicated().any())
+    clusters = clusters_of(sides, cluster, said)
+    factors = pd.DataFrame({"cluster": clusters}, [*clusters], dtype=object)
     if by:
-        subsets = values_of(found, by, "they are in no subset")
+        subsets = values_of(sides, by, "they are in no subset", said)
         # All items are a subset of this name.
-        factors["subset"] = [
-            f"{by} {own}" if (own := subsets.get(name)) == ALL else own for name in factors.index
-        ]
-    trials = pd.concat(_trials(found.sides, metrics, factors), ignore_index=True)
-    several = Counter(name for side in found.sides for name in side.items)
+        subsets = {name: f"{by} {own}" if own == ALL else own for name, own in subsets.items()}
+        factors["subset"] = pd.Series(subsets, dtype=object)
+    trials = pd.concat(_trials(sides, metrics, factors), ignore_index=True)
+    several = Counter(name for side in sides for name in side.items)
     shown = factors[[several[name] > 1 for name in factors.index]]
-    shown = shown if dependent else shown.drop(columns="cluster")
-    return Compared(
-        found, metrics, Differences(DIFFERENCES, trials), shown, [*_said(found, metrics)]
-    )
+    if not factors["cluster"].duplicated().any():
+        shown = shown.drop(columns="cluster")
+    told = [*_counted(sides), *said, *_said(sides, metrics)]
+    return Compared(sides, metrics, Differences(DIFFERENCES, trials), shown, told)
 
 
 def _trials(
@@ -216,27 +205,30 @@ def _trials(
                 yield frame.dropna(subset="subset").sort_values("subset", kind="stable")
 
 
-def _said(found: Aligned, metrics: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """What a reader must know before any number: which items are paired, and what differs."""
-    sides = found.sides
-    for a, b in _twos(sides):
+def _counted(sides: Sequence[Side]) -> Iterator[str]:
+    for a, b in combinations(sides, 2):
         both = len(a.items.keys() & b.items.keys())
         yield (
             f"{a.name} and {b.name}: {both:,} items are in both, {len(a.items) - both:,} only in "
             f"{a.name}, {len(b.items) - both:,} only in {b.name}"
         )
-    yield from found.said
+
+
+def _said(sides: Sequence[Side], metrics: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    """What each log says of itself, and what differs between logs."""
     yield from (f"{side.name}: {said}" for side in sides for said in side.log.said)
     for key in dict.fromkeys(key for side in sides for key in side.log.settings):
         there = [side for side in sides if key in side.log.settings]
-        yield from _differ(f"{key} differs", there, [side.log.settings[key] for side in there])
+        yield from _differ(key, there, [side.log.settings[key] for side in there])
     for names in metrics.values():
         filters = [side.filters[own] or "none" for side, own in zip(sides, names, strict=True)]
-        yield from _differ("metrics differ", sides, names)
-        yield from _differ("filters differ", sides, filters)
+        yield from _differ("metric", sides, names)
+        yield from _differ("filter", sides, filters)
 
 
 def _differ(what: str, sides: Sequence[Side], values: Sequence[str]) -> Iterator[str]:
     if len({*values}) > 1:
-        each = zip(values, sides, strict=True)
-        yield f"{what}: {', '.join(f'{one_line(value, 60)} ({side.name})' for value, side in each)}"
+        each = (
+            f"{one_line(own, 60)} ({side.name})" for own, side in zip(values, sides, strict=True)
+        )
+        yield f"{what} differs: {', '.join(each)}"

@@ -5,7 +5,7 @@ A log is a folder of interp, or a file or folder that another tool wrote (`inter
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,13 +59,12 @@ def read_sides(
 
 def _told_apart(paths: Sequence[Path]) -> Sequence[str]:
     """The shortest part of each path by which all of them differ."""
-    parts = zip_longest(*(reversed(path.resolve().with_suffix("").parts) for path in paths))
+    whole = [path.resolve() for path in paths]
+    if len({*whole}) < len(whole):
+        raise UserError(f"{paths[0]} is given twice; name each log once")
+    parts = zip_longest(*(reversed(path.with_suffix("").parts) for path in whole))
     apart = [names for names in parts if len({*names}) == len(paths) and None not in names]
-    if not apart:
-        if len({path.resolve() for path in paths}) < len(paths):
-            raise UserError(f"{paths[0]} is given twice; name each log once")
-        apart = [tuple(map(str, paths))]
-    return min(apart, key=lambda names: max(map(len, names)))
+    return min(apart or [tuple(map(str, paths))], key=lambda names: max(map(len, names)))
 
 
 def is_own(path: Path) -> bool:
@@ -116,50 +115,46 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
     for name, row in zip(names, rows, strict=True):
         if name not in twice:
             items.setdefault(name, row)
-    filter_of = pd.Series([row.filter for row in rows], names, dtype=object)
-    scores = pd.DataFrame([row.scores for row in rows], names, dtype=float)
-    scores = scores.drop(columns=[*log.unread], errors="ignore")
-    failed = scores.isna().all(axis=1) & np.array([bool(row.error) for row in rows])
-    means: dict[str, pd.Series] = {}
-    counts, missing, used = [pd.Series(0, [*items])], {}, {}
-    for metric, values in scores.items():
-        given = dict.fromkeys(filter_of[values.notna()]) or dict.fromkeys(filter_of)
-        for own in given:
-            name, here = str(metric) if len(given) == 1 else f"{metric},{own}", filter_of == own
-            used[name], missing[name] = own, int((values.isna() & ~failed & here).sum())
-            each = values[here].groupby(level=0)
-            means[name] = each.mean()
-            counts.append(each.count())
-    epochs = pd.concat(counts, axis=1).max(axis=1).reindex([*items]).value_counts().sort_index()
-    left = {f"scores of {name} are missing or NaN": count for name, count in missing.items()}
-    _tell(log, rows, twice, {**left, "errors, which have no score": int(failed.sum())}, epochs)
-    if not items:
-        raise UserError(f"{log.name} has no items to compare: {'; '.join(log.said)}")
-    return Side(log, items, pd.DataFrame(means, [*items]), used)
-
-
-def _tell(
-    log: ScoreFile,
-    rows: Sequence[Scored],
-    twice: Collection[str],
-    left: Mapping[str, int],
-    epochs: pd.Series,
-) -> None:
-    """Note what is left out, averaged or incomplete in a log."""
+    means, filter_of, counts = _means(log, rows, names)
     again = f"ids are given twice and left out, such as {one_line(min(twice, default=''), 40)}; "
     refused = sum(row.refused for row in rows)
     for count, what in (
         (len(twice), again + "if they are draws, number them in a column epoch"),
-        *((count, f"{what} and are left out") for what, count in left.items()),
         (refused, "refusals or missing answers, which count as scored"),
     ):
         if count:
             log.said.append(f"{count:,} {what}")
-    for metric, example in log.unread.items():
-        log.said.append(f"{one_line(metric)} is no number of an item, such as {example}")
+    epochs = counts.reindex([*items]).value_counts().sort_index()
     if {*epochs.index} - {0, 1}:
         numbers = ", ".join(f"{n} ({count:,} items)" for n, count in epochs.items() if n)
         log.said.append(f"scores are means over epochs or draws of each item: {numbers}")
+    if not items:
+        raise UserError(f"{log.name} has no items to compare: {'; '.join(log.said)}")
+    return Side(log, items, means.reindex([*items]), filter_of)
+
+
+def _means(
+    log: ScoreFile, rows: Sequence[Scored], names: Sequence[str]
+) -> tuple[pd.DataFrame, dict[str, str], pd.Series]:
+    """Mean scores by name and metric, each metric's filter, and numbers of epochs with a score."""
+    filters = pd.Series([row.filter for row in rows], names, dtype=object)
+    scores = pd.DataFrame([row.scores for row in rows], names, dtype=float)
+    scores = scores.drop(columns=[*log.unread], errors="ignore")
+    failed = scores.isna().all(axis=1) & np.array([bool(row.error) for row in rows])
+    means, counts, filter_of = {}, {"": pd.Series(0, {*names})}, {}
+    for metric, values in scores.items():
+        given = dict.fromkeys(filters[values.notna()]) or dict.fromkeys(filters)
+        for own in given:
+            name, here = str(metric) if len(given) == 1 else f"{metric},{own}", filters == own
+            each = values[here].groupby(level=0)
+            means[name], counts[name], filter_of[name] = each.mean(), each.count(), own
+            if missing := int((values.isna() & ~failed & here).sum()):
+                log.said.append(f"{missing:,} scores of {name} are missing or NaN and are left out")
+    if failed.any():
+        log.said.append(f"{int(failed.sum()):,} errors, which have no score and are left out")
+    for metric, example in log.unread.items():
+        log.said.append(f"{one_line(metric)} is no number of an item, such as {example}")
+    return pd.DataFrame(means), filter_of, pd.concat(counts, axis=1).max(axis=1)
 
 
 def chosen_metrics(sides: Sequence[Side], metrics: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from interp.report.pairs import Browser
 from interp.results.given import JUDGED
 from interp.results.measured import About, InMemory
 from interp.results.result import Result
-from interp.stored.inspect_log import outputs_of_archive
+from interp.stored.inspect_log import outputs_of_log
 
 
 class Logs(InMemory):
@@ -33,7 +33,7 @@ class Logs(InMemory):
     @property
     def about(self) -> About:
         """The names of the logs."""
-        return About("compare", {}, " and ".join(side.name for side in self._compared.found.sides))
+        return About("compare", {}, " and ".join(side.name for side in self._compared.sides))
 
     def names(self) -> list[str]:
         """The scores of each item are its answers."""
@@ -46,7 +46,7 @@ class Logs(InMemory):
     def _places(self) -> Iterator[tuple[Side, str, str]]:
         """Each log that has an item, the item's name, and an id for both."""
         for name in self._compared.factors.index:
-            for side in self._compared.found.sides:
+            for side in self._compared.sides:
                 if name in side.items:
                     yield side, name, f"{name} ({side.name})"
 
@@ -54,8 +54,8 @@ class Logs(InMemory):
     def _items(self) -> pd.DataFrame:
         written = {
             (side.name, own.prompt_id, str(own.draw + 1)): own.text
-            for side in self._compared.found.sides
-            for own in (outputs_of_archive(side.log.archive) if side.log.archive else ())
+            for side in self._compared.sides
+            for own in (outputs_of_log(side.log.archive) if side.log.archive else ())
         }
         rows = []
         for side, name, id_ in self._places():
@@ -70,7 +70,7 @@ class Logs(InMemory):
     def _scored(self) -> pd.DataFrame:
         rows = []
         for metric, names in self._compared.metrics.items():
-            sides = zip(self._compared.found.sides, names, strict=True)
+            sides = zip(self._compared.sides, names, strict=True)
             scores = {side.name: side.scores[own].to_dict() for side, own in sides}
             for side, name, id_ in self._places():
                 score = scores[side.name][name]

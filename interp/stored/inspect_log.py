@@ -4,14 +4,14 @@ Source: https://inspect.aisi.org.uk/eval-logs.html, version 2. Epochs are draws.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
-from zipfile import ZipFile, ZipInfo
+from typing import Annotated, Any
+from zipfile import ZipFile, ZipInfo, is_zipfile
 
 from pydantic import ConfigDict, Field, JsonValue
 
@@ -31,6 +31,9 @@ MOST_UNPACKED = 2**32
 _ZSTANDARD = 93
 """The number of this compression in zip files, which Python reads from version 3.14 on."""
 
+Records = Iterator[tuple[str, object]]
+"""Records with their places, which are not checked yet."""
+
 
 class _Said(Stored):
     model: str | None = None
@@ -38,14 +41,22 @@ class _Said(Stored):
     completion: str | None = None
 
 
+class _Score(Stored):
+    value: Any = None
+    answer: str | None = None
+
+
 class Sample(Stored):
-    """A sample of a log."""
+    """A sample of a log, or its summary."""
 
     id: str | int
     epoch: Annotated[int, Field(ge=1, lt=2**31)] = 1
     input: str | list[Message]
     output: _Said = _Said()
     error: JsonValue = None
+    target: Any = None
+    metadata: Any = None
+    scores: dict[str, _Score] | None = None
 
     @property
     def asked(self) -> str | None:
@@ -78,97 +89,96 @@ def is_log(document: object) -> bool:
     return isinstance(document, Mapping) and document.keys() >= {"eval", "version"}
 
 
-def outputs_of_log(name: str, document: object) -> Iterator[Output]:
-    """The texts of a log in JSON.
+def is_archive(file: Path) -> bool:
+    """Whether a file is a zip file, and no workbook."""
+    return is_zipfile(file) and file.suffix.lower() not in (".xlsx", ".xlsm")
+
+
+def outputs_of_log(file: Path, document: object = None) -> Iterator[Output]:
+    """The texts of a log (`log_of`)."""
+    log, samples = log_of(file, document)
+    for where, record in samples:
+        sample = checked(where, Sample, record)
+        said = sample.output
+        first = said.choices[0] if said.choices else Choice(message=said.completion or "")
+        yield replace(
+            first.output(where, model=said.model or log.eval.model, draw=sample.epoch - 1),
+            prompt_id=str(sample.id),
+            prompt=sample.asked,
+            error="" if sample.error is None else f"the sample failed: {reason_of(sample.error)}",
+        )
+
+
+def log_of(file: Path, document: object = None, *, short: bool = False) -> tuple[Log, Records]:
+    """What a log says about all of its samples, and these.
+
+    Args:
+        file: the log.
+        document: its content; None for an archive (.eval), which is read sample by sample.
+        short: whether to read an archive's summaries of samples, which have their scores, so that
+            those of a large log need not be unpacked. They are members of their own, of which a log
+            that stopped early has several; one without any is read sample by sample.
 
     Raises:
-        UserError: the log is damaged, or was read or written without its samples.
-    """
-    log, samples = samples_of_log(name, document)
-    for where, sample in samples:
-        yield _output(where, sample, log.eval.model)
-
-
-def samples_of_log(name: str, document: object) -> tuple[Log, list[tuple[str, object]]]:
-    """What a log in JSON says, and its samples with their places.
-
-    Raises:
-        UserError: as in `outputs_of_log`.
-    """
-    log = checked(name, Log, document)
-    if log.samples is None:
-        raise UserError(f"{name} holds no samples; expected a log that was written with them")
-    return log, [(f"{name}, sample {number}", own) for number, own in enumerate(log.samples, 1)]
-
-
-def outputs_of_archive(file: Path) -> Iterator[Output]:
-    """The texts of a log in the format .eval.
-
-    Raises:
-        UserError: the file is no such log, is damaged, unpacks to more than the largest size, or
+        UserError: the log is damaged, lacks its samples, unpacks to more than the largest size, or
             is compressed in a way that this Python cannot read.
     """
-    with _opened(file) as (archive, members, log):
-        size = sum(member.file_size for member in members.values())
-        if size > MOST_UNPACKED:
-            raise UserError(
-                f"{file.name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}"
-            )
-        for name in _samples(members):
-            sample = _member(file.name, archive, members[name])
-            yield _output(f"{file.name}, {one_line(name, 80)}", sample, log.eval.model)
-
-
-def summaries_of_archive(file: Path) -> tuple[Log, list[tuple[str, object]]]:
-    """What a log in the format .eval says, and a summary of each sample with its scores.
-
-    Summaries are members of their own, so that the samples of a large log need not be unpacked; a
-    log that stopped early has several, and one without any is read sample by sample.
-
-    Raises:
-        UserError: as in `outputs_of_archive`.
-    """
-    with _opened(file) as (archive, members, log):
-        whole = [name for name in ("summaries.json",) if name in members]
-        parts = whole or [name for name in members if name.startswith("_journal/summaries/")]
-        if any(members[name].file_size > MOST_OF_ONE for name in parts):
-            parts = []
-        found: list[tuple[str, object]] = []
-        for name in parts or _samples(members):
-            record = _member(file.name, archive, members[name])
-            place = f"{file.name}, {one_line(name, 80)}"
-            found += [(place, own) for own in (record if isinstance(record, list) else [record])]
-    return log, found
-
-
-def _samples(members: Mapping[str, ZipInfo]) -> list[str]:
-    return [name for name in members if name.startswith("samples/") and name.endswith(".json")]
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[tuple[ZipFile, Mapping[str, ZipInfo], Log]]:
-    """An archive with its members and what it says about all samples."""
-    try:
-        with ZipFile(file) as archive:
-            members = {member.filename: member for member in archive.infolist()}
+    if document is None:
+        with _opened(file) as archive:
+            members = {*archive.namelist()}
             start = next((n for n in ("header.json", "_journal/start.json") if n in members), None)
             if start is None:
                 raise UserError(
                     f"{file.name} is a zip file without header.json; expected a log of Inspect"
                 )
-            yield (
-                archive,
-                members,
-                checked(file.name, Log, _member(file.name, archive, members[start])),
-            )
+            ((_, header),) = _unpacked(file.name, archive, [archive.getinfo(start)])
+            log = checked(file.name, Log, header)
+        return log, _samples(file, short)
+    log = checked(file.name, Log, document)
+    if log.samples is None:
+        raise UserError(f"{file.name} holds no samples; expected a log that was written with them")
+    return log, ((f"{file.name}, sample {n}", own) for n, own in enumerate(log.samples, 1))
+
+
+def _samples(file: Path, short: bool) -> Records:
+    with _opened(file) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+        whole = [n for n in members if n.startswith("samples/") and n.endswith(".json")]
+        parts = [name for name in members if name.startswith("_journal/summaries/")]
+        parts = ["summaries.json"] if "summaries.json" in members else parts
+        if short and all(members[name].file_size <= MOST_OF_ONE for name in parts):
+            found: list[tuple[str, object]] = []
+            for where, record in _unpacked(file.name, archive, [members[name] for name in parts]):
+                found += [
+                    (where, own) for own in (record if isinstance(record, list) else [record])
+                ]
+            if len(found) >= len(whole):  # a log that was killed may lack summaries
+                yield from found
+                return
+        yield from _unpacked(file.name, archive, [members[name] for name in whole])
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[ZipFile]:
+    try:
+        with ZipFile(file) as archive:
+            yield archive
     except UserError:
         raise
     except Exception as error:  # zipfile can raise any error for a damaged file
         raise UserError(f"{file.name} is damaged: {one_line(str(error), 160)}") from error
 
 
-def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
-    where = f"{file}, {one_line(member.filename, 80)}"
+def _unpacked(file: str, archive: ZipFile, members: Sequence[ZipInfo]) -> Records:
+    size = sum(member.file_size for member in members)
+    if size > MOST_UNPACKED:
+        raise UserError(f"{file} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}")
+    for member in members:
+        where = f"{file}, {one_line(member.filename, 80)}"
+        yield where, _member(where, archive, member)
+
+
+def _member(where: str, archive: ZipFile, member: ZipInfo) -> object:
     if member.compress_type == _ZSTANDARD:
         with suppress(ImportError):
             import_module("zipfile_zstd")  # which Inspect requires; it teaches zipfile
@@ -191,15 +201,3 @@ def _member(file: str, archive: ZipFile, member: ZipInfo) -> object:
 
 _VALUE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<mark>[,\[{])', re.DOTALL)
 """A string, or a mark outside of strings before a value."""
-
-
-def _output(where: str, record: object, model: str | None) -> Output:
-    sample = checked(where, Sample, record)
-    said = sample.output
-    first = said.choices[0] if said.choices else Choice(message=said.completion or "")
-    return replace(
-        first.output(where, model=said.model or model, draw=sample.epoch - 1),
-        prompt_id=str(sample.id),
-        prompt=sample.asked,
-        error="" if sample.error is None else f"the sample failed: {reason_of(sample.error)}",
-    )

@@ -16,6 +16,7 @@ from pydantic import AliasChoices, Field, JsonValue
 from interp.errors import UserError, one_line
 from interp.stored.output import Output
 from interp.stored.schema import Choice, Message, Part, Stored, asked, checked, reason_of
+from interp.texts import real
 
 _Kind = TypeVar("_Kind")
 
@@ -158,27 +159,41 @@ def _named(record: _Named, texts: Iterable[Output], **prompt: Any) -> Iterator[O
     yield from (replace(own, prompt_id=named, **prompt) for own in texts)
 
 
-class _Sample(Stored):
-    doc: dict[str, JsonValue]
-    arguments: JsonValue = None
-    resps: list[JsonValue]
-    filtered_resps: JsonValue = None
-    filter: str = ""
+class LmEvalSample(Stored):
+    """A sample of lm-eval."""
+
+    doc: dict[str, Any]
+    arguments: Any = None
+    resps: list[Any]
+    filtered_resps: Any = None
+    filter: str = "none"
+
+    @property
+    def prompt_id(self) -> str | None:
+        """The id of the prompt, in tasks that interp exports."""
+        own = self.doc.get("prompt_id")
+        return own if isinstance(own, str) else None
+
+    @property
+    def requests(self) -> list[tuple[str, object]]:
+        """What the model read in each request, and the option that it scored or how it wrote."""
+        found: list[tuple[str, object]] = []
+        given = self.arguments
+        given = list(given.values()) if isinstance(given, dict) else given
+        for own in given if isinstance(given, list) else ():
+            match list(own.values()) if isinstance(own, dict) else own:
+                case [str(text), *rest]:
+                    found.append((text, rest[0] if rest else None))
+        return found
 
 
 def _of_sample(where: str, record: object) -> Iterator[Output]:
     """The texts of a sample, or the option that its log-likelihoods tell."""
-    sample = checked(where, _Sample, record)
-    requests = requests_of(sample.arguments)
-    named, read = sample.doc.get("prompt_id"), sample.doc.get("text")
-    found = Output(
-        where,
-        "",
-        prompt_id=named if isinstance(named, str) else None,
-        prompt=requests[0][0] if requests else read if isinstance(read, str) else None,
-        rendered=True,
-        filter=sample.filter,
-    )
+    sample = checked(where, LmEvalSample, record)
+    requests, read = sample.requests, sample.doc.get("text")
+    prompt = requests[0][0] if requests else read if isinstance(read, str) else None
+    about: Any = {"prompt": prompt, "prompt_id": sample.prompt_id, "filter": sample.filter}
+    found = Output(where, "", rendered=True, **about)
     texts = [text for own in sample.resps for text in (own if isinstance(own, list) else [own])]
     if not all(isinstance(text, str) for text in texts):
         yield replace(found, chosen=_likeliest(where, requests, sample.resps))
@@ -186,24 +201,10 @@ def _of_sample(where: str, record: object) -> Iterator[Output]:
     filtered = sample.filtered_resps if isinstance(sample.filtered_resps, list) else []
     for draw, text in enumerate(texts):
         own = filtered[draw] if len(filtered) == len(texts) else None
-        answer = own if isinstance(own, str) else None
-        yield replace(found, text=str(text), draw=draw, chosen=answer)
+        yield replace(found, text=text, draw=draw, chosen=own if isinstance(own, str) else None)
 
 
-def requests_of(arguments: JsonValue) -> list[tuple[str, JsonValue]]:
-    """What the model read in each request, and the option that it scored or how it generated."""
-    found: list[tuple[str, JsonValue]] = []
-    given = list(arguments.values()) if isinstance(arguments, dict) else arguments
-    for own in given if isinstance(given, list) else ():
-        match list(own.values()) if isinstance(own, dict) else own:
-            case [str(text), *rest]:
-                found.append((text, rest[0] if rest else None))
-    return found
-
-
-def _likeliest(
-    where: str, requests: Sequence[tuple[str, JsonValue]], resps: Sequence[JsonValue]
-) -> str:
+def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequence[object]) -> str:
     """The option with the largest log-likelihood after the prompt; empty if several have it.
 
     Options without the prompt, which acc_mutual_info also scores, do not count.
@@ -229,14 +230,20 @@ def _likeliest(
     return best.pop() if len(best) == 1 else ""
 
 
-def _log_likelihood(response: JsonValue) -> float:
+def _log_likelihood(response: object) -> float:
     """The number in the first response to a request, [[-1.5, false]]; nan if there is none."""
-    while isinstance(response, list) and response:
-        response = response[0]
+    own = innermost(response)
     try:
-        return float(response) if isinstance(response, str | int | float) else math.nan
-    except ValueError:
+        return real(own) if isinstance(own, str | int | float) else math.nan
+    except (ValueError, OverflowError):
         return math.nan
+
+
+def innermost(nested: object) -> object:
+    """The first of what lists within lists hold."""
+    while isinstance(nested, list) and nested:
+        nested = nested[0]
+    return nested
 
 
 KINDS: Mapping[str, Callable[[str, Any], Iterator[Output]]] = {

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from json import JSONDecodeError
 from pathlib import Path
-from zipfile import is_zipfile
 
 from interp.console import echo
 from interp.errors import UserError, described, one_line, shortened
 from interp.files import check_fits, reading
-from interp.prompts.columns import Cells
 from interp.prompts.files import Row, read_rows
-from interp.stored.inspect_log import is_log, outputs_of_archive, outputs_of_log
+from interp.stored.inspect_log import Records, is_archive, is_log, outputs_of_log
 from interp.stored.lines import KINDS, record_reader
 from interp.stored.output import Output, ending
 from interp.stored.schema import parsed
@@ -68,81 +66,47 @@ def _of_one_filter(file: Path, outputs: list[Output], filters: tuple[str, ...]) 
 
 
 def _outputs(file: Path) -> Iterator[Output]:
-    if is_zipfile(file) and file.suffix.lower() not in (".xlsx", ".xlsm"):
-        return outputs_of_archive(file)
-    first = _first_line(file)
-    return _of_json(file, first) if first[:1] in (b"{", b"[") else _of_table(file)
+    if is_archive(file):
+        return outputs_of_log(file)
+    first, records = records_of(file)
+    if is_log(first):
+        return outputs_of_log(file, first)
+    return _of_table(file) if record_reader(first) is None else _of_records(records)
 
 
-def _first_line(file: Path) -> bytes:
-    """The first line with text, stripped."""
-    with reading(file), file.open("rb") as stream:
-        for line in iter(lambda: stream.readline(LONGEST_LINE + 1), b""):
-            if stripped := line.removeprefix(b"\xef\xbb\xbf").strip():
-                return stripped
-    raise UserError(f"{file} is empty; expected texts that another tool stored")
+def records_of(file: Path) -> tuple[object, Records]:
+    """The first JSON document of a file, None for what is no JSON, and all, with their places.
 
-
-def _of_json(file: Path, first: bytes) -> Iterator[Output]:
-    """The texts of a JSON document, or of lines that are documents."""
-    document = document_of(file, first)
-    if isinstance(document, list) or is_log(document):
-        return _of_document(file, document)
-    if record_reader(document) is None:
-        return _of_table(file)
-    return _of_records(lines_of(file))
-
-
-def document_of(file: Path, first: bytes | None = None) -> object:
-    """A JSON document or, of lines that are documents, the first; None for what is no JSON.
-
-    Args:
-        file: the file.
-        first: its first line with text, if it is known.
+    These are the entries of a list, lines, or a single document.
 
     Raises:
-        UserError: the file cannot be read, is empty, or begins like JSON but is none.
+        UserError: the file cannot be read, is empty, or begins like JSON but is none; when lines
+            are read, one is too long or is no JSON.
     """
-    first = first or _first_line(file)
+    with reading(file), file.open("rb") as stream:
+        lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
+        stripped = (line.removeprefix(b"\xef\xbb\xbf").strip() for line in lines)
+        first = next(filter(None, stripped), None)
+    if first is None:
+        raise UserError(f"{file} is empty; expected what another tool stored")
     if first[:1] not in (b"{", b"["):
-        return None
+        return None, iter(())
     try:
         document = parsed(file.name, first)
     except UserError as error:
         if not isinstance(error.__cause__, JSONDecodeError):
             raise
         document = []  # one of several lines
-    if isinstance(document, list) or is_log(document):
-        with reading(file):
-            return parsed(file.name, file.read_bytes())
-    return document
+    if isinstance(document, dict) and not is_log(document):
+        return document, _lines(file)
+    with reading(file):
+        document = parsed(file.name, file.read_bytes())
+    entries = document if isinstance(document, list) else [document]
+    places = ((f"{file.name}, row {number}", own) for number, own in enumerate(entries, 1))
+    return next(iter(entries), None), places
 
 
-def _of_document(file: Path, document: object) -> Iterator[Output]:
-    if is_log(document):
-        return outputs_of_log(file.name, document)
-    records = document if isinstance(document, list) else [document]
-    if not records or record_reader(records[0]) is None:
-        return _of_table(file)
-    return _of_records((f"{file.name}, row {n}", own) for n, own in enumerate(records, 1))
-
-
-def _of_records(records: Iterator[tuple[str, object]]) -> Iterator[Output]:
-    for where, record in records:
-        read = record_reader(record)
-        if read is None:
-            raise UserError(
-                f"{where} is of no known format; expected an object with {', or '.join(KINDS)}"
-            )
-        yield from read(where, record)
-
-
-def lines_of(file: Path) -> Iterator[tuple[str, object]]:
-    """The JSON documents in the lines of a file, each with its place.
-
-    Raises:
-        UserError: the file cannot be read, or a line is too long or is not JSON.
-    """
+def _lines(file: Path) -> Records:
     with reading(file), file.open("rb") as stream:
         for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), 1):
             where = f"{file.name}, line {number}"
@@ -150,6 +114,15 @@ def lines_of(file: Path) -> Iterator[tuple[str, object]]:
                 raise UserError(f"{where} has more than {LONGEST_LINE:,} bytes; shorten it")
             if line.strip():
                 yield where, parsed(where, line)
+
+
+def _of_records(records: Records) -> Iterator[Output]:
+    for where, record in records:
+        if (read := record_reader(record)) is None:
+            raise UserError(
+                f"{where} is of no known format; expected an object with {', '.join(KINDS)}"
+            )
+        yield from read(where, record)
 
 
 def _of_table(file: Path) -> Iterator[Output]:
@@ -177,25 +150,26 @@ def _of_table(file: Path) -> Iterator[Output]:
 
 
 def _text(row: Row, column: str) -> str | None:
-    """A cell as text; ids may be numbers."""
-    cell = _present(row.cells, column)
-    if cell is None or isinstance(cell, str):
+    """A cell as text, None if it is missing; ids may be numbers."""
+    cell = row.cells.get(column)
+    if isinstance(cell, str):
         return cell
+    if is_missing(cell):
+        return None
     if column in ("prompt", _ID) and isinstance(cell, int):
         return str(cell)
     raise UserError(f"{row.where}: {column} is {described(cell)}; expected text")
 
 
 def _draw(row: Row) -> int:
-    cell = _present(row.cells, "draw")
-    if cell is None or cell == "":
+    cell = row.cells.get("draw")
+    if cell == "" or is_missing(cell):
         return 0
     if re.fullmatch(r"[0-9]{1,9}(\.0)?", str(cell)) and not isinstance(cell, bool):
         return int(float(str(cell)))
     raise UserError(f"{row.where}: draw is {described(cell)}; expected a whole number from 0")
 
 
-def _present(cells: Cells, column: str) -> object:
-    """A cell; None if it is missing."""
-    cell = cells.get(column)
-    return None if isinstance(cell, float) and math.isnan(cell) else cell
+def is_missing(cell: object) -> bool:
+    """Whether a cell of a table holds nothing, or NaN."""
+    return cell is None or (isinstance(cell, float) and math.isnan(cell))

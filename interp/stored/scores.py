@@ -8,20 +8,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import is_zipfile
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from interp.errors import UserError, described, one_line, shortened
 from interp.files import RECORD_BYTES, check_fits, read_bytes, reading
 from interp.prompts.files import read_rows
-from interp.stored.inspect_log import Log, Sample, is_log, samples_of_log, summaries_of_archive
-from interp.stored.lines import requests_of
-from interp.stored.read import document_of, lines_of
-from interp.stored.schema import Stored, checked, parsed
+from interp.stored.inspect_log import Log, Records, Sample, is_archive, is_log, log_of
+from interp.stored.lines import LmEvalSample, innermost
+from interp.stored.read import is_missing, records_of
+from interp.stored.schema import checked, parsed
+from interp.texts import real
 
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Inspect's scores in letters (correct, partial, incorrect, no answer) and words."""
@@ -104,13 +104,14 @@ def _number(value: object) -> float | None:
     if isinstance(value, str):
         text = value.strip()
         value = LETTERS.get(text, LETTERS.get(text.lower(), text or None))
+    if value is None:
+        return math.nan
     try:
-        number = float(value) if isinstance(value, str | int | float) else None
+        return real(value) if isinstance(value, str | int | float) else None
     except ValueError:
         return None
     except OverflowError:
         return math.inf
-    return math.nan if value is None else number
 
 
 def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
@@ -128,44 +129,38 @@ def read_scores(path: Path, metrics: Sequence[str] = ()) -> ScoreFile:
             f"no file at {shortened(str(path))!r}; expected a folder of interp, samples of lm-eval "
             "or their folder, a log of Inspect (.eval, .json), or a table with an item and a score"
         )
-    if path.is_dir():
-        read = _of_samples(_samples_in(path))
-    elif path.suffix == ".eval" or (
-        is_zipfile(path) and path.suffix.lower() not in (".xlsx", ".xlsm")
-    ):
-        read = _of_log(path, *summaries_of_archive(path))
-        read.archive = path
-    else:
-        check_fits(path)
-        document = document_of(path)
-        keys = document.keys() if isinstance(document, Mapping) else set()
-        if is_log(document):
-            read = _of_log(path, *samples_of_log(path.name, document))
-        elif keys >= {"doc", "resps"}:
-            read = _of_samples([path])
-        elif keys >= {"results", "configs"}:
-            raise UserError(
-                f"{path} holds no scores of items; name its folder, or run lm-eval with "
-                "--log_samples"
-            )
-        else:
-            read = _of_table(path, metrics)
+    read = _read(path, metrics)
     if not read.rows:
         raise UserError(f"{path} holds no items; expected at least one")
     return read
 
 
-class _Sample(Stored):
-    """A sample of lm-eval; its metrics are further keys."""
+def _read(path: Path, metrics: Sequence[str]) -> ScoreFile:
+    if path.is_dir():
+        return _of_samples(_samples_in(path))
+    if path.suffix == ".eval" or is_archive(path):
+        return replace(_of_log(path, *log_of(path, short=True)), archive=path)
+    check_fits(path)
+    first, records = records_of(path)
+    keys = first.keys() if isinstance(first, Mapping) else set()
+    if is_log(first):
+        return _of_log(path, *log_of(path, first))
+    if keys >= {"doc", "resps"}:
+        return _of_samples({path: records})
+    if keys >= {"results", "configs"}:
+        raise UserError(
+            f"{path} holds no scores of items; name its folder, or run lm-eval with --log_samples"
+        )
+    return _of_table(path, metrics)
+
+
+class _Sample(LmEvalSample):
+    """A sample of lm-eval with its scores; metrics are further keys."""
 
     model_config = ConfigDict(extra="allow")
 
     doc_id: str | int
-    doc: dict[str, Any]
     target: Any = None
-    arguments: Any = None
-    resps: list[Any] = Field(default_factory=list)
-    filter: str = "none"
     metrics: list[str] | None = None
     doc_hash: str = ""
 
@@ -191,12 +186,12 @@ _INSPECT = {
 }
 """Settings that are told if they differ, and their places in what a tool writes about a task."""
 
-_NO_METRICS = {"prompt_hash", "target_hash", "filtered_resps"}
+_NO_METRICS = {"prompt_hash", "target_hash"}
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-?[^/]*)\.jsonl")
 
 
-def _samples_in(folder: Path) -> list[Path]:
+def _samples_in(folder: Path) -> dict[Path, Records]:
     """The samples of each task in a folder of lm-eval's results."""
     with reading(folder):
         files = sorted(folder.rglob("samples_*.jsonl"))
@@ -211,7 +206,7 @@ def _samples_in(folder: Path) -> list[Path]:
             f"{folder} holds {count} results of {one_line(task)}; name the file of one of them, "
             "or move the others away"
         )
-    return files
+    return {file: records_of(file)[1] for file in files}
 
 
 def _task(file: Path) -> str:
@@ -219,18 +214,14 @@ def _task(file: Path) -> str:
     return named["task"] if named else file.stem.removeprefix("samples_")
 
 
-def _of_samples(files: Iterable[Path]) -> ScoreFile:
+def _of_samples(files: Mapping[Path, Records]) -> ScoreFile:
     log = ScoreFile("")
-    for file in files:
+    for file, records in files.items():
         task, named = _task(file), _SAMPLES.fullmatch(file.name)
-        rows = [
-            _of_sample(where, checked(where, _Sample, record), task, log)
-            for where, record in lines_of(file)
-        ]
+        rows = [_of_sample(*record, task, log) for record in records]
         log.rows += rows
-        beside = file.with_name(f"results_{named['date']}.json") if named else file
         told: object = {}
-        if named and beside.is_file():
+        if named and (beside := file.with_name(f"results_{named['date']}.json")).is_file():
             told = parsed(beside.name, read_bytes(beside, limit=RECORD_BYTES))
             log.settings |= _settings(_LM_EVAL, told, task)
         name, planned = _at(told, ["model_name"]), _at(told, ["n-samples", task, "effective"])
@@ -259,17 +250,14 @@ def _settings(places: Mapping[str, str], record: object, task: str = "") -> dict
     return settings
 
 
-def _of_sample(where: str, sample: _Sample, task: str, log: ScoreFile) -> Scored:
+def _of_sample(where: str, record: object, task: str, log: ScoreFile) -> Scored:
+    sample = checked(where, _Sample, record)
     values = sample.model_extra or {}
     names = values.keys() - _NO_METRICS
     names = names if sample.metrics is None else names & {*sample.metrics}
-    requests = requests_of(sample.arguments)
-    first = sample.resps[0] if sample.resps else None
-    while isinstance(first, list) and first:
-        first = first[0]
-    named = sample.doc.get("prompt_id")
+    requests, first = sample.requests, innermost(sample.resps)
     return Scored(
-        named if isinstance(named, str) else str(sample.doc_id),
+        sample.prompt_id or str(sample.doc_id),
         requests[0][0] if requests else "",
         log.read(where, {name: values[name] for name in sorted(names)}),
         sample.doc,
@@ -281,25 +269,13 @@ def _of_sample(where: str, sample: _Sample, task: str, log: ScoreFile) -> Scored
     )
 
 
-class _Score(Stored):
-    value: Any = None
-    answer: str | None = None
-
-
-class _Summary(Sample):
-    """A sample of Inspect, or its summary."""
-
-    target: Any = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    scores: dict[str, _Score] | None = None
-
-
-def _of_log(file: Path, about: Log, samples: Iterable[tuple[str, object]]) -> ScoreFile:
+def _of_log(file: Path, about: Log, samples: Records) -> ScoreFile:
     name, done = one_line(about.eval.model or "") or file.stem, about.results
     log = ScoreFile(name, settings=_settings(_INSPECT, about.eval.model_extra))
-    rows = [_of_summary(where, checked(where, _Summary, own), log) for where, own in samples]
-    # Of a sample that was repeated after an error, the last counts.
-    log.rows = list({(row.item, row.epoch): row for row in rows}.values())
+    rows = [_of_summary(where, checked(where, Sample, own), log) for where, own in samples]
+    log.rows = list({(row.item, row.epoch, row.text): row for row in rows}.values())
+    if again := len(rows) - len(log.rows):
+        log.said.append(f"{again:,} samples were repeated, of which the last counts")
     if about.status != "success" or (done and done.completed_samples < done.total_samples):
         of = f" of {done.total_samples:,}" if done and done.total_samples else ""
         log.said.append(
@@ -309,7 +285,7 @@ def _of_log(file: Path, about: Log, samples: Iterable[tuple[str, object]]) -> Sc
     return log
 
 
-def _of_summary(where: str, sample: _Summary, log: ScoreFile) -> Scored:
+def _of_summary(where: str, sample: Sample, log: ScoreFile) -> Scored:
     values: dict[str, object] = {}
     scores, choices = sample.scores or {}, sample.output.choices
     for scorer, score in scores.items():
@@ -319,7 +295,7 @@ def _of_summary(where: str, sample: _Summary, log: ScoreFile) -> Scored:
         str(sample.id),
         (sample.asked or "").removesuffix("...\n(content truncated)"),
         log.read(where, values),
-        sample.metadata,
+        sample.metadata if isinstance(sample.metadata, dict) else {},
         epoch=str(sample.epoch),
         target=sample.target if isinstance(sample.target, str) else json.dumps(sample.target),
         answer=sample.output.completion
@@ -366,6 +342,6 @@ def _of_table(file: Path, metrics: Sequence[str]) -> ScoreFile:
 
 def _text(cell: object) -> str:
     """A cell as text, empty if it is missing; 7 and 7.0 are the same as "7"."""
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+    if is_missing(cell):
         return ""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()

@@ -14,7 +14,7 @@ NO = [0, 0, 1, 0] * 5
 
 def both(*logs, **options):
     found = compared(logs, **options)
-    return found, [set(side.items) for side in found.found.sides]
+    return found, [set(side.items) for side in found.sides]
 
 
 def test_four_kinds_of_file_have_the_same_items(tmp_path):
@@ -66,7 +66,7 @@ def test_ids_that_agree_by_chance_are_refused_unless_texts_are_asked_for(tmp_pat
         compared([one, other])
     found, (first, second) = both(one, other, pair="text")
     assert first == second
-    items = [side.items for side in found.found.sides]
+    items = [side.items for side in found.sides]
     assert all(items[0][n].text == items[1][n].text for n in first)
     assert items[1]["1"].item == "0"
 
@@ -179,5 +179,5 @@ def test_equal_fields_of_other_questions_pair_nothing(tmp_path):
         subjects = [f"the subject {(n + first) % 20}" for n in range(20)]
         files.append(samples(tmp_path / f"{name}.jsonl", scores, subject=subjects))
     found, _ = both(*files, pair="text")
-    one, other = (side.items for side in found.found.sides)
+    one, other = (side.items for side in found.sides)
     assert {name: one[name].text for name in one} == {name: other[name].text for name in other}
