@@ -3,7 +3,8 @@
 Some metrics compare single segments: the top segment, signs, ranks, shares and planted causes.
 Others keep or remove segments one at a time, starting with the segment that has the highest score.
 If scores tie, these metrics are averaged over all orders in which scores never increase, so if all
-scores are equal, such a metric has the value that a random order has on average.
+scores are equal, such a metric has the value that a random order has on average. Those that divide
+by v(N) - v(0) are NaN where its size is below `LEAST_EFFECT`.
 """
 
 from collections.abc import Callable
@@ -73,10 +74,9 @@ def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
 def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
     """Kendall's tau-b between |score| and |effect| over the segments of a prompt, from -1 to 1.
 
-    Tau-b is the number of concordant pairs of segments minus the number of discordant pairs,
-    divided by the geometric mean of two numbers: the pairs that are not tied in |score|, and the
-    pairs that are not tied in |effect| (Kendall 1945). NaN if there are fewer than three segments,
-    or if all segments are tied in |score| or in |effect|.
+    The pairs of segments in the same order minus those in opposite orders, divided by the geometric
+    mean of the pairs that are not tied in |score| and in |effect| (Kendall 1945). NaN if there are
+    fewer than three segments, or all are tied.
     """
     if effects.shape[-1] < 3:
         return np.full(scores.shape[:-1], np.nan)
@@ -97,9 +97,7 @@ def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByP
 
     Args:
         shares: the second segment's share of the two segments' |scores| (`share`).
-        planted: the probability that the second segment decides the answer. It is 0 or 1 if the
-            deciding segment is known, and NaN if no segment was planted. With other probabilities,
-            the result is the expected value.
+        planted: the probability that the second segment decides; NaN if no segment was planted.
     """
     second = (1 + np.sign(shares - 0.5)) / 2
     return np.asarray(second * planted + (1 - second) * (1 - planted))
@@ -152,35 +150,23 @@ def necessity(scores: Scores, values: Values) -> ByPrompt:
     """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if only R matters.
 
     This is normalized comprehensiveness (DeYoung et al. 2020), but segments are replaced from
-    donors rather than deleted. NaN if |v(N) - v(0)| is below `LEAST_EFFECT`.
+    donors rather than deleted.
     """
     return _over_orders(scores, values, lambda kept, left: _normed(left, kept)[..., 1])
 
 
 def sufficiency(scores: Scores, values: Values) -> ByPrompt:
-    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R; 1 if R suffices.
-
-    This is normalized sufficiency (DeYoung et al. 2020). NaN if |v(N) - v(0)| is below
-    `LEAST_EFFECT`.
-    """
+    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R (ibid.); 1 if R suffices."""
     return _over_orders(scores, values, lambda kept, left: _faithfulness(kept)[..., 1])
 
 
 def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
-    """CPR: the area under NS as a function of the share of segments kept; higher is better.
-
-    The area is computed by the trapezoidal rule, from no segments kept to all segments kept
-    (Mueller et al. 2025 define it for circuits). NaN if |v(N) - v(0)| is below `LEAST_EFFECT`.
-    """
+    """CPR: the area under NS over the share of segments kept (of circuits: Mueller et al. 2025)."""
     return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
 
 
 def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
-    """CMD: the area under |1 - NS| as a function of the share of segments kept; lower is better.
-
-    Since NS is 0 if no segment is kept, CMD is at least 1 / (2k) for k segments (Mueller et al.
-    2025 define it for circuits). NaN if |v(N) - v(0)| is below `LEAST_EFFECT`.
-    """
+    """CMD: the area under |1 - NS|, at least 1 / (2k) for k segments (Mueller et al. 2025)."""
     return _over_orders(scores, values, lambda kept, left: _area(np.abs(1 - _faithfulness(kept))))
 
 
@@ -196,8 +182,7 @@ def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
 def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
     """NAOPC with the most relevant segments first minus NAOPC with the least relevant first.
 
-    The difference lies between -1 and 1, and is 0 on average for a random order. It is undefined
-    under the same conditions as `normalized_aopc`.
+    The difference lies between -1 and 1, and is 0 on average for a random order.
     """
     return np.asarray(normalized_aopc(scores, values) - normalized_aopc(-scores, values))
 
@@ -234,10 +219,7 @@ def _orders(
 ) -> tuple[Int[np.ndarray, "order segment"], Int[np.ndarray, "order kept"]]:
     """All orders of this many segments and, for each order and r, the coalition of its first r."""
     orders = np.array(list(permutations(range(segments))), dtype=np.int64)
-    coalitions = np.concatenate(
-        [np.zeros((len(orders), 1), dtype=np.int64), np.cumsum(1 << orders, axis=1)], axis=1
-    )
-    return orders, coalitions
+    return orders, np.pad(np.cumsum(1 << orders, axis=1), [(0, 0), (1, 0)])
 
 
 def _faithfulness(kept: Curves) -> Curves:
@@ -260,5 +242,4 @@ def _naopc(left: Curves) -> ByOrder:
     """Normalized AOPC: the mean over j of v(N) - v(N without the first j) (Samek et al. 2017)."""
     areas = left[..., 1:].mean(-1)
     low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
-    spread = np.where(high - low < LEAST_EFFECT, np.nan, high - low)
-    return np.asarray((areas - low) / spread)
+    return (areas - low) / np.where(high - low < LEAST_EFFECT, np.nan, high - low)

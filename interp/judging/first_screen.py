@@ -59,9 +59,8 @@ def first_screen(
     }
     judged = top[top["model"].map(problems).eq("") & top["kind"].isin([*_KINDS])]
     prompts = sum(own.prompts for own in results)
-    trials = [own for model in results for own in model.trials]
     question = (
-        f"Which attribution method finds the segment, among {segments_of(trials)}, that determines "
+        f"Which attribution method finds the segment, among {segments_of(results)}, that determines "
         "the answer? "
         f"{counted(len(results), 'model')}, {counted(prompts, 'judged prompt')}."
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -13,8 +12,10 @@ from interp.judging.agreement import LEAST_EFFECT, ByPrompt, ratio
 from interp.judging.trials import Trials, Weights
 
 Parts = tuple[ByPrompt, ...]
-Divides = Literal["each prompt", "the mean"]
 Combine = Callable[..., Float[np.ndarray, " methods"]]
+
+EACH, MEAN = "each prompt", "the mean"
+"""Where a metric divides by v(N) - v(0): in each prompt, or once, by its mean."""
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
@@ -30,17 +31,16 @@ def ratio_of_means(
     return ratio((weights * np.nan_to_num(above)).sum(-1), (weights * np.nan_to_num(below)).sum(-1))
 
 
-def correlation(x: ByPrompt, y: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
-    """Spearman's correlation over prompts."""
-    return agreement.rank_correlation(x, y, weights)
-
-
 SHARE, CORRELATION, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)
 """The smallest and the largest value that a metric can have."""
 
 _EFFECT = f"an effect of at least {LEAST_EFFECT} logits"
+_SIGNED = f"scores with a sign, and {_EFFECT}"
+_THREE = "three segments whose scores and effects are not all equal"
 _COMPARED = "two compared segments, with shares that vary over prompts"
+_VALUES = "scores and values v(S) that are not all equal"
 _DIVISOR = f"|v(N) - v(0)| of at least {LEAST_EFFECT} logits"
+_ORDERS = f"orders of removal whose AOPCs differ by at least {LEAST_EFFECT} logits"
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,19 @@ class Metric:
     """A metric of scores and effects."""
 
     name: str
-    """Name in tables."""
     title: str
     parts: Callable[[Trials], Parts]
     """Function that computes each prompt's terms, from which `combine` makes one number."""
     needs: str
     """Condition for the metric to be defined, such as "three segments"."""
+    bounds: tuple[float, float] = ANY
     combine: Combine = mean
     """Function that combines the terms of all prompts into one number per contender."""
     chance: float | None = None
     """The value for a random order of segments; if None, it is computed from equal scores."""
     lower_is_better: bool = False
-    bounds: tuple[float, float] = ANY
-    divides: Divides | None = None
-    """The quantity divided by v(N) - v(0), if any."""
+    divides: str = ""
+    """Where it divides by v(N) - v(0): `EACH`, `MEAN` or nowhere."""
 
     @property
     def by_prompt(self) -> bool:
@@ -109,99 +108,51 @@ def _recovered(trials: Trials) -> Parts:
 
 METRICS = (
     Metric(
-        "top_segment",
-        "top segment matches Shapley values",
-        _sizes(agreement.top_segment),
-        _EFFECT,
-        bounds=SHARE,
+        "top_segment", "top segment matches Shapley values",
+        _sizes(agreement.top_segment), _EFFECT, SHARE,
+    ),
+    Metric("sign", "signs match Shapley values", _signs, _SIGNED, SHARE, chance=0.5),
+    Metric(
+        "tau", "Kendall's tau with Shapley values",
+        _sizes(agreement.kendall_tau), _THREE, CORRELATION, chance=0.0,
     ),
     Metric(
-        "sign",
-        "signs match Shapley values",
-        _signs,
-        f"scores with a sign, and {_EFFECT}",
-        chance=0.5,
-        bounds=SHARE,
+        "share_rho", "Spearman correlation of shares with exact shares",
+        _shares, _COMPARED, CORRELATION, agreement.rank_correlation, chance=0.0,
     ),
     Metric(
-        "tau",
-        "Kendall's tau with Shapley values",
-        _sizes(agreement.kendall_tau),
-        "three segments whose scores and effects are not all equal",
-        chance=0.0,
-        bounds=CORRELATION,
+        "lds", "linear datamodeling score",
+        _values(agreement.linear_datamodeling), _VALUES, CORRELATION, chance=0.0,
     ),
     Metric(
-        "share_rho",
-        "Spearman correlation of shares with exact shares",
-        _shares,
-        _COMPARED,
-        correlation,
-        chance=0.0,
-        bounds=CORRELATION,
+        "nc", "comprehensiveness of the top segment",
+        _values(agreement.necessity), _DIVISOR, divides=EACH,
     ),
     Metric(
-        "lds",
-        "linear datamodeling score",
-        _values(agreement.linear_datamodeling),
-        "scores and values v(S) that are not all equal",
-        chance=0.0,
-        bounds=CORRELATION,
+        "ns", "sufficiency of the top segment",
+        _values(agreement.sufficiency), _DIVISOR, divides=EACH,
     ),
     Metric(
-        "nc",
-        "comprehensiveness of the top segment",
-        _values(agreement.necessity),
-        _DIVISOR,
-        divides="each prompt",
+        "cpr", "area under sufficiency",
+        _values(agreement.circuit_performance), _DIVISOR, divides=EACH,
     ),
     Metric(
-        "ns",
-        "sufficiency of the top segment",
-        _values(agreement.sufficiency),
-        _DIVISOR,
-        divides="each prompt",
+        "cpr_of_means", "area under sufficiency, ratio of means",
+        _recovered, "a mean v(N) - v(0) other than zero", combine=ratio_of_means, divides=MEAN,
     ),
     Metric(
-        "cpr",
-        "area under sufficiency",
-        _values(agreement.circuit_performance),
-        _DIVISOR,
-        divides="each prompt",
+        "cmd", "area between sufficiency and 1",
+        _values(agreement.circuit_distance), _DIVISOR, (0.0, np.inf),
+        lower_is_better=True, divides=EACH,
     ),
     Metric(
-        "cpr_of_means",
-        "area under sufficiency, ratio of means",
-        _recovered,
-        "a mean v(N) - v(0) other than zero",
-        ratio_of_means,
-        divides="the mean",
+        "morf_lerf", "MoRF minus LeRF",
+        _values(agreement.morf_minus_lerf), _ORDERS, CORRELATION, chance=0.0,
     ),
+    Metric("top_patched", "top segment matches patching", _patched, _EFFECT, SHARE),
     Metric(
-        "cmd",
-        "area between sufficiency and 1",
-        _values(agreement.circuit_distance),
-        _DIVISOR,
-        lower_is_better=True,
-        bounds=(0.0, np.inf),
-        divides="each prompt",
+        "planted", "top segment is the planted one",
+        _planted, "a compared segment that was trained to decide", SHARE, chance=0.5,
     ),
-    Metric(
-        "morf_lerf",
-        "MoRF minus LeRF",
-        _values(agreement.morf_minus_lerf),
-        f"orders of removal whose AOPCs differ by at least {LEAST_EFFECT} logits",
-        chance=0.0,
-        bounds=CORRELATION,
-    ),
-    Metric("top_patched", "top segment matches patching", _patched, _EFFECT, bounds=SHARE),
-    Metric(
-        "planted",
-        "top segment is the planted one",
-        _planted,
-        "a compared segment that was trained to decide",
-        chance=0.5,
-        bounds=SHARE,
-    ),
-)
+)  # fmt: skip
 """All metrics, in the order in which tables list them."""
