@@ -11,7 +11,7 @@ from interp.choices import ORACLE, RANDOM
 from interp.console import counted
 from interp.estimates.declared import Share, Table
 from interp.estimates.shown import Estimated
-from interp.judging import EFFECTS, SCORES
+from interp.judging import EFFECTS, GIVEN, SCORES
 from interp.judging.deciding import deciding_item, spread_cautions
 from interp.judging.figures import methods_by_metrics, share_distances
 from interp.judging.first_screen import first_screen
@@ -56,7 +56,9 @@ def report_of(folder: StudyFolder) -> Report:
     objections = ordered([*answers, *paths, *spread, *_few_scores(results)])
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     measured = SegmentEffects.of(folder.runs[EFFECTS])
-    browser = measured.browser().beside(Attributions.of(folder.runs[SCORES]).browser())
+    browser = measured.browser()
+    for stage in filter(folder.has, (SCORES, GIVEN)):
+        browser = browser.beside(Attributions.of(folder.runs[stage]).browser())
     shares, distances = pd.concat([shares_of(own.model, own.trials) for own in results]), None
     if "share" in shares:
         distances = distances_of(shares.merge(measured.prompts[["prompt_id", "pair_id"]]))

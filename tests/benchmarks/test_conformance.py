@@ -7,9 +7,17 @@ import torch
 
 from benchmarks.conformance import cells, libraries
 from benchmarks.conformance.__main__ import FILE, main
-from benchmarks.conformance.cells import ABSENT, NO, RAISES, UNCLAIMED, YES, measured, stored
+from benchmarks.conformance.cells import (
+    ABSENT,
+    NO,
+    RAISES,
+    UNCLAIMED,
+    YES,
+    measured,
+    stored,
+    table_of,
+)
 from benchmarks.conformance.claims import CLAIMS, SITES, apart
-from benchmarks.conformance.table import table_of
 from benchmarks.conformance.truth import Truth
 from benchmarks.conformance.types import ENCODER, PARTS, subject
 
