@@ -9,8 +9,8 @@ from interp.analysis.cautions.caution import Caution
 from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.console import counted
 from interp.judging import GIVEN
-from interp.judging.agreement import LEAST_EFFECT
 from interp.judging.figures import methods_found
+from interp.judging.metrics import LEAST_EFFECT
 from interp.judging.ranking import COALITIONS, MODEL, league_of
 from interp.judging.results import ModelResults, segments_of
 from interp.judging.trials import CONTROL, declared

@@ -14,8 +14,7 @@ from jaxtyping import Bool, Float
 
 from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.judging import together
-from interp.judging.agreement import LEAST_EFFECT
-from interp.judging.metrics import EACH, MEAN, METRICS, Metric
+from interp.judging.metrics import EACH, LEAST_EFFECT, MEAN, METRICS, Metric
 from interp.judging.trials import CONTROL, Contender, Trials, Weights, declared
 from interp.statistics.clusters import FEWEST, too_few
 from interp.statistics.means import cluster_mean

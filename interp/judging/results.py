@@ -11,8 +11,7 @@ from interp.attribution.registry import find_method
 from interp.errors import UserError
 from interp.estimates.compute import CLUSTER
 from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
-from interp.judging.agreement import LEAST_EFFECT, share
-from interp.judging.metrics import METRICS
+from interp.judging.metrics import LEAST_EFFECT, METRICS, share
 from interp.judging.ranking import (
     MetricValues,
     check_table,

@@ -18,13 +18,21 @@ from jaxtyping import Bool, Float
 from interp.attribution.games import shapley_values
 from interp.attribution.registry import Method, find_method, method_names
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
-from interp.judging.agreement import Effects, Scores, Values
 from interp.variants import name_of
 
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 
 CONTROL = "control"
 """The `score` of a control, in place of "sum" or "mean"."""
+
+Scores = Float[np.ndarray, "*methods prompt segment"]
+"""Scores that any number of methods give to the segments of some prompts."""
+
+Effects = Float[np.ndarray, "prompt segment"]
+"""The effect of each segment, in logits: its Shapley value, or its leave-one-out effect."""
+
+Values = Float[np.ndarray, "prompt coalition"]
+"""v(S) in logits, indexed by the coalition S as a bit mask: bit i is set if segment i is kept."""
 
 Segments = Float[np.ndarray, "prompt segment"]
 Weights = Float[np.ndarray, " prompt"]

@@ -34,7 +34,6 @@ from interp.judging.verdicts import (
     verdict_table,
 )
 from interp.report.page import MOST_WORDS
-from interp.statistics.proportions import proportions
 
 SEGMENTS = ["premise1", "premise2", "conclusion"]
 KNOWS, GUESSES, KNOWS_TOO = "input_x_gradient", "input_gradient", "leave_one_out:donor"
@@ -225,7 +224,7 @@ def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     own = made_up()
     opposite = own.coalition_values["values"].map(lambda values: [-value for value in values])
     values = own.coalition_values.assign(values=opposite)
-    judgements = judge(trials_of(Tables(**{**vars(own), "coalition_values": values})))
+    judgements = judge(trials_of(replace(own, coalition_values=values)))
     checks, metrics = check_table(judgements), metric_table(judgements)
     void = checks.set_index("metric")["void"]
     ratios = {"nc", "ns", "cpr", "cpr_of_means", "cmd"}
@@ -241,7 +240,8 @@ def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
 def test_void_metrics_compare_no_methods():
     judgement = judge(trials_of(made_up()))[0]
     values = judgement.values.copy()
-    values[judgement.place(ORACLE)] = values[judgement.place(REVERSED)]
+    oracle, reversed_ = (judgement.contenders.index((own, CONTROL)) for own in (ORACLE, REVERSED))
+    values[oracle] = values[reversed_]
     rows = difference_table([replace(judgement, values=values)])
     assert rows[["low", "high", "p"]].isna().all(axis=None)
     assert rows["note"].str.startswith("void").all()
@@ -278,9 +278,7 @@ def test_a_model_whose_top_segment_is_undefined_may_be_tested_by_another_metric(
     trials, _ = judged
     own = made_up()
     small = [[value / 1e4 for value in row] for row in own.coalition_values["values"]]
-    weak = trials_of(
-        Tables(**{**vars(own), "coalition_values": own.coalition_values.assign(values=small)})
-    )
+    weak = trials_of(replace(own, coalition_values=own.coalition_values.assign(values=small)))
     results = [results_of(name, found) for name, found in (("strong", trials), ("weak", weak))]
     metrics = pd.concat([own.metrics.assign(model=own.model) for own in results])
     undefined, *others = first_screen(results, metrics, NONE).sentences
@@ -292,9 +290,7 @@ def test_the_prompts_counted_are_those_in_which_the_metric_is_defined():
     own = made_up()
     rows = zip(own.coalition_values["prompt_id"], own.coalition_values["values"], strict=True)
     values = [[0.0] * 4 if id_ == "p3" else by_donor for id_, by_donor in rows]
-    trials = trials_of(
-        Tables(**{**vars(own), "coalition_values": own.coalition_values.assign(values=values)})
-    )
+    trials = trials_of(replace(own, coalition_values=own.coalition_values.assign(values=values)))
     top, *_ = judge(trials)
     told = "59 of 60 prompts (1 without an effect of at least 0.1 logits) from 20 clusters (entity)"
     assert described(top, "entity", 60) == told
@@ -302,7 +298,7 @@ def test_the_prompts_counted_are_those_in_which_the_metric_is_defined():
         r"59 of 62 prompts \(1 .*effect.*\b0\.1 logits, 2 .*score\)",
         described(top, "entity", 62),
     )
-    assert segments_of(trials) == "premise 1, premise 2 and conclusion"
+    assert segments_of([results_of("m", trials)]) == "premise 1, premise 2 and conclusion"
 
 
 def test_where_nothing_was_tested_that_is_said_first_and_no_method_is_judged():
@@ -336,7 +332,7 @@ def test_a_metric_that_does_not_rank_what_is_known_is_not_used(tables):
     scores = own.segment_scores
     # Where all methods say the opposite, the middle one is below a random order.
     worse = scores.assign(score=-scores["score"]).replace({GUESSES: "gim"})
-    turned = trials_of(Tables(**{**vars(own), "segment_scores": worse}))
+    turned = trials_of(replace(own, segment_scores=worse))
     assert "random order" in check_table(judge(turned))["problem"][4]
 
 
@@ -365,11 +361,6 @@ def test_distances_from_the_exact_share_are_means_over_prompts(judged):
     expected = (sums["share"] - sums["exact_share"]).abs().groupby(sums["method"]).mean()
     assert table.loc[[*expected.index], "distance"].to_dict() == pytest.approx(expected.to_dict())
     assert table.loc[KNOWS, "distance"] == pytest.approx(0, abs=1e-9)
-    rows = sums.assign(distance=(sums["share"] - sums["exact_share"]).abs()).sort_values("cluster")
-    how = {"values": ["distance"], "by": ["method"], "cluster": "cluster", "continuous": True}
-    ends = proportions(rows, **how).set_index("method").loc[GUESSES, ["low", "high"]]
-    assert table.loc[GUESSES, ["low", "high"]].tolist() == pytest.approx(ends.tolist())
-    assert table.loc[GUESSES, "low"] > 0.05
     assert set(table["prompts"]) == {60} and set(table["clusters"]) == {20}
 
 
@@ -384,7 +375,7 @@ def test_what_is_undefined_is_blank_with_a_reason(tables):
     own = made_up(prompts=20)
     two = own.coalition_values["segments"].map(lambda names: names[:2])
     values = own.coalition_values.assign(segments=two).query("coalition < 4")
-    checks = check_table(judge(trials_of(Tables(**{**vars(own), "coalition_values": values}))))
+    checks = check_table(judge(trials_of(replace(own, coalition_values=values))))
     problem = checks.set_index("metric").loc["tau", "problem"]
     assert re.match(r"undefined: .*segments", problem)
 
@@ -394,7 +385,7 @@ def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():
     scores = tables.segment_scores
     gone = (scores["prompt_id"] == "p3") & (scores["method"] == GUESSES)
     scores = scores.assign(score=scores["score"].mask(gone | (scores["method"] == KNOWS_TOO)))
-    (trials,) = trials_of(Tables(**{**vars(tables), "segment_scores": scores}))
+    (trials,) = trials_of(replace(tables, segment_scores=scores))
     assert len(trials.prompt_ids) == 11
     assert "p3" not in trials.prompt_ids
     methods = {contender.method for contender in trials.contenders}
@@ -405,14 +396,14 @@ def test_a_prompt_without_a_score_is_left_out_and_a_method_without_any():
 def test_a_model_without_any_score_yet_has_nothing_to_judge():
     tables = made_up(prompts=2)
     none = tables.segment_scores.iloc[:0]
-    assert trials_of(Tables(**{**vars(tables), "segment_scores": none})) == []
+    assert trials_of(replace(tables, segment_scores=none)) == []
 
 
 def test_planted_segments_are_hit_or_missed():
     tables = made_up(prompts=30, clusters=5)
     ids = tables.prompts["prompt_id"]
     planted = pd.Series(1.0, index=ids)
-    (trials,) = trials_of(Tables(**{**vars(tables), "planted": planted}))
+    (trials,) = trials_of(replace(tables, planted=planted))
     judgements = judge([trials])
     rows = metric_table(judgements).query("metric == 'planted'").set_index("method")
     # Hits are the prompts in which the second premise has the larger effect.
@@ -438,7 +429,7 @@ def cancelling(tables, prompts):
         [game[row.coalition]] * 4 if row.prompt_id in names else row.values_
         for row in rows.rename(columns={"values": "values_"}).itertuples()
     ]
-    return Tables(**{**vars(tables), "coalition_values": rows.assign(values=made)})
+    return replace(tables, coalition_values=rows.assign(values=made))
 
 
 @pytest.mark.parametrize(
