@@ -282,7 +282,7 @@ def _random_section(table: pd.DataFrame) -> Section:
 
 
 def _fewer(own: ModelResults) -> str:
-    """For each metric undefined in some prompts, the number of prompts in which it is defined."""
+    """In how many prompts metrics are defined, if not in all."""
     prompts = own.metrics.groupby("metric", sort=False)["prompts"].first()
     fewer = [f"{name} {n}" for name, n in prompts.items() if 0 < n < own.prompts]
     return f" (fewer for {', '.join(fewer)})" if fewer else ""

@@ -14,17 +14,15 @@ from jaxtyping import Bool, Float
 
 from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.judging import together
-from interp.judging.metrics import EACH, LEAST_EFFECT, MEAN, METRICS, Metric
+from interp.judging.metrics import EACH, LEAST_EFFECT, MEAN, METRICS, Metric, Parts
 from interp.judging.trials import CONTROL, Contender, Trials, Weights, declared
 from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.decisions import SIGNIFICANT
 from interp.statistics.means import cluster_mean
 from interp.statistics.resampling import bootstrap_counts
 
 RESAMPLES = 999
 """Number of bootstrap draws of clusters, for metrics other than means of bounded values."""
-
-ALIKE = 0.05
-"""A method may be the best if its corrected p-value is above this."""
 
 NEXT_TO_NOTHING = 0.1
 """Below this share of the absolute effects, a divisor is too small, and ratios may be arbitrarily
@@ -37,11 +35,7 @@ truth."""
 VOID = "void: the oracle is not above the reversed oracle"
 """The problem of a metric whose values do not tell the best order from the worst."""
 
-_KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
-"""Controls without intervals, because their values follow from the measured effects."""
-
 Values = Float[np.ndarray, " contenders"]
-Parts = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -121,7 +115,9 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
     weights = np.concatenate([own.weights for own in trials])
     problems = _divisor_problems(trials, clusters, weights)
     contenders = trials[0].contenders
-    testable = np.array([own not in _KNOWN for own in contenders])
+    # The values of these controls follow from the measured effects.
+    known = [Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM)]
+    testable = np.array([own not in known for own in contenders])
     found = []
     for metric in metrics:
         by_trials = zip(*map(metric.parts, trials), strict=True)
@@ -259,7 +255,7 @@ def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.Da
         note=note,
         **(tested if note else _tested(judged, places, best)),
     )
-    table["may_be_best"] = (table["p"] > ALIKE).astype("boolean").mask(table["p"].isna())
+    table["may_be_best"] = (table["p"] > SIGNIFICANT).astype("boolean").mask(table["p"].isna())
     named = ["metric", "league", "methods", "best", "best_score", "corrected", "method", "score"]
     return table[[*named, "difference", "low", "high", "p", "may_be_best", "note"]]
 

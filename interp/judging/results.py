@@ -12,13 +12,7 @@ from interp.errors import UserError
 from interp.estimates.compute import CLUSTER
 from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
 from interp.judging.metrics import LEAST_EFFECT, METRICS, share
-from interp.judging.ranking import (
-    MetricValues,
-    check_table,
-    difference_table,
-    judge,
-    metric_table,
-)
+from interp.judging.ranking import MetricValues, check_table, difference_table, judge, metric_table
 from interp.judging.trials import CONTROL, Tables, Trials, trials_of
 from interp.judging.verdicts import ADVISING, UNTESTED, verdict_table
 from interp.prompts.systems import dependence_factor, installed_system

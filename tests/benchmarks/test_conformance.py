@@ -8,16 +8,7 @@ import torch
 
 from benchmarks.conformance import cells, libraries
 from benchmarks.conformance.__main__ import FILE, main
-from benchmarks.conformance.cells import (
-    ABSENT,
-    NO,
-    RAISES,
-    UNCLAIMED,
-    YES,
-    measured,
-    stored,
-    table_of,
-)
+from benchmarks.conformance.cells import ABSENT, NO, RAISES, UNCLAIMED, YES, measured, stored
 from benchmarks.conformance.claims import CLAIMS, apart
 from benchmarks.conformance.truth import Truth
 from benchmarks.conformance.types import ENCODER, PARTS, subject
@@ -129,7 +120,7 @@ def test_one_cell_is_shown_alone_and_others_are_stored_once(monkeypatch, capsys,
 
 def test_the_page_has_the_table_of_the_stored_cells():
     known = stored(FILE)
-    assert table_of(known.values()) in PAGE.read_text("utf-8")
+    assert cells.table_of(known.values()) in PAGE.read_text("utf-8")
     assert {cell.type for cell in known.values()} == {*PARTS, "organisms"}
     assert {cell.library for cell in known.values()} >= {*libraries.PACKAGED}
     assert all(cell.date and "torch==" in cell.versions for cell in known.values())

@@ -10,29 +10,11 @@ import pytest
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 from interp.judging import ranking
 from interp.judging.first_screen import first_screen
-from interp.judging.page import (
-    _wide,
-    beyond,
-    blanks,
-    distances_of,
-    standings,
-    verdict_matrix,
-)
-from interp.judging.ranking import (
-    check_table,
-    difference_table,
-    judge,
-    metric_table,
-)
+from interp.judging.page import _wide, beyond, blanks, distances_of, standings, verdict_matrix
+from interp.judging.ranking import check_table, difference_table, judge, metric_table
 from interp.judging.results import ModelResults, described, segments_of, shares_of
 from interp.judging.trials import CONTROL, Contender, Tables, trials_of
-from interp.judging.verdicts import (
-    REFUTED,
-    TRUST,
-    UNTESTED,
-    at_worst,
-    verdict_table,
-)
+from interp.judging.verdicts import REFUTED, TRUST, UNTESTED, at_worst, verdict_table
 from interp.report.page import MOST_WORDS
 
 SEGMENTS = ["premise1", "premise2", "conclusion"]
@@ -60,20 +42,14 @@ def made_up(prompts=60, clusters=20, donors=4, seed=0):
         for method, found in ((KNOWS, phi), (GUESSES, guess), (KNOWS_TOO, phi)):
             scores += [[id_, method, name, 5, found[place]] for place, name in enumerate(SEGMENTS)]
         rows.append([id_, f"c{number % clusters}", 1.0, 0, 40, 80])
-    return Tables(
-        segment_scores=pd.DataFrame(
-            scores, columns=["prompt_id", "method", "segment", "tokens", "score"]
-        ),
-        coalition_values=pd.DataFrame(
-            values, columns=["prompt_id", "donor_kind", "segments", "coalition", "values"]
-        ),
-        prompts=pd.DataFrame(
-            rows,
-            columns=["prompt_id", "entity", "weight", *(f"{name}_start" for name in SEGMENTS)],
-        ),
-        cluster="entity",
-        ratio=("premise2", "premise1"),
+    starts = [f"{name}_start" for name in SEGMENTS]
+    named = (
+        (scores, ["prompt_id", "method", "segment", "tokens", "score"]),
+        (values, ["prompt_id", "donor_kind", "segments", "coalition", "values"]),
+        (rows, ["prompt_id", "entity", "weight", *starts]),
     )
+    frames = (pd.DataFrame(cells, columns=columns) for cells, columns in named)
+    return Tables(*frames, cluster="entity", ratio=("premise2", "premise1"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -85,8 +61,7 @@ def few_draws():
 
 @pytest.fixture(scope="module")
 def judged(few_draws):
-    tables = made_up()
-    trials = trials_of(tables)
+    trials = trials_of(made_up())
     return trials, judge(trials)
 
 
@@ -96,8 +71,12 @@ def tables(judged):
     return metric_table(judgements), check_table(judgements), difference_table(judgements)
 
 
-def test_who_knows_the_effects_is_worth_what_the_oracle_is(tables):
-    metrics, _, _ = tables
+@pytest.fixture
+def metrics(tables):
+    return tables[0]
+
+
+def test_who_knows_the_effects_is_worth_what_the_oracle_is(metrics):
     values = metrics.set_index(["metric", "method", "score"])["value"]
     for metric in metrics["metric"].unique():
         found = values[metric, KNOWS, "sum"]
@@ -115,8 +94,7 @@ def test_who_knows_the_effects_is_worth_what_the_oracle_is(tables):
     assert np.isnan(values["sign", GUESSES, "sum"])
 
 
-def test_intervals_hold_for_all_contenders_but_those_that_are_known(tables):
-    metrics, _, _ = tables
+def test_intervals_hold_for_all_contenders_but_those_that_are_known(metrics):
     rows = metrics[metrics["metric"] == "top_segment"].set_index(["method", "score"])
     guess = rows.loc[(GUESSES, "sum")]
     assert guess["low"] < guess["value"] < guess["high"]
@@ -185,8 +163,7 @@ def screen(judged, metrics, random_weights=NONE):
     return first_screen(results, metrics, random_weights)
 
 
-def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tables):
-    metrics, _, _ = tables
+def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, metrics):
     first = screen(judged, of_two_models(metrics))
     model, donors = first.sentences
     assert re.match(rf"2 of 4 .*: {KNOWS}, 1\.00 \[0\.", model)
@@ -204,8 +181,7 @@ def test_the_first_screen_names_the_best_of_each_league_at_its_worst(judged, tab
     assert re.match(r"0 of 1 .*donors", first.sentences[1])
 
 
-def test_none_of_several_equal_methods_is_called_the_best(judged, tables):
-    metrics, _, _ = tables
+def test_none_of_several_equal_methods_is_called_the_best(judged, metrics):
     chance = metrics["value"].where(metrics["method"] == RANDOM, 1.0)
     rows = metrics.assign(value=chance, low=np.nan, high=np.nan)
     table, figure = screen(judged, of_two_models(rows).query("model == 'm'")).items
@@ -214,8 +190,7 @@ def test_none_of_several_equal_methods_is_called_the_best(judged, tables):
     assert label["random order"] == "" and "95%" not in figure.note
 
 
-def test_one_model_is_not_called_every_model(judged, tables):
-    metrics, _, _ = tables
+def test_one_model_is_not_called_every_model(judged, metrics):
     first = screen(judged, of_two_models(metrics).query("model == 'm'"))
     assert first.sentences and "every" not in " ".join(first.sentences)
 
@@ -247,8 +222,7 @@ def test_void_metrics_compare_no_methods():
     assert rows["note"].str.startswith("void").all()
 
 
-def test_controls_and_random_weights_are_warned_of(judged, tables):
-    metrics, _, _ = tables
+def test_controls_and_random_weights_are_warned_of(judged, metrics):
     rows = of_two_models(metrics)
     rows["low"] = rows["low"].mask(rows["method"] == LENGTH, 0.9)
     random_weights = rows[rows["score"] == "sum"].query("model == 'm'")
@@ -260,8 +234,7 @@ def test_controls_and_random_weights_are_warned_of(judged, tables):
     assert set(at_worst(rows)["method"]) >= {ORACLE, LENGTH, KNOWS}
 
 
-def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judged, tables):
-    metrics, _, _ = tables
+def test_a_model_whose_controls_are_ranked_wrongly_is_blank_with_its_reason(judged, metrics):
     trials, judgements = judged
     wrong = check_table(judgements).assign(problem="gim is above the oracle")
     rows = of_two_models(metrics)
@@ -364,8 +337,7 @@ def test_distances_from_the_exact_share_are_means_over_prompts(judged):
     assert set(table["prompts"]) == {60} and set(table["clusters"]) == {20}
 
 
-def test_what_is_undefined_is_blank_with_a_reason(tables):
-    metrics, _, _ = tables
+def test_what_is_undefined_is_blank_with_a_reason(metrics):
     rows = metrics.set_index(["metric", "method", "score"])["value"]
     # Nothing is planted, so a random order has no value either.
     assert rows["planted"].isna().all()

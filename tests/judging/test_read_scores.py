@@ -217,19 +217,23 @@ def test_a_prompt_that_is_named_in_two_ways_is_there_twice(tmp_path):
         rows(tmp_path, two)
 
 
-@pytest.mark.parametrize("name", ["gim", "captum:lime", "Length", "effects", "oracle"])
-def test_scores_cannot_be_called_like_other_rows(tmp_path, name):
-    with pytest.raises(UserError, match=rf"\b{name}, like other rows"):
+TAKEN, STRANGE = "like other rows", "expected NAME=FILE"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [(name, TAKEN) for name in ("gim", "captum:lime", "Length", "effects", "oracle")]
+    + [(name, STRANGE) for name in ("a b", "<b>", "x" * 61, "a (mean token)", "../a", "")],
+)
+def test_scores_cannot_be_called_like_other_rows_or_mistaken_for_them(tmp_path, name, said):
+    with pytest.raises(UserError, match=said):
         rows(tmp_path, BY_SEGMENT, name=name)
+
+
+def test_scores_with_their_targets_cannot_be_called_like_other_rows(tmp_path):
     two = pd.concat([BY_SEGMENT.assign(target=own) for own in ("occlusion", "x")])
     with pytest.raises(UserError, match="captum:occlusion, like other rows"):
         rows(tmp_path, two, name="captum")
-
-
-@pytest.mark.parametrize("name", ["a b", "<b>", "x" * 61, "a (mean token)"])
-def test_names_cannot_be_mistaken_for_other_labels(tmp_path, name):
-    with pytest.raises(UserError, match="NAME=FILE"):
-        rows(tmp_path, BY_SEGMENT, name=name)
 
 
 def test_each_name_is_that_of_one_file(tmp_path):
