@@ -12,9 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.conformance.cells import NAMES, TYPES, append, measured, stored
+from benchmarks.conformance.cells import NAMES, TYPES, append, measured, stored, table_of
 from benchmarks.conformance.libraries import adapters
-from benchmarks.conformance.table import table_of
 
 FILE = Path(__file__).parents[2] / "docs" / "conformance" / "cells.csv"
 
@@ -28,15 +27,15 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--file", type=Path, default=FILE)
     given = parser.parse_args()
+    known = stored(given.file)
     if given.table:
-        print(table_of(stored(given.file).values()))
+        print(table_of(known.values()))
         return
     if not given.library:  # some libraries change what others import
+        again = [sys.executable, "-m", "benchmarks.conformance", *sys.argv[1:], "--library"]
         for library in adapters():
-            again = [sys.executable, "-m", "benchmarks.conformance", *sys.argv[1:]]
-            subprocess.run([*again, "--library", library], check=True)
+            subprocess.run([*again, library], check=True)
         return
-    known = stored(given.file)
     alone = given.control or (given.claim and given.type)
     for type_ in [given.type] if given.type else TYPES:
         names = [given.claim] if given.claim else NAMES

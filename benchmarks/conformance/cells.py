@@ -1,8 +1,8 @@
-"""Cells of the table: a library, a claim and a type, measured and stored as JSON lines."""
+"""Cells of the table: a library, a claim and a type, measured and stored as lines of a CSV file."""
 
 import csv
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import replace
 from datetime import date
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks.conformance.claims import CLAIMS, Case, planted
+from benchmarks.conformance.claims import CLAIMS, Case, planted, worst
 from benchmarks.conformance.control import displaced
 from benchmarks.conformance.libraries import Library, adapter
 from benchmarks.conformance.truth import Truth
@@ -49,9 +49,6 @@ class Cell(NamedTuple):
         return self[:3]
 
 
-FIELDS = Cell._fields
-
-
 def measured(
     library: str, type_: str, names: Sequence[str], *, control: bool = False
 ) -> Iterator[Cell]:
@@ -61,37 +58,31 @@ def measured(
     for name in names:
         if (type_ == ORGANISMS) != (name == PLANTED):
             continue
-        finding, about, outcome = None, "", UNCLAIMED
+        finding, about, outcome, numbers = None, "", UNCLAIMED, ("", "")
         try:
             with redirect_stderr(StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                made = made or _adapter(library, control)
+                made = made or (displaced(adapter(library)) if control else adapter(library))
                 if name in made.claims and type_ == ORGANISMS:
-                    finding = planted(made)
+                    finding = worst(planted(made))
                 elif name in made.claims:
                     case = case or _case(made, type_)
-                    finding = CLAIMS[name](case)
+                    finding = worst(CLAIMS[name](case))
         except Exception as error:  # what a library raises is the cell's content
             outcome = ABSENT if made is None else RAISES
             last = str(error).strip().splitlines()[-1:]  # some quote a whole traceback
-            about = f"{type(error).__name__}: {last[0][:200]}" if last else type(error).__name__
+            about = ": ".join([type(error).__name__, *(line[:200] for line in last)])
         if finding is not None:
             outcome, about = YES if finding.holds else NO, finding.about
-        numbers = ["", ""] if finding is None else [f"{own:.3g}" for own in finding[:2]]
+            numbers = f"{finding.deviation:.3g}", f"{finding.tolerance:.3g}"
         versions = _versions(("torch", "transformers", *(made.packages if made else ())))
         yield Cell(library, name, type_, outcome, *numbers, about, versions, str(date.today()))
-
-
-def _adapter(library: str, control: bool) -> type[Library]:
-    found = adapter(library)
-    return displaced(found) if control else found
 
 
 def _case(made: type[Library], type_: str) -> Case:
     def own(dtype: torch.dtype = torch.float32) -> Subject:
         found = subject(type_, dtype)
-        first = found.options[0]
-        return replace(found, options=(first, None)) if made.one_column else found
+        return replace(found, options=(found.options[0], None)) if made.one_column else found
 
     truths = [Truth(own(dtype), PARTS[type_]) for dtype in (torch.float32, torch.float64)]
     return Case(made(own()), *truths)
@@ -110,7 +101,7 @@ def stored(file: Path) -> dict[tuple[str, str, str], Cell]:
     if not file.is_file():
         return {}
     with file.open(encoding="utf-8", newline="") as opened:
-        cells = [Cell(*row[: len(FIELDS)]) for row in list(csv.reader(opened))[1:]]
+        cells = [Cell(*row[: len(Cell._fields)]) for row in list(csv.reader(opened))[1:]]
     return {cell.key: cell for cell in cells}
 
 
@@ -120,6 +111,29 @@ def append(file: Path, cell: Cell) -> None:
     with file.open("a", encoding="utf-8", newline="") as opened:
         lines = csv.writer(opened, lineterminator="\n")
         if is_new:
-            lines.writerow([*FIELDS, "command"])
-        options = [f"--{name} {own}" for name, own in zip(FIELDS, cell.key, strict=False)]
+            lines.writerow([*Cell._fields, "command"])
+        options = [f"--{name} {own}" for name, own in zip(Cell._fields, cell.key, strict=False)]
         lines.writerow([*cell, " ".join(["python -m benchmarks.conformance", *options])])
+
+
+def table_of(cells: Collection[Cell]) -> str:
+    """A row for each library and a column for each claim: in how many types it holds.
+
+    A cell has the number of types in which the claim holds, of those in which it could be asked,
+    and behind it in how many it does not, or the library raises an exception.
+    """
+    rows = [["library", *NAMES], ["---"] * (len(NAMES) + 1)]
+    for library in dict.fromkeys(cell.library for cell in cells):
+        mine = [cell for cell in cells if cell.library == library and cell.outcome != UNCLAIMED]
+        outcomes = ([cell.outcome for cell in mine if cell.claim == name] for name in NAMES)
+        rows.append([library, *map(_counts, outcomes)])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _counts(asked: list[str]) -> str:
+    if set(asked) <= {ABSENT}:
+        return ABSENT if asked else ""
+    text = f"{asked.count(YES)} of {len(asked)}"
+    parts = [f"**{asked.count(NO)} no**"] if NO in asked else []
+    parts += [f"{asked.count(RAISES)} raise"] if RAISES in asked else []
+    return ", ".join([text, *parts])

@@ -1,4 +1,4 @@
-"""What documentation promises, each as a computation that gives a deviation and a tolerance.
+"""What documentation promises, each as a computation that gives deviations and a tolerance.
 
 Models are in float32, and derivatives of the truth in float64. A number of a few layers is rounded
 some hundreds of times, so it may be off by 1,000 units of float32's precision. A central difference
@@ -7,16 +7,17 @@ transformers do in any precision); a hundred times that is allowed. Deviations a
 largest entry of the truth.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from benchmarks.conformance.libraries import Library, Site
 from benchmarks.conformance.truth import Truth
-from benchmarks.conformance.types import Ids, Planted, organism
+from benchmarks.conformance.types import Planted, organism
+from tests.zoo.passes import Ids
 
 EPSILON = torch.finfo(torch.float32).eps
 ROUNDED, DIFFERENCED = 1e3 * EPSILON, 1e2 * EPSILON ** (2 / 3)
@@ -32,16 +33,23 @@ by chance, 9 of 12 in both organisms happen once in 200 times."""
 
 
 class Finding(NamedTuple):
-    """How far a library is from the truth, how far it may be, and where that was."""
+    """How far a library is from the truth, where that was, and how far it may be."""
 
     deviation: float
-    tolerance: float
     about: str = ""
+    tolerance: float = ROUNDED
 
     @property
     def holds(self) -> bool:
         """Whether the claim holds; a number that is not finite is no number."""
         return self.deviation <= self.tolerance
+
+
+def worst(findings: Iterable[Finding]) -> Finding | None:
+    """The largest deviation; a number that is none is worse than any."""
+    return max(
+        findings, key=lambda own: (own.deviation != own.deviation, own.deviation), default=None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +75,10 @@ class Case:
     def sites(self, *names: str) -> Iterator[Site]:
         """The sites with these names that library and type have, layer by layer."""
         for layer in range(self.truth.layers):
-            for site in names:
-                place = self.truth.place(site, layer)
-                if place is not None and self.library.has(own := Site(site, layer, place[0])):
-                    yield own
+            for name in names:
+                place = self.truth.place(name, layer)
+                if place is not None and self.library.has(site := Site(name, layer, place[0])):
+                    yield site
 
     def read(self, site: Site) -> Tensor:
         """What is true of a site, without the factor if users name the module themselves."""
@@ -88,93 +96,62 @@ def apart(got: Tensor, true: Tensor) -> float:
     return float(difference / true.abs().max().clamp(min=1e-30).double())
 
 
-def _worst(each: Iterator[tuple[float, str]], tolerance: float) -> Finding | None:
-    found = list(each)
-    if not found:
-        return None
-    # A number that is none is worse than any.
-    deviation, about = max(found, key=lambda own: own[0] if own[0] == own[0] else torch.inf)
-    return Finding(deviation, tolerance, about)
-
-
-def sums(case: Case) -> Finding | None:
+def sums(case: Case) -> Iterator[Finding]:
     """The library's own resid_pre + attn_out are its resid_mid, and with mlp_out its resid_post."""
-
-    def each() -> Iterator[tuple[float, str]]:
-        for layer in range(case.truth.layers):
-            sites = [site for site in case.sites(*SITES) if site.layer == layer]
-            own = {site.name: case.library.activation(case.base, site) for site in sites}
-            if {"attn_out", "mlp_out"} <= own.keys():
-                middle = own["resid_pre"] + own["attn_out"]
-                if "resid_mid" in own:
-                    yield apart(middle, own["resid_mid"]), f"resid_mid of layer {layer}"
-                yield (
-                    apart(middle + own["mlp_out"], own["resid_post"]),
-                    f"resid_post of layer {layer}",
-                )
-
-    return _worst(each(), ROUNDED)
+    for layer in range(case.truth.layers):
+        sites = [site for site in case.sites(*SITES) if site.layer == layer]
+        own = {site.name: case.library.activation(case.base, site) for site in sites}
+        if {"attn_out", "mlp_out"} <= own.keys():
+            middle = own["resid_pre"] + own["attn_out"]
+            after = middle + own["mlp_out"]
+            if "resid_mid" in own:
+                yield Finding(apart(middle, own["resid_mid"]), f"resid_mid of layer {layer}")
+            yield Finding(apart(after, own["resid_post"]), f"resid_post of layer {layer}")
 
 
-def _activations(case: Case, *names: str) -> Finding | None:
-    each = (
-        (apart(case.library.activation(case.base, site), case.read(site)), _told(site))
-        for site in case.sites(*names)
-    )
-    return _worst(each, ROUNDED)
-
-
-def _told(site: Site) -> str:
-    return f"{site.name} of layer {site.layer}"
-
-
-def stream(case: Case) -> Finding | None:
+def stream(case: Case, *names: str) -> Iterator[Finding]:
     """The stream before and after each layer equals what hooks at transformers' layers see."""
-    return _activations(case, "resid_pre", "resid_post")
+    for site in case.sites(*(names or ("resid_pre", "resid_post"))):
+        got = case.library.activation(case.base, site)
+        yield Finding(apart(got, case.read(site)), f"{site.name} of layer {site.layer}")
 
 
-def added(case: Case) -> Finding | None:
+def added(case: Case) -> Iterator[Finding]:
     """What attention and MLP add, and the stream between, equal what hooks at modules see."""
-    return _activations(case, "resid_mid", "attn_out", "mlp_out")
+    return stream(case, "resid_mid", "attn_out", "mlp_out")
 
 
-def weights(case: Case) -> Finding | None:
+def weights(case: Case) -> Iterator[Finding]:
     """Attention weights equal those of transformers' plain attention."""
-    each = (
-        (apart(case.library.weights(case.base, layer), true), f"layer {layer}")
-        for layer in range(case.truth.layers)
-        if (true := case.truth.weights(case.base, layer)) is not None
-    )
-    return _worst(each, ROUNDED)
+    for layer in range(case.truth.layers):
+        if (true := case.truth.weights(case.base, layer)) is not None:
+            yield Finding(apart(case.library.weights(case.base, layer), true), f"layer {layer}")
 
 
-def patch(case: Case) -> Finding | None:
+def patch(case: Case) -> Iterator[Finding]:
     """A patch of one token changes the answer as a plain hook does."""
-
-    def each() -> Iterator[tuple[float, str]]:
-        plain = abs(case.truth.metric(case.base))
-        for site in case.sites(*SITES):
-            # After the last layer no other token reads this one.
-            if site.layer < case.truth.layers - 1 or site.name == "resid_pre":
-                vector = case.truth.read(case.other, site.name, site.layer)[PLACE]
-                true = case.truth.patched(case.base, site.name, site.layer, PLACE, vector)
-                got = case.library.patched(case.base, case.other, site, PLACE)
-                yield abs(got - true) / max(abs(true), plain), _told(site)
-
-    return _worst(each(), ROUNDED)
+    plain = abs(case.truth.metric(case.base))
+    for site in case.sites(*SITES):
+        # After the last layer no other token reads this one.
+        if site.layer < case.truth.layers - 1 or site.name == "resid_pre":
+            vector = case.truth.read(case.other, site.name, site.layer)[PLACE]
+            true = case.truth.patched(case.base, site.name, site.layer, PLACE, vector)
+            got = case.library.patched(case.base, case.other, site, PLACE)
+            off = abs(got - true) / max(abs(true), plain)
+            yield Finding(off, f"{site.name} of layer {site.layer}")
 
 
-def gradient(case: Case) -> Finding | None:
+def gradient(case: Case) -> Iterator[Finding]:
     """Gradients equal central differences of the embeddings in float64."""
     got, reduced = case.library.gradient(case.base)
     true = case.exact.gradient(case.base)
     if reduced != "entries":
         sizes = true.abs()
         true = {"sizes": sizes, "norm": true.norm(dim=-1), "mean": sizes.mean(-1)}[reduced]
-    return Finding(apart(got, true), DIFFERENCED)
+    yield Finding(apart(got, true), tolerance=DIFFERENCED)
 
 
-def complete(case: Case) -> Finding | None:
+def complete(case: Case) -> Iterator[Finding]:
     """Integrated gradients add up to the change from their baseline, at their own steps.
 
     Twice the error is allowed that plain gradients have by the midpoint or the trapezoid rule with
@@ -184,62 +161,49 @@ def complete(case: Case) -> Finding | None:
     change, error = case.exact.between(case.base, baseline, steps)
     size = max(abs(change), float(scores.abs().max()))
     deviation = abs(float(scores.double().sum()) - change) / size
-    return Finding(deviation, ROUNDED + 2 * error / size)
+    yield Finding(deviation, tolerance=ROUNDED + 2 * error / size)
 
 
-def edges(case: Case) -> Finding | None:
+def edges(case: Case) -> Iterator[Finding]:
     """Scores of edges equal derivatives of exact patches of one edge at a time."""
     if not case.truth.parts.mlp:
-        return None
+        return
     true = case.exact.edges(case.base, case.other)
     got = case.library.edges(case.base, case.other)
     size = max(map(abs, true.values()))
-    each = (
-        (abs(got.get(edge, torch.nan) - effect) / size, " to ".join(edge))
-        for edge, effect in true.items()
-    )
-    return _worst(each, DIFFERENCED)
+    for edge, effect in true.items():
+        off = abs(got.get(edge, torch.nan) - effect) / size
+        yield Finding(off, " to ".join(edge), DIFFERENCED)
 
 
-def batch(case: Case) -> Finding | None:
+def batch(case: Case) -> Iterator[Finding]:
     """A prompt's numbers do not depend on other prompts, on padding or on their order."""
     given = list(case.truth.subject.ids)
     together = case.library.together(given)
     given = given[: len(together)]
     turned = case.library.together(given[::-1])[::-1]
-    return _worst(
-        (
-            (apart(own, alone), f"prompt {place} {how}")
-            for place, ids in enumerate(given)
-            for alone in case.library.together([ids])
-            for how, own in (("in a batch", together[place]), ("in another order", turned[place]))
-        ),
-        ROUNDED,
-    )
+    for place, ids in enumerate(given):
+        (alone,) = case.library.together([ids])
+        yield Finding(apart(together[place], alone), f"prompt {place} in a batch")
+        yield Finding(apart(turned[place], alone), f"prompt {place} in another order")
 
 
-def planted(library: type[Library]) -> Finding:
+def planted(library: type[Library]) -> Iterator[Finding]:
     """The premise that decides by construction gets the larger score, in each of two organisms.
 
-    The deviation is the share of prompts in which it does not, in the worse of the two.
+    The deviation is the share of prompts in which it does not.
     """
-
-    def missed(name: Planted) -> float:
+    for name in get_args(Planted):
         subject, premises = organism(name, PROMPTS // 2)
-        made = library(subject)
-        wrong = 0
-        for ids, own in zip(subject.ids, premises, strict=True):
+        made, wrong = library(subject), 0
+        for ids, places in zip(subject.ids, premises, strict=True):
             scores = made.importance(ids)
-            sizes = {premise: abs(float(scores[places].sum())) for premise, places in own.items()}
+            sizes = {premise: abs(float(scores[own].sum())) for premise, own in places.items()}
             wrong += max(sizes, key=sizes.__getitem__) != name
-        return wrong / len(subject.ids)
-
-    shares = {name: missed(name) for name in ("premise1", "premise2")}
-    worst = max(shares, key=shares.__getitem__)
-    return Finding(shares[worst], 1 - OFTEN, f"planted in {worst}")
+        yield Finding(wrong / len(subject.ids), f"planted in {name}", 1 - OFTEN)
 
 
-CLAIMS: Mapping[str, Callable[[Case], Finding | None]] = {
+CLAIMS: Mapping[str, Callable[[Case], Iterator[Finding]]] = {
     own.__name__: own
     for own in (sums, stream, added, weights, patch, gradient, complete, edges, batch)
 }

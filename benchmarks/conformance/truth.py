@@ -3,18 +3,15 @@
 Nothing here uses the toolkit or another library than PyTorch. Derivatives are central differences.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from benchmarks.conformance.types import Ids, Parts, Subject
-
-End = Literal["input", "output"]
-Change = tuple[nn.Module, End, Callable[[Tensor], Tensor]]
+from benchmarks.conformance.types import Parts, Subject
+from tests.zoo.passes import Change, End, Ids, Passes
 
 STEP = 5e-3
 """Steps of differences, as shares of what is moved: the cube root of float32's precision."""
@@ -23,8 +20,9 @@ STEP = 5e-3
 class Reader(NamedTuple):
     """What reads the stream: a norm, the module that reads the norm's output, and its columns."""
 
-    norm: nn.Module | None
-    module: nn.Module
+    norm: str
+    """The paths; that of the norm is empty if the module itself reads the stream."""
+    module: str
     own: slice
     reads: int
     """The number of parts (attention or MLP of a layer, in turn) that wrote before."""
@@ -35,13 +33,14 @@ class Truth:
 
     def __init__(self, subject: Subject, parts: Parts) -> None:
         self.subject, self.parts, self.hf = subject, parts, subject.hf
+        self.passes = Passes(subject.hf)
         self.layers: int = len(self.hf.get_submodule(parts.layers))
-        self.embedding: nn.Module = self.hf.get_input_embeddings()
+        self.scale: float = getattr(self.hf.config, parts.scale) if parts.scale else 1.0
 
     @torch.no_grad()
     def metric(self, ids: Ids, *changes: Change) -> float:
         """The difference of the two logits."""
-        with hooked(changes):
+        with self.passes.changed(changes):
             return float(self._metrics(torch.tensor([ids])))
 
     def _metrics(self, ids: Tensor) -> Tensor:
@@ -60,8 +59,7 @@ class Truth:
         names = (parts.mlp if site == "mlp_out" else parts.attention).split("|")
         block = self.hf.get_submodule(path)
         name = next(own for own in names if hasattr(block, own.split(".", maxsplit=1)[0]))
-        scale = getattr(self.hf.config, parts.scale) if parts.scale else 1.0
-        return f"{path}.{name}", "output", scale
+        return f"{path}.{name}", "output", self.scale
 
     def read(self, ids: Ids, site: str, layer: int) -> Tensor:
         """A site's values, (token, width)."""
@@ -76,7 +74,7 @@ class Truth:
             seen.append(tensor.reshape(-1, tensor.shape[-1]).clone())
             return tensor
 
-        self.metric(ids, (self.hf.get_submodule(path), end, keep))
+        self.metric(ids, (path, end, keep))
         return seen[0]
 
     def patched(self, ids: Ids, site: str, layer: int, position: int, vector: Tensor) -> float:
@@ -96,17 +94,13 @@ class Truth:
             changed.view(-1, tensor.shape[-1])[position] = vector.to(tensor) / place[2]
             return changed
 
-        return self.metric(ids, (self.hf.get_submodule(place[0]), place[1], put))
+        return self.metric(ids, (place[0], place[1], put))
 
     @torch.no_grad()
     def weights(self, ids: Ids, layer: int) -> Tensor | None:
         """Attention weights by transformers' plain attention, (head, query, key)."""
-        before = self.hf.config._attn_implementation
-        self.hf.set_attn_implementation("eager")
-        self.hf.config._attn_implementation = "eager"  # Falcon reads it when it runs
-        maps = self.hf(input_ids=torch.tensor([ids]), output_attentions=True).attentions
-        self.hf.set_attn_implementation(before)
-        self.hf.config._attn_implementation = before
+        with self.passes.eager():
+            maps = self.hf(input_ids=torch.tensor([ids]), output_attentions=True).attentions
         # A hybrid lists those of its attention layers, which are its last ones here.
         place = layer - self.layers + len(maps)
         return None if place < 0 or maps[place] is None else maps[place][0]
@@ -114,16 +108,16 @@ class Truth:
     @torch.no_grad()
     def gradient(self, ids: Ids) -> Tensor:
         """The metric's derivative with respect to each entry of the embeddings, (token, width)."""
-        width, table = self.embedding.weight.shape[1], self.embedding.weight
-        step = STEP * float(table.std())
+        table = self.hf.get_input_embeddings().weight
+        width, step = table.shape[1], STEP * float(table.std())
         moves = step * torch.eye(len(ids) * width, dtype=torch.float64).view(-1, len(ids), width)
-        found = []
-        for some in moves.split(128):
-            given, values = torch.tensor([ids]).expand(len(some), -1), []
-            for move in (some, -some):
-                with hooked([(self.embedding, "output", partial(torch.add, other=move))]):
-                    values.append(self._metrics(given))
-            found.append((values[0] - values[1]) / (2 * step))
+
+        def moved(by: Tensor) -> Tensor:
+            change: Change = (self.passes.embedding, "output", partial(torch.add, other=by))
+            with self.passes.changed([change]):
+                return self._metrics(torch.tensor([ids]).expand(len(by), -1))
+
+        found = [(moved(some) - moved(-some)) / (2 * step) for some in moves.split(128)]
         return torch.cat(found).view(len(ids), width)
 
     def between(self, ids: Ids, other: Ids, steps: int) -> tuple[float, float]:
@@ -133,12 +127,13 @@ class Truth:
             The change, by two passes, and how far integrals by `steps` plain gradients are from it:
             the larger of the errors of the midpoint and the trapezoid rule.
         """
-        start, end = (self.embedding(torch.tensor([own])).detach() for own in (other, ids))
+        embed = self.hf.get_input_embeddings()
+        start, end = (embed(torch.tensor([own])).detach() for own in (other, ids))
         change = self.metric(ids) - self.metric(other)
 
         def slope(point: float) -> float:
             given = torch.lerp(start, end, point).requires_grad_()
-            with hooked([(self.embedding, "output", lambda tensor: given)]):
+            with self.passes.changed([(self.passes.embedding, "output", lambda tensor: given)]):
                 (found,) = torch.autograd.grad(self._metrics(torch.tensor([ids])).sum(), given)
             return float((found * (end - start)).sum())
 
@@ -153,12 +148,12 @@ class Truth:
         An effect is the derivative of the metric with respect to a share of the writer's change
         (from the base prompt to the other) that one reader alone sees, at all tokens.
         """
-        found = {}
+        found, writers = {}, self._writers(base, other)
         for reader, read in self._readers().items():
-            for writer, (change, wrote) in self._writers(base, other).items():
+            for writer, (change, wrote) in writers.items():
                 if wrote < read.reads:
-                    ends = [self.metric(base, *_fed(read, by * change)) for by in (STEP, -STEP)]
-                    found[writer, reader] = (ends[0] - ends[1]) / (2 * STEP)
+                    up, down = (self._fed(base, read, by * change) for by in (STEP, -STEP))
+                    found[writer, reader] = (up - down) / (2 * STEP)
         return found
 
     def _writers(self, base: Ids, other: Ids) -> dict[str, tuple[Tensor, int]]:
@@ -172,89 +167,55 @@ class Truth:
             if self.parts.heads:
                 path = f"{self.parts.layers}.{layer}.{self.parts.heads_out}"
                 z = change(partial(self._seen, path=path, end="input"))
-                scale = getattr(self.hf.config, self.parts.scale) if self.parts.scale else 1.0
-                matrix = scale * self.hf.get_submodule(path).weight.detach()
-                count = self.hf.config.num_attention_heads
-                for head, (own, columns) in enumerate(
-                    zip(z.chunk(count, 1), matrix.chunk(count, 1), strict=True)
-                ):
+                matrix = self.scale * self.hf.get_submodule(path).weight.detach()
+                parts = (own.chunk(self.hf.config.num_attention_heads, 1) for own in (z, matrix))
+                for head, (own, columns) in enumerate(zip(*parts, strict=True)):
                     found[f"a{layer}.h{head}"] = own @ columns.T, 2 * layer
-            found[f"m{layer}"] = (
-                change(partial(self.read, site="mlp_out", layer=layer)),
-                2 * layer + 1,
-            )
+            wrote = change(partial(self.read, site="mlp_out", layer=layer))
+            found[f"m{layer}"] = wrote, 2 * layer + 1
         return found
 
     def _readers(self) -> dict[str, Reader]:
-        found = {}
+        found, parts = {}, self.parts
         for layer in range(self.layers):
-            block = self.hf.get_submodule(f"{self.parts.layers}.{layer}")
-            if name := self.parts.heads:
-                norm = block.get_submodule(self.parts.heads_norm)
+            block = f"{parts.layers}.{layer}."
+            for kind, of in (("q", "h"), ("k", "kv"), ("v", "kv")) if parts.heads else ():
+                module = block + parts.heads.format(kind)
                 heads = self.hf.config.num_attention_heads
-                size = block.get_submodule(name.format("q")).out_features // heads
-                for kind, of in (("q", "h"), ("k", "kv"), ("v", "kv")):
-                    module = block.get_submodule(name.format(kind))
-                    for head in range(module.out_features // size):
-                        own = slice(head * size, (head + 1) * size)
-                        read = Reader(norm, module, own, 2 * layer)
-                        found[f"a{layer}.{of}{head}.{kind}"] = read
-            norm = block.get_submodule(self.parts.mlp_norm) if self.parts.mlp_norm else None
-            module, reads = (
-                block.get_submodule(self.parts.mlp_reads),
-                2 * layer + bool(self.parts.mid),
-            )
-            found[f"m{layer}"] = Reader(norm, module, slice(None), reads)
-        final = self.hf.get_submodule(self.parts.final)
-        found["logits"] = Reader(None, final, slice(None), 2 * self.layers)
+                size = self._width(block + parts.heads.format("q")) // heads
+                for head in range(self._width(module) // size):
+                    own = slice(head * size, (head + 1) * size)
+                    read = Reader(block + parts.heads_norm, module, own, 2 * layer)
+                    found[f"a{layer}.{of}{head}.{kind}"] = read
+            norm = block + parts.mlp_norm if parts.mlp_norm else ""
+            wrote = 2 * layer + bool(parts.mid)
+            found[f"m{layer}"] = Reader(norm, block + parts.mlp_reads, slice(None), wrote)
+        found["logits"] = Reader("", parts.final, slice(None), 2 * self.layers)
         return found
 
+    def _width(self, path: str) -> int:
+        return int(self.hf.get_submodule(path).out_features)
 
-def _fed(reader: Reader, moved: Tensor) -> list[Change]:
-    """Hooks by which a reader's columns are those that its module gives for a moved stream."""
-    if reader.norm is None:
-        return [
-            (reader.module, "input", lambda tensor: tensor + moved.to(tensor).view(tensor.shape))
-        ]
-    norm, kept = reader.norm, list[Tensor]()
-    busy: list[bool] = []
+    def _fed(self, ids: Ids, reader: Reader, moved: Tensor) -> float:
+        """The metric if a reader's columns are those that its module gives for a moved stream."""
+        if not reader.norm:
+            return self.metric(ids, (reader.module, "input", lambda given: given + moved.to(given)))
+        norm, module = map(self.hf.get_submodule, (reader.norm, reader.module))
+        kept, busy = list[Tensor](), list[bool]()
 
-    def keep(tensor: Tensor) -> Tensor:
-        if not busy:
-            kept[:] = [tensor]
-        return tensor
+        def keep(tensor: Tensor) -> Tensor:
+            if not busy:
+                kept[:] = [tensor]
+            return tensor
 
-    def give(output: Tensor) -> Tensor:
-        if busy:  # the module's own pass below
-            return output
-        busy.append(True)
-        new = reader.module(norm(kept[0] + moved.to(kept[0])))
-        busy.clear()
-        changed = output.clone()
-        changed[..., reader.own] = (new[0] if isinstance(new, tuple) else new)[..., reader.own]
-        return changed
+        def give(output: Tensor) -> Tensor:
+            if busy:  # the module's own pass below
+                return output
+            busy.append(True)
+            new = module(norm(kept[0] + moved.to(kept[0])))
+            busy.clear()
+            changed = output.clone()
+            changed[..., reader.own] = (new[0] if isinstance(new, tuple) else new)[..., reader.own]
+            return changed
 
-    return [(norm, "input", keep), (reader.module, "output", give)]
-
-
-@contextmanager
-def hooked(changes: Sequence[Change]) -> Iterator[None]:
-    """Pass the first tensor that each module gets or gives through its function in the block."""
-    with ExitStack() as stack:
-        for module, end, edit in changes:
-            stack.callback(_hook(module, end, edit).remove)
-        yield
-
-
-def _hook(module: nn.Module, end: End, edit: Callable[[Tensor], Tensor]) -> Any:
-    def leave(_: nn.Module, args: Any, output: Any) -> Any:
-        return edit(output) if isinstance(output, Tensor) else (edit(output[0]), *output[1:])
-
-    def enter(_: nn.Module, args: Any, named: Any) -> Any:
-        if args:
-            return (edit(args[0]), *args[1:]), named
-        return args, {**named, "hidden_states": edit(named["hidden_states"])}
-
-    if end == "output":
-        return module.register_forward_hook(leave)
-    return module.register_forward_pre_hook(enter, with_kwargs=True)
+        return self.metric(ids, (reader.norm, "input", keep), (reader.module, "output", give))

@@ -7,7 +7,6 @@ depends on no library's map. Models and prompts are those of `tests.zoo`.
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -21,9 +20,9 @@ from interp.prompts.mixing import with_donors
 from interp.prompts.prompt import DONORS, Prompt
 from interp.prompts.systems import load_prompts
 from tests.zoo.build import build, randomize, tokenizer
-from tests.zoo.material import options, prompts
+from tests.zoo.material import ids_of, options, prompts
+from tests.zoo.passes import Ids
 
-Ids = tuple[int, ...]
 ENCODER, ORGANISMS = "bert", "organisms"
 
 
@@ -46,12 +45,12 @@ class Parts(NamedTuple):
     heads_norm: str
     heads: str
     heads_out: str
-    """The same of heads, with {} for q, k and v, and the module that adds them; empty if heads
-    cannot be told apart in these modules."""
+    """The same of heads, with {} for q, k and v, and the module that adds them, if heads have
+    columns of their own."""
 
 
-with Path(__file__).with_name("types.csv").open(encoding="utf-8") as opened:
-    PARTS = {name: Parts(*paths) for name, *paths in list(csv.reader(opened))[1:]}
+_, *LINES = csv.reader(Path(__file__).with_name("types.csv").read_text("utf-8").splitlines())
+PARTS = {name: Parts(*paths) for name, *paths in LINES}
 """The parts of each type: dense, scaled, normed after, parallel, experts, a hybrid, an encoder."""
 
 
@@ -67,7 +66,7 @@ class Subject:
     options: tuple[int, int | None]
     """Columns of the logits; the metric is the first minus the second, if there is one."""
 
-    @cached_property
+    @property
     def ids(self) -> Sequence[Ids]:
         """The tokens of the prompts, in order."""
         return list(self.prompts)
@@ -87,22 +86,17 @@ class Subject:
 def subject(name: str, dtype: torch.dtype = torch.float32) -> Subject:
     """A new model of a type with the same weights in each call."""
     if name != ENCODER:
-        hf: Any = build(name, dtype=dtype).hf
-        return Subject(name, hf, tokenizer(), _by_ids(prompts()), options())
+        by_ids = {ids_of(prompt): prompt for prompt in prompts()}
+        return Subject(name, build(name, dtype=dtype).hf, tokenizer(), by_ids, options())
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = BertConfig(vocab_size=64, intermediate_size=64, num_labels=2, pad_token_id=0, **sizes)
     config.id2label = {0: "Yes", 1: "No"}
     encoder = Bert(config).eval()
     randomize(encoder)
-    read = [
-        replace(prompt, answer=Label(("Yes", "No"), prompt.answer.gold)) for prompt in prompts()
-    ]
-    return Subject(name, encoder.to(dtype), tokenizer(), _by_ids(read), (0, 1))
-
-
-def _by_ids(read: Sequence[Prompt]) -> dict[Ids, Prompt]:
-    return {tuple(tokenizer()(prompt.text)["input_ids"]): prompt for prompt in read}
+    read = (replace(own, answer=Label(("Yes", "No"), own.answer.gold)) for own in prompts())
+    by_ids = {ids_of(prompt): prompt for prompt in read}
+    return Subject(name, encoder.to(dtype), tokenizer(), by_ids, (0, 1))
 
 
 Planted = Literal["premise1", "premise2"]
@@ -116,23 +110,20 @@ def organism(planted: Planted, count: int) -> tuple[Subject, list[dict[str, list
     """
     folder = Path(organism_folder(f"organism/dose-{100 if planted == 'premise1' else 0}"))
     words = AutoTokenizer.from_pretrained(folder)
-    found: dict[Ids, Prompt] = {}
-    spans = []
+    by_ids: dict[Ids, Prompt] = {}
+    premises = []
     for prompt in with_donors(load_prompts(limit=count), count=DONORS):
         messages = [{"role": "user", "content": prompt.text}]
         text = words.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         read = words(text, add_special_tokens=False, return_offsets_mapping=True)
-        start = text.index(prompt.text)
-        spans.append({
-            name: [
-                place
-                for place, (first, last) in enumerate(read["offset_mapping"])
-                if first < start + end and start + begin < last
-            ]
-            for name, (begin, end) in prompt.segments.items()
+        before, offsets = text.index(prompt.text), enumerate(read["offset_mapping"])
+        spans = [(place, first - before, last - before) for place, (first, last) in offsets]
+        premises.append({
+            name: [place for place, first, last in spans if first < end and start < last]
+            for name, (start, end) in prompt.segments.items()
             if name.startswith("premise")
         })  # fmt: skip
-        found[tuple(read["input_ids"])] = prompt
+        by_ids[tuple(read["input_ids"])] = prompt
     hf = AutoModelForCausalLM.from_pretrained(folder).eval()
-    columns = [words.encode(word, add_special_tokens=False)[0] for word in ("Yes", "No")]
-    return Subject(ORGANISMS, hf, words, found, (columns[0], columns[1])), spans
+    yes, no = (words.encode(word, add_special_tokens=False)[0] for word in ("Yes", "No"))
+    return Subject(ORGANISMS, hf, words, by_ids, (yes, no)), premises

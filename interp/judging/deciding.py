@@ -7,6 +7,7 @@ import pandas as pd
 from interp.analysis.cautions.caution import SPREAD, Caution
 from interp.console import counted
 from interp.judging.results import ModelResults, given_scores, tables_of
+from interp.judging.verdicts import with_intervals
 from interp.measurements.attribution.largest import (
     LARGEST,
     NOISE,
@@ -17,7 +18,6 @@ from interp.measurements.attribution.largest import (
     largest_table,
 )
 from interp.report.formatting import segment_label
-from interp.report.glance import with_interval
 from interp.report.page import TableItem
 from interp.statistics.proportions import proportions
 from interp.studies.folder import StudyFolder
@@ -25,43 +25,34 @@ from interp.studies.folder import StudyFolder
 _EFFECTS = "effects"
 """The row of the effects, among those of the methods."""
 
-_TITLE = "Which segment has the largest effect, and to which do scores point?"
-
-_NOTE = (
-    "Number of pairs in which the segment is the largest on every side, among the judged segments. "
-    "effects: by the mean Shapley value over donors, unless the lead is within the "
-    "donors' spread (Student's t, 95%). Methods: by the size of the sum of the tokens' scores. "
-    "agreement: share of the prompts with a largest effect in which the method's largest score is "
-    "that of the same segment [95% interval over clusters]."
-)
-
 
 def deciding_item(folder: StudyFolder, results: Sequence[ModelResults]) -> TableItem:
     """One row per model, for the effects and for each method: pairs by segment, and agreement."""
-    parts = [part for own in results for part in _of_model(folder, own)]
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat([_of_model(folder, own) for own in results], ignore_index=True)
     counts = table.columns.drop(["model", "source", *_AGREEMENT])
     shown = table[["model", "source"]].join(table[counts].fillna(0).astype(int))
-    agreement = table[["agreement", "low", "high"]].itertuples(index=False, name=None)
-    shown["agreement"] = [with_interval(*map(float, row)) for row in agreement]
-    return TableItem("deciding", _TITLE, table, _NOTE, display=shown)
+    return TableItem(
+        "deciding",
+        "Which segment has the largest effect, and to which do scores point?",
+        table,
+        "Number of pairs in which the segment is the largest on every side, among the judged "
+        "segments. effects: by the mean Shapley value over donors, unless the lead is within the "
+        "donors' spread (Student's t, 95%). Methods: by the size of the sum of the tokens' scores. "
+        "agreement: share of the prompts with a largest effect in which the method's largest score "
+        "is that of the same segment [95% interval over clusters].",
+        display=shown.assign(agreement=with_intervals(table, "agreement")),
+    )
 
 
 def spread_cautions(deciding: pd.DataFrame) -> Iterator[Caution]:
-    """For each model, that in most pairs no effect clearly leads, given the spread over donors.
-
-    Methods are then judged by segments whose lead other donors might reverse.
-
-    Args:
-        deciding: the table of `deciding_item`.
-    """
+    """For each model of `deciding_item`, that in most pairs no effect leads beyond the spread."""
     if NOISE not in deciding:
         return
     effects = deciding[deciding["source"] == _EFFECTS].set_index("model")
     counts = effects.drop(columns=["source", *_AGREEMENT]).fillna(0).astype(int)
     for model, row in counts.iterrows():
         within, pairs = int(row[NOISE]), int(row.sum())
-        if within > MOST * pairs:
+        if within > pairs / 2:
             yield Caution(
                 SPREAD,
                 str(model),
@@ -71,13 +62,10 @@ def spread_cautions(deciding: pd.DataFrame) -> Iterator[Caution]:
             )
 
 
-MOST = 0.5
-"""Share of the pairs within the donors' spread above which a caution gives their number."""
-
 _AGREEMENT = ["agreement", "low", "high", "prompts", "clusters"]
 
 
-def _of_model(folder: StudyFolder, own: ModelResults) -> Iterator[pd.DataFrame]:
+def _of_model(folder: StudyFolder, own: ModelResults) -> pd.DataFrame:
     """The rows of the effects and of each method."""
     tables = tables_of(folder, own.model)
     prompts, values = tables.prompts, tables.coalition_values
@@ -88,26 +76,25 @@ def _of_model(folder: StudyFolder, own: ModelResults) -> Iterator[pd.DataFrame]:
     scores = pd.concat([tables.segment_scores, *given])
     scores = scores[scores["segment"].isin(judged)]
     effects = largest_effects(values[VALUE_COLUMNS]).assign(method=_EFFECTS)
-    found = pd.concat([effects, largest_scores(scores[SCORE_COLUMNS])], ignore_index=True)
-    table = largest_table(found, prompts, by=["method"], cluster=cluster)
+    largest = pd.concat([effects, largest_scores(scores[SCORE_COLUMNS])], ignore_index=True)
+    table = largest_table(largest, prompts, by=["method"], cluster=cluster)
     names = table["segment"].map(segment_label).where(table["outcome"] == LARGEST, table["outcome"])
     wide = table.assign(name=names).pivot(index="method", columns="name", values="pairs")
     wide = wide.loc[table["method"].unique(), names.unique()]
-    agreement = _agreement(found, prompts[[*{"prompt_id", cluster}]], cluster)
+    agreement = _agreement(largest, prompts[[*{"prompt_id", cluster}]], cluster)
     wide = wide.join(agreement).rename_axis(index="source", columns=None).reset_index()
-    yield wide.assign(model=own.model)[["model", *wide.columns]]
+    wide.insert(0, "model", own.model)
+    return wide
 
 
-def _agreement(found: pd.DataFrame, prompts: pd.DataFrame, cluster: str) -> pd.DataFrame:
+def _agreement(largest: pd.DataFrame, prompts: pd.DataFrame, cluster: str) -> pd.DataFrame:
     """The share of the prompts with a largest effect in which methods point to that segment."""
-    own = found["method"] == _EFFECTS
-    clear = found[own & (found["outcome"] == LARGEST)][["prompt_id", "segment"]]
-    rows = found[~own].merge(clear, on="prompt_id", suffixes=("", "_effect"))
+    is_effect = largest["method"] == _EFFECTS
+    clear = largest[is_effect & (largest["outcome"] == LARGEST)][["prompt_id", "segment"]]
+    rows = largest[~is_effect].merge(clear, on="prompt_id", suffixes=("", "_effect"))
     if rows.empty:
         return pd.DataFrame(columns=_AGREEMENT, dtype=float)
-    rows = rows.assign(same=rows["segment"] == rows["segment_effect"]).merge(
-        prompts, on="prompt_id"
-    )
+    rows = rows.assign(same=rows["segment"] == rows["segment_effect"]).merge(prompts)
     table = proportions(rows, values=["same"], by=["method"], cluster=cluster)
     names = {"share": "agreement", "n": "prompts"}
     return table.rename(columns=names).set_index("method")[_AGREEMENT]

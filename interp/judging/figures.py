@@ -23,11 +23,9 @@ from interp.report.glance import WIDTH
 def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
     """Plot how often each method finds the top segment: dots with intervals, best method first.
 
-    The dashed line marks a random order.
-
     Args:
-        table: one row per contender, with the columns contender, kind, value, low, high, chance and
-            clusters.
+        table: one row per contender, with the columns contender, kind, value, low, high, chance
+            (a dashed line) and clusters.
         kinds: the label in the legend of each kind of contender.
     """
     with house_style():
@@ -67,13 +65,13 @@ def share_distances(table: pd.DataFrame) -> Axes:
             high and prompts.
     """
     order = table.groupby("contender", sort=False)["distance"].mean().sort_values().index
-    rows = table.set_index("contender").loc[order].reset_index()
-    rows = rows.rename(columns={"distance": "mean distance from the exact share"})
+    x = "mean distance from the exact share"
+    rows = table.set_index("contender").loc[order].reset_index().rename(columns={"distance": x})
     models = len(distinct(rows["model"]))
     height = 1.2 + 0.2 * models + len(order) * max(0.42, 0.15 * models)
     return interval_points(
         rows,
-        x="mean distance from the exact share",
+        x=x,
         y="contender",
         hue="model",
         n="prompts",
@@ -82,28 +80,24 @@ def share_distances(table: pd.DataFrame) -> Axes:
     )
 
 
-def methods_by_metrics(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+def methods_by_metrics(table: pd.DataFrame) -> Axes:
     """Draw a grid of values, with a row per contender and a column per metric.
 
-    Args:
-        table: the rows of one model, with the columns contender, metric, value and standing, which
-            sets the color: 0 for a random order, 1 for the oracle.
-        ax: the axes to draw on; if None, a new figure is made.
+    The table has the rows of one model, with the columns contender, metric, value and standing,
+    which sets the color: 0 for a random order, 1 for the oracle.
     """
-    rows, columns = table["contender"].unique(), table["metric"].unique()
-    shown, standing = (
-        table.pivot(index="contender", columns="metric", values=name).loc[rows, columns]
+    rows, columns = (table[name].unique().tolist() for name in ("contender", "metric"))
+    written, colors = (
+        table.pivot(index="contender", columns="metric", values=name).loc[rows, columns].to_numpy()
         for name in ("value", "standing")
     )
     with house_style():
-        ax = ax or new_axes(width=3.2 + 0.72 * len(columns), height=1.6 + 0.27 * len(rows))
-        written = shown.to_numpy(float)
+        ax = new_axes(width=3.2 + 0.72 * len(columns), height=1.6 + 0.27 * len(rows))
         label = "0: random order, 1: oracle"
-        colors = standing.to_numpy(float)
         heat_map(ax, colors, label=label, shown=written, largest=1.0, shrink=0.7, extend="both")
-        names = {"columns": list(columns), "rows": list(rows)}
+        names = {"columns": columns, "rows": rows}
         mark_areas(ax, table, x="metric", y="contender", number="value", **names)
-        ax.set_yticks(range(len(rows)), list(rows))
-        ax.set_xticks(range(len(columns)), [str(name).replace("_", "\n") for name in columns])
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set_xticks(range(len(columns)), [name.replace("_", "\n") for name in columns])
         ax.xaxis.tick_top()
         return ax

@@ -9,13 +9,13 @@ from interp.analysis.cautions.caution import Caution
 from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.console import counted
 from interp.judging import GIVEN
-from interp.judging.agreement import LEAST_EFFECT
 from interp.judging.figures import methods_found
+from interp.judging.metrics import LEAST_EFFECT
 from interp.judging.ranking import COALITIONS, MODEL, league_of
 from interp.judging.results import ModelResults, segments_of
 from interp.judging.trials import CONTROL, declared
-from interp.judging.verdicts import ADVISING, at_worst, labels
-from interp.report.glance import glance, headline, n_units, with_interval
+from interp.judging.verdicts import ADVISING, at_worst, labels, with_intervals
+from interp.report.glance import glance, headline, n_units
 from interp.report.page import FigureItem, Glance
 from interp.statistics.clusters import FEWEST
 
@@ -34,8 +34,6 @@ _BEST = {
 }
 """The headline numbers, by kind of contender."""
 
-_DOTS = "Dots: results", "Dots: results on the least favorable model"
-
 
 def first_screen(
     results: Sequence[ModelResults],
@@ -47,35 +45,21 @@ def first_screen(
 
     Args:
         results: the results of each model.
-        metrics: the rows of `metric_table` for every model, with a column `model`.
-        random_weights: the same rows for the models with random weights; may be empty.
+        metrics: their rows of `metric_table`, with a column `model`.
+        random_weights: the same for random weights; may be empty.
         cautions: what a careful reader would object to, by severity.
     """
     top = metrics[metrics["metric"] == ADVISING[0]]
     top = top.assign(kind=[*map(_kind, top["method"], top["score"])])
-    problems = {
-        own.model: str(own.checks.set_index("metric").loc[ADVISING[0], "problem"])
-        for own in results
-    }
+    checks = ((own.model, own.checks.set_index("metric")) for own in results)
+    problems = {model: str(table.loc[ADVISING[0], "problem"]) for model, table in checks}
     judged = top[top["model"].map(problems).eq("") & top["kind"].isin([*_KINDS])]
-    prompts = sum(own.prompts for own in results)
-    trials = [own for model in results for own in model.trials]
     question = (
-        f"Which attribution method finds the segment, among {segments_of(trials)}, that determines "
-        "the answer? "
-        f"{counted(len(results), 'model')}, {counted(prompts, 'judged prompt')}."
+        f"Which attribution method finds the segment, among {segments_of(results)}, that "
+        f"determines the answer? {counted(len(results), 'model')}, "
+        f"{counted(sum(own.prompts for own in results), 'judged prompt')}."
     )
-    figure, worst = None, at_worst(judged)
-    if len(worst):
-        rows = worst[worst["score"].isin(["sum", CONTROL])]
-        simultaneous = ", with 95% intervals that hold simultaneously for all methods"
-        figure = FigureItem(
-            "at_a_glance",
-            "How often each method finds the segment with the largest effect",
-            partial(methods_found, rows.assign(contender=labels(rows)), kinds=_KINDS),
-            f"{_DOTS[len(results) > 1]}{simultaneous * bool(rows['low'].notna().any())}. "
-            "Dashed: a random order. n counts clusters of prompts.",
-        )
+    worst = at_worst(judged)
     everywhere = " on every model" * (judged["model"].nunique() > 1)
     told = [
         *_untested(results, top, problems),
@@ -83,7 +67,21 @@ def first_screen(
         *_controls(worst, everywhere),
         *_random_weights(worst, random_weights),
     ]
+    figure = _dots(worst, len(results)) if len(worst) else None
     return glance(question, _headlines(top, problems), told, figure=figure, cautions=cautions)
+
+
+def _dots(worst: pd.DataFrame, models: int) -> FigureItem:
+    rows = worst[worst["score"].isin(["sum", CONTROL])]
+    which = " on the least favorable model" * (models > 1)
+    simultaneous = ", with 95% intervals that hold simultaneously for all methods"
+    return FigureItem(
+        "at_a_glance",
+        "How often each method finds the segment with the largest effect",
+        partial(methods_found, rows.assign(contender=labels(rows)), kinds=_KINDS),
+        f"Dots: results{which}{simultaneous * bool(rows['low'].notna().any())}. "
+        "Dashed: a random order. n counts clusters of prompts.",
+    )
 
 
 def _kind(method: str, score: str) -> str:
@@ -97,13 +95,13 @@ def _headlines(top: pd.DataFrame, problems: dict[str, str]) -> pd.DataFrame:
     """The best method of each league, the best control, and a random order, for each model."""
     parts = []
     for kind, name in _BEST.items():
-        own = top[top["kind"] == kind]
-        if kind == GIVEN and own.empty:
+        rows = top[top["kind"] == kind]
+        if kind == GIVEN and rows.empty:
             continue
-        values = own["value"].fillna(-1.0)
-        best = own.loc[values.groupby(own["model"], sort=False).idxmax()]
-        first = values == values.groupby(own["model"]).transform("max")
-        tied = best["model"].map(own[first].groupby("model")["method"].nunique())
+        values = rows["value"].fillna(-1.0).groupby(rows["model"], sort=False)
+        best = rows.loc[values.idxmax()]
+        first = rows["value"].fillna(-1.0) == values.transform("max")
+        tied = best["model"].map(rows[first].groupby("model")["method"].nunique())
         note = best["model"].map(problems)
         kept = {end: best[end].where(note == "") for end in ("value", "low", "high")}
         label = pd.Series(labels(best), best.index, dtype=object)
@@ -148,33 +146,27 @@ def _judged_clusters(own: ModelResults) -> int:
     return int(own.metrics.loc[own.metrics["metric"] == name, "clusters"].max())
 
 
-def _told(row: pd.Series) -> str:
-    """A contender's value with its interval."""
-    return with_interval(*(float(row[name]) for name in ("value", "low", "high")))
-
-
 def _leagues(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
-    """For each league, a sentence that counts the scores above chance on every judged model."""
-    for kind, words in (
-        (MODEL, "that use only the model"),
-        (COALITIONS, "that also use donors' prompts"),
-        (GIVEN, "of other tools"),
-    ):
+    """For each league, how many scores are above chance on every judged model."""
+    leagues = {MODEL: "that use only the model", COALITIONS: "that also use donors' prompts"}
+    for kind, words in {**leagues, GIVEN: "of other tools"}.items():
         rows = worst[worst["kind"] == kind]
         if rows["low"].notna().any():
-            first = rows.iloc[0]
+            first, told = rows.iloc[0], with_intervals(rows)[0]
             yield (
                 f"{rows['above'].sum()} of {len(rows)} scores {words} are above chance{everywhere};"
-                f" best: {first['method']}, {_told(first)}; n = {first['clusters']:,} clusters."
+                f" best: {first['method']}, {told}; n = {first['clusters']:,} clusters."
             )
 
 
 def _controls(worst: pd.DataFrame, everywhere: str) -> Iterator[str]:
     """A warning if a control is above chance although it does not use the model."""
-    for _, row in worst[(worst["kind"] == CONTROL) & worst["above"]].head(1).iterrows():
+    rows = worst[(worst["kind"] == CONTROL) & worst["above"]]
+    if len(rows):
+        first, told = rows.iloc[0], with_intervals(rows)[0]
         yield (
-            f"Beware: {row['method']}, which does not use the model, is above chance{everywhere} "
-            f"too, {_told(row)}; n = {row['clusters']:,} clusters."
+            f"Beware: {first['method']}, which does not use the model, is above chance{everywhere} "
+            f"too, {told}; n = {first['clusters']:,} clusters."
         )
 
 
@@ -185,9 +177,9 @@ def _random_weights(worst: pd.DataFrame, random_weights: pd.DataFrame) -> Iterat
     sure = worst[worst["above"] & (worst["score"] != CONTROL)]
     key = ["method", "score"]
     above = random_weights[random_weights["low"] > random_weights["chance"]]
-    found = above.merge(sure[key], on=key).drop_duplicates(key)
-    if len(found):
+    again = above.merge(sure[key], on=key).drop_duplicates(key)
+    if len(again):
         yield (
-            f"With random weights, {len(found)} of these {len(sure)} scores are also above chance "
-            f"and may depend only on the prompt; n = {int(found['clusters'].max()):,} clusters."
+            f"With random weights, {len(again)} of these {len(sure)} scores are also above chance "
+            f"and may depend only on the prompt; n = {int(again['clusters'].max()):,} clusters."
         )

@@ -1,20 +1,249 @@
-"""The metrics of faithfulness, with the inputs, range and chance value of each."""
+"""Metrics of how well the segments' scores agree with the segments' effects, and their table.
+
+Some metrics compare single segments: the top segment, signs, ranks, shares and planted causes.
+Others keep or remove segments one at a time, starting with the segment that has the highest score.
+If scores tie, these metrics are averaged over all orders in which scores never increase, so if all
+scores are equal, such a metric has the value that a random order has on average. Those that divide
+by v(N) - v(0) are NaN where its size is below `LEAST_EFFECT`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from itertools import permutations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from numpy import ndarray
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
 from interp.attribution.games import leave_one_out
-from interp.judging import agreement
-from interp.judging.agreement import LEAST_EFFECT, ByPrompt, ratio
-from interp.judging.trials import Trials, Weights
+from interp.judging.trials import Effects, Scores, Trials, Values, Weights
+
+ByPrompt = Float[ndarray, "*methods prompt"]
+"""The value of a metric for each prompt; NaN where the metric is undefined."""
 
 Parts = tuple[ByPrompt, ...]
-Divides = Literal["each prompt", "the mean"]
 Combine = Callable[..., Float[np.ndarray, " methods"]]
+
+EACH, MEAN = "each prompt", "the mean"
+"""Where a metric divides by v(N) - v(0): in each prompt, or once, by its mean."""
+
+LEAST_EFFECT = 0.1
+"""Effects below this, in logits, are too small to be compared or to serve as divisors."""
+
+NOT_NIL = 0.05
+"""A score's sign is judged only if the segment's |effect| exceeds this share of the prompt's
+largest |effect|."""
+
+
+def ratio(above: ArrayLike, below: ArrayLike) -> NDArray[np.float64]:
+    """Divide two arrays with shapes that can be broadcast; NaN where the divisor is zero."""
+    tops, bottoms = np.broadcast_arrays(np.asarray(above, dtype=float), below)
+    found = np.full(tops.shape, np.nan)
+    # In fp64, a sum that should be zero may differ from zero by a rounding error.
+    np.divide(tops, bottoms, out=found, where=np.abs(bottoms) > 1e-12)
+    return found
+
+
+def top_segment(scores: Scores, effects: Effects) -> ByPrompt:
+    """Whether the segment with the largest |score| has the largest |effect|: 1 or 0.
+
+    If m segments tie for the largest |score|, each counts 1/m; equal scores for all k segments
+    therefore yield 1/k, the chance level of a random order. NaN if no |effect| reaches
+    `LEAST_EFFECT`.
+    """
+    sizes = np.abs(scores), np.abs(effects)
+    chosen, true = (size >= size.max(-1, keepdims=True) for size in sizes)
+    hits = ratio((chosen & true).sum(-1), chosen.sum(-1))
+    return np.where(sizes[1].max(-1) < LEAST_EFFECT, np.nan, hits)
+
+
+def sign_agreement(scores: Scores, effects: Effects) -> ByPrompt:
+    """The share of segments whose score and effect have the same sign, from 0 to 1.
+
+    A segment counts if its |effect| is at least `LEAST_EFFECT` and exceeds 5% of the prompt's
+    largest |effect|; NaN if no segment counts. A score of zero counts as half an agreement.
+    """
+    sizes = np.abs(effects)
+    counted = (sizes > NOT_NIL * sizes.max(-1, keepdims=True)) & (sizes >= LEAST_EFFECT)
+    right = (1 + np.sign(scores) * np.sign(effects)) / 2
+    return ratio((right * counted).sum(-1), counted.sum(-1))
+
+
+def kendall_tau(scores: Scores, effects: Effects) -> ByPrompt:
+    """Kendall's tau-b between |score| and |effect| over the segments of a prompt, from -1 to 1.
+
+    The pairs of segments in the same order minus those in opposite orders, divided by the geometric
+    mean of the pairs that are not tied in |score| and in |effect| (Kendall 1945). NaN if there are
+    fewer than three segments, or all are tied.
+    """
+    if effects.shape[-1] < 3:
+        return np.full(scores.shape[:-1], np.nan)
+    one, other = np.triu_indices(effects.shape[-1], 1)
+    ours, true = (np.sign(np.abs(x)[..., one] - np.abs(x)[..., other]) for x in (scores, effects))
+    untied = np.sqrt((ours != 0).sum(-1) * (true != 0).sum(-1))
+    return ratio((ours * true).sum(-1), untied)
+
+
+def share(scores: Scores, first: int, second: int) -> ByPrompt:
+    """The second segment's share of two segments' |scores|, from 0 to 1; NaN if both are zero."""
+    one, other = (np.abs(scores[..., place]) for place in (first, second))
+    return ratio(other, one + other)
+
+
+def planted_hits(shares: ByPrompt, planted: Float[np.ndarray, " prompt"]) -> ByPrompt:
+    """Whether the planted segment has the larger |score|: 1 or 0, or 0.5 if the |scores| are equal.
+
+    Args:
+        shares: the second segment's share of the two segments' |scores| (`share`).
+        planted: the probability that the second segment decides; NaN if no segment was planted.
+    """
+    second = (1 + np.sign(shares - 0.5)) / 2
+    return np.asarray(second * planted + (1 - second) * (1 - planted))
+
+
+def rank_correlation(
+    x: ByPrompt, y: ByPrompt, weights: Float[np.ndarray, " prompt"]
+) -> Float[np.ndarray, "*methods"]:
+    """Spearman's correlation over prompts, from -1 to 1; tied values share their mean rank.
+
+    Prompts are ranked without weights, among those for which both variables are defined; the
+    correlation of the ranks is weighted. NaN if one of the variables is constant.
+    """
+    both = ~(np.isnan(x) | np.isnan(y))
+    mass = weights * both
+    # Prompts with an undefined variable are sorted last, where they do not affect other ranks.
+    a, b = (_centered(rankdata(np.where(both, part, np.inf), axis=-1), mass) for part in (x, y))
+    covariance, one, other = ((mass * p * q).sum(-1) for p, q in ((a, b), (a, a), (b, b)))
+    return ratio(covariance, np.sqrt(one * other))
+
+
+def linear_datamodeling(scores: Scores, values: Values) -> ByPrompt:
+    """Spearman's correlation, over all coalitions S, between v(S) and the sum of the scores in S.
+
+    This is the linear datamodeling score, from -1 to 1 (Park et al. 2023; for contexts, Cohen-Wang
+    et al. 2024), computed from every coalition rather than from a sample. NaN if the sums or the
+    values are constant.
+    """
+    coalitions = np.arange(values.shape[-1])
+    kept = (coalitions[:, None] >> np.arange(scores.shape[-1]) & 1).astype(float)
+    # Equal sums may differ in their last bits if their terms were added in different orders.
+    sums = np.round(scores @ kept.T, 12)
+    equal = np.ones(values.shape[-1])
+    return rank_correlation(sums, np.broadcast_to(values, sums.shape), equal)
+
+
+def _centered(ranks: ByPrompt, mass: ByPrompt) -> ByPrompt:
+    """Deviations from the weighted mean."""
+    mean = ratio((mass * ranks).sum(-1), mass.sum(-1))
+    return ranks - np.nan_to_num(mean)[..., None]
+
+
+Curves = Float[np.ndarray, "prompt order kept"]
+"""For each order of the k segments, a value for each number r = 0 ... k of segments kept."""
+
+ByOrder = Float[np.ndarray, "prompt order"]
+
+
+def necessity(scores: Scores, values: Values) -> ByPrompt:
+    """NC = [v(N) - v(N without R)] / [v(N) - v(0)] for the top segment R; 1 if only R matters.
+
+    This is normalized comprehensiveness (DeYoung et al. 2020), but segments are replaced from
+    donors rather than deleted.
+    """
+    return _over_orders(scores, values, lambda kept, left: _normed(left, kept)[..., 1])
+
+
+def sufficiency(scores: Scores, values: Values) -> ByPrompt:
+    """NS = [v(R) - v(0)] / [v(N) - v(0)] for the top segment R (ibid.); 1 if R suffices."""
+    return _over_orders(scores, values, lambda kept, left: _faithfulness(kept)[..., 1])
+
+
+def circuit_performance(scores: Scores, values: Values) -> ByPrompt:
+    """CPR: the area under NS over the share of segments kept (of circuits: Mueller et al. 2025)."""
+    return _over_orders(scores, values, lambda kept, left: _area(_faithfulness(kept)))
+
+
+def circuit_distance(scores: Scores, values: Values) -> ByPrompt:
+    """CMD: the area under |1 - NS|, at least 1 / (2k) for k segments (Mueller et al. 2025)."""
+    return _over_orders(scores, values, lambda kept, left: _area(np.abs(1 - _faithfulness(kept))))
+
+
+def normalized_aopc(scores: Scores, values: Values) -> ByPrompt:
+    """NAOPC = (AOPC - min) / (max - min), from 0 to 1 (Edin et al. 2024).
+
+    The minimum and the maximum are those of AOPC over all k! orders of the segments. NaN if they
+    differ by less than `LEAST_EFFECT`.
+    """
+    return _over_orders(scores, values, lambda kept, left: _naopc(left))
+
+
+def morf_minus_lerf(scores: Scores, values: Values) -> ByPrompt:
+    """NAOPC with the most relevant segments first minus NAOPC with the least relevant first.
+
+    The difference lies between -1 and 1, and is 0 on average for a random order.
+    """
+    return np.asarray(normalized_aopc(scores, values) - normalized_aopc(-scores, values))
+
+
+def recovered(scores: Scores, values: Values) -> ByPrompt:
+    """The area under v(R) - v(0) as a function of the share of segments kept, in logits.
+
+    Its mean over prompts divided by the mean of v(N) - v(0) is CPR as a ratio of means, which
+    prompts with small differences cannot dominate.
+    """
+    return _over_orders(scores, values, lambda kept, left: _area(kept - kept[..., :1]))
+
+
+def _over_orders(
+    scores: Scores, values: Values, metric: Callable[[Curves, Curves], ByOrder]
+) -> ByPrompt:
+    """The mean of a metric over all orders in which scores never increase."""
+    segments = scores.shape[-1]
+    orders, coalitions = _orders(segments)
+    kept = values[:, coalitions]
+    # v(N) minus v without the first r segments of each order.
+    left = values[:, [[-1]]] - values[:, coalitions[0, -1] ^ coalitions]
+    along = scores[..., orders]
+    allowed = (along[..., :-1] >= along[..., 1:]).all(-1)
+    by_order = metric(kept, left)
+    undefined = np.isnan(by_order).any(-1)
+    means = ratio((allowed * np.nan_to_num(by_order)).sum(-1), allowed.sum(-1))
+    return np.where(undefined, np.nan, means)
+
+
+@lru_cache(maxsize=8)
+def _orders(
+    segments: int,
+) -> tuple[Int[np.ndarray, "order segment"], Int[np.ndarray, "order kept"]]:
+    """All orders of this many segments and, for each order and r, the coalition of its first r."""
+    orders = np.array(list(permutations(range(segments))), dtype=np.int64)
+    return orders, np.pad(np.cumsum(1 << orders, axis=1), [(0, 0), (1, 0)])
+
+
+def _faithfulness(kept: Curves) -> Curves:
+    """NS of the first r segments of each order."""
+    return _normed(kept - kept[..., :1], kept)
+
+
+def _normed(effects: Curves, kept: Curves) -> Curves:
+    """Effects divided by v(N) - v(0); NaN if |v(N) - v(0)| is below `LEAST_EFFECT`."""
+    whole = kept[..., -1:] - kept[..., :1]
+    return np.asarray(effects / np.where(np.abs(whole) < LEAST_EFFECT, np.nan, whole))
+
+
+def _area(curves: Curves) -> ByOrder:
+    """The area under each curve as a function of r / k, by the trapezoidal rule."""
+    return np.asarray(np.trapezoid(curves, axis=-1) / (curves.shape[-1] - 1))
+
+
+def _naopc(left: Curves) -> ByOrder:
+    """Normalized AOPC: the mean over j of v(N) - v(N without the first j) (Samek et al. 2017)."""
+    areas = left[..., 1:].mean(-1)
+    low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
+    return (areas - low) / np.where(high - low < LEAST_EFFECT, np.nan, high - low)
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
@@ -30,17 +259,16 @@ def ratio_of_means(
     return ratio((weights * np.nan_to_num(above)).sum(-1), (weights * np.nan_to_num(below)).sum(-1))
 
 
-def correlation(x: ByPrompt, y: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
-    """Spearman's correlation over prompts."""
-    return agreement.rank_correlation(x, y, weights)
-
-
 SHARE, CORRELATION, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)
 """The smallest and the largest value that a metric can have."""
 
 _EFFECT = f"an effect of at least {LEAST_EFFECT} logits"
+_SIGNED = f"scores with a sign, and {_EFFECT}"
+_THREE = "three segments whose scores and effects are not all equal"
 _COMPARED = "two compared segments, with shares that vary over prompts"
+_VALUES = "scores and values v(S) that are not all equal"
 _DIVISOR = f"|v(N) - v(0)| of at least {LEAST_EFFECT} logits"
+_ORDERS = f"orders of removal whose AOPCs differ by at least {LEAST_EFFECT} logits"
 
 
 @dataclass(frozen=True)
@@ -48,20 +276,19 @@ class Metric:
     """A metric of scores and effects."""
 
     name: str
-    """Name in tables."""
     title: str
     parts: Callable[[Trials], Parts]
     """Function that computes each prompt's terms, from which `combine` makes one number."""
     needs: str
     """Condition for the metric to be defined, such as "three segments"."""
+    bounds: tuple[float, float] = ANY
     combine: Combine = mean
     """Function that combines the terms of all prompts into one number per contender."""
     chance: float | None = None
     """The value for a random order of segments; if None, it is computed from equal scores."""
     lower_is_better: bool = False
-    bounds: tuple[float, float] = ANY
-    divides: Divides | None = None
-    """The quantity divided by v(N) - v(0), if any."""
+    divides: str = ""
+    """Where it divides by v(N) - v(0): `EACH`, `MEAN` or nowhere."""
 
     @property
     def by_prompt(self) -> bool:
@@ -78,130 +305,72 @@ def _values(metric: Callable[..., ByPrompt]) -> Callable[[Trials], Parts]:
 
 
 def _signs(trials: Trials) -> Parts:
-    found = agreement.sign_agreement(trials.signed, trials.shapley)
+    found = sign_agreement(trials.signed, trials.shapley)
     return (np.where(trials.has_sign[:, None], found, np.nan),)
 
 
 def _patched(trials: Trials) -> Parts:
-    return (agreement.top_segment(trials.sizes, leave_one_out(trials.values)),)
+    return (top_segment(trials.sizes, leave_one_out(trials.values)),)
 
 
 def _shares(trials: Trials) -> Parts:
     if trials.compared is None:
         undefined = np.full(trials.sizes.shape[:-1], np.nan)
         return undefined, undefined
-    true = agreement.share(trials.shapley, *trials.compared)
+    true = share(trials.shapley, *trials.compared)
     weak = np.abs(trials.shapley[:, trials.compared]).max(-1) < LEAST_EFFECT
-    ours = agreement.share(trials.sizes, *trials.compared)
+    ours = share(trials.sizes, *trials.compared)
     return ours, np.broadcast_to(np.where(weak, np.nan, true), ours.shape)
 
 
 def _planted(trials: Trials) -> Parts:
     shares, _ = _shares(trials)
     planted = trials.planted if trials.compared else np.full_like(trials.planted, np.nan)
-    return (agreement.planted_hits(np.nan_to_num(shares, nan=0.5), planted),)
+    return (planted_hits(np.nan_to_num(shares, nan=0.5), planted),)
 
 
 def _recovered(trials: Trials) -> Parts:
-    found = agreement.recovered(trials.signed, trials.values)
+    found = recovered(trials.signed, trials.values)
     return found, np.broadcast_to(trials.values[:, -1] - trials.values[:, 0], found.shape)
 
 
 METRICS = (
     Metric(
-        "top_segment",
-        "top segment matches Shapley values",
-        _sizes(agreement.top_segment),
-        _EFFECT,
-        bounds=SHARE,
+        "top_segment", "top segment matches Shapley values", _sizes(top_segment), _EFFECT, SHARE
+    ),
+    Metric("sign", "signs match Shapley values", _signs, _SIGNED, SHARE, chance=0.5),
+    Metric(
+        "tau", "Kendall's tau with Shapley values",
+        _sizes(kendall_tau), _THREE, CORRELATION, chance=0.0,
     ),
     Metric(
-        "sign",
-        "signs match Shapley values",
-        _signs,
-        f"scores with a sign, and {_EFFECT}",
-        chance=0.5,
-        bounds=SHARE,
+        "share_rho", "Spearman correlation of shares with exact shares",
+        _shares, _COMPARED, CORRELATION, rank_correlation, chance=0.0,
     ),
     Metric(
-        "tau",
-        "Kendall's tau with Shapley values",
-        _sizes(agreement.kendall_tau),
-        "three segments whose scores and effects are not all equal",
-        chance=0.0,
-        bounds=CORRELATION,
+        "lds", "linear datamodeling score",
+        _values(linear_datamodeling), _VALUES, CORRELATION, chance=0.0,
     ),
     Metric(
-        "share_rho",
-        "Spearman correlation of shares with exact shares",
-        _shares,
-        _COMPARED,
-        correlation,
-        chance=0.0,
-        bounds=CORRELATION,
+        "nc", "comprehensiveness of the top segment", _values(necessity), _DIVISOR, divides=EACH
+    ),
+    Metric("ns", "sufficiency of the top segment", _values(sufficiency), _DIVISOR, divides=EACH),
+    Metric("cpr", "area under sufficiency", _values(circuit_performance), _DIVISOR, divides=EACH),
+    Metric(
+        "cpr_of_means", "area under sufficiency, ratio of means",
+        _recovered, "a mean v(N) - v(0) other than zero", combine=ratio_of_means, divides=MEAN,
     ),
     Metric(
-        "lds",
-        "linear datamodeling score",
-        _values(agreement.linear_datamodeling),
-        "scores and values v(S) that are not all equal",
-        chance=0.0,
-        bounds=CORRELATION,
+        "cmd", "area between sufficiency and 1",
+        _values(circuit_distance), _DIVISOR, (0.0, np.inf), lower_is_better=True, divides=EACH,
     ),
     Metric(
-        "nc",
-        "comprehensiveness of the top segment",
-        _values(agreement.necessity),
-        _DIVISOR,
-        divides="each prompt",
+        "morf_lerf", "MoRF minus LeRF", _values(morf_minus_lerf), _ORDERS, CORRELATION, chance=0.0
     ),
+    Metric("top_patched", "top segment matches patching", _patched, _EFFECT, SHARE),
     Metric(
-        "ns",
-        "sufficiency of the top segment",
-        _values(agreement.sufficiency),
-        _DIVISOR,
-        divides="each prompt",
+        "planted", "top segment is the planted one",
+        _planted, "a compared segment that was trained to decide", SHARE, chance=0.5,
     ),
-    Metric(
-        "cpr",
-        "area under sufficiency",
-        _values(agreement.circuit_performance),
-        _DIVISOR,
-        divides="each prompt",
-    ),
-    Metric(
-        "cpr_of_means",
-        "area under sufficiency, ratio of means",
-        _recovered,
-        "a mean v(N) - v(0) other than zero",
-        ratio_of_means,
-        divides="the mean",
-    ),
-    Metric(
-        "cmd",
-        "area between sufficiency and 1",
-        _values(agreement.circuit_distance),
-        _DIVISOR,
-        lower_is_better=True,
-        bounds=(0.0, np.inf),
-        divides="each prompt",
-    ),
-    Metric(
-        "morf_lerf",
-        "MoRF minus LeRF",
-        _values(agreement.morf_minus_lerf),
-        f"orders of removal whose AOPCs differ by at least {LEAST_EFFECT} logits",
-        chance=0.0,
-        bounds=CORRELATION,
-    ),
-    Metric("top_patched", "top segment matches patching", _patched, _EFFECT, bounds=SHARE),
-    Metric(
-        "planted",
-        "top segment is the planted one",
-        _planted,
-        "a compared segment that was trained to decide",
-        chance=0.5,
-        bounds=SHARE,
-    ),
-)
+)  # fmt: skip
 """All metrics, in the order in which tables list them."""

@@ -1,6 +1,5 @@
 """The page: a verdict on each method, tables and figures."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,18 +11,17 @@ from interp.choices import ORACLE, RANDOM
 from interp.console import counted
 from interp.estimates.declared import Share, Table
 from interp.estimates.shown import Estimated
-from interp.judging import EFFECTS, SCORES
+from interp.judging import EFFECTS, GIVEN, SCORES
 from interp.judging.deciding import deciding_item, spread_cautions
 from interp.judging.figures import methods_by_metrics, share_distances
 from interp.judging.first_screen import first_screen
 from interp.judging.metrics import METRICS
 from interp.judging.results import ModelResults, read_results, segments_of, shares_of
 from interp.judging.trials import CONTROL
-from interp.judging.verdicts import ADVISING, at_worst, labels
+from interp.judging.verdicts import ADVISING, at_worst, labels, with_intervals
 from interp.measurements.attribution.show import Attributions
 from interp.measurements.effects.show import SegmentEffects
 from interp.report.formatting import segment_label
-from interp.report.glance import with_interval
 from interp.report.page import FigureItem, Report, Section, TableItem, apart
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder
@@ -51,23 +49,23 @@ def report_of(folder: StudyFolder) -> Report:
         UserError: there is nothing to judge yet.
     """
     results = read_results(folder)
-    trials = [own for model in results for own in model.trials]
     answers, scores = (cautions_about(InFolder(folder.runs[run])) for run in (EFFECTS, SCORES))
     paths = [own for own in scores if own.kind in (PATHS, GAP)]
     deciding = deciding_item(folder, results)
-    objections = ordered(
-        [*answers, *paths, *spread_cautions(deciding.frame), *_few_scores(results)]
-    )
+    spread = spread_cautions(deciding.frame)
+    objections = ordered([*answers, *paths, *spread, *_few_scores(results)])
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     measured = SegmentEffects.of(folder.runs[EFFECTS])
-    browser = measured.browser().beside(Attributions.of(folder.runs[SCORES]).browser())
+    browser = measured.browser()
+    for stage in filter(folder.has, (SCORES, GIVEN)):
+        browser = browser.beside(Attributions.of(folder.runs[stage]).browser())
     shares, distances = pd.concat([shares_of(own.model, own.trials) for own in results]), None
     if "share" in shares:
         distances = distances_of(shares.merge(measured.prompts[["prompt_id", "pair_id"]]))
         browser = replace(browser, numbers=(*browser.numbers, *distances.links()))
     return Report(
         title="Faithfulness of attribution",
-        text=_TEXT.format(segments=segments_of(trials))
+        text=_TEXT.format(segments=segments_of(results))
         + _GIVEN_TEXT * any(own.scored for own in results),
         glance=first_screen(results, metrics, random_weights, objections),
         sections=(
@@ -108,7 +106,6 @@ def _few_scores(results: Sequence[ModelResults]) -> Iterator[Caution]:
 def _verdict_section(
     results: Sequence[ModelResults], metrics: pd.DataFrame, deciding: TableItem
 ) -> Section:
-    """A verdict on each method for each model."""
     verdicts = _joined(results, "verdicts")
     judged = "; ".join(f"{own.model}: {own.described}" for own in results)
     return Section(
@@ -141,33 +138,27 @@ def verdict_matrix(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per method and one column per model: the value with its interval, and the verdict."""
     if verdicts.empty or "league" not in verdicts:
         return verdicts
-    numbers = verdicts[["value", "low", "high"]].to_numpy(dtype=float)
-    most = verdicts.groupby("model")["prompts"].transform("max")
-    counts = verdicts["prompts"].where(verdicts["prompts"] < most)
-    said = [
-        f"{with_interval(*map(float, row))} {verdict}" + f" (n = {n:.0f})" * (not math.isnan(n))
-        for row, verdict, n in zip(numbers, verdicts["verdict"], counts, strict=True)
-    ]
+    few = verdicts["prompts"] < verdicts.groupby("model")["prompts"].transform("max")
+    counts = (" (n = " + verdicts["prompts"].astype(str) + ")").where(few, "")
+    said = pd.Series(with_intervals(verdicts), verdicts.index) + " " + verdicts["verdict"] + counts
     table = verdicts.assign(method=labels(verdicts), said=said)
     keys = ["method", "league"]
-    wide = table.pivot(index=keys, columns="model", values="said")
     order = table.groupby(keys, sort=False)["value"].mean().sort_values(ascending=False).index
     models = table["model"].unique().tolist()
-    shown = wide.loc[order, models].fillna("").rename_axis(columns=None)
-    return shown.set_axis(apart(models, "model", keys), axis="columns").reset_index()
+    wide = table.pivot(index=keys, columns="model", values="said").loc[order, models].fillna("")
+    return wide.set_axis(apart(models, "model", keys), axis="columns").reset_index()
 
 
 def _ranking_section(results: Sequence[ModelResults], metrics: pd.DataFrame) -> Section:
-    """The values of every metric for every method."""
     titles = "; ".join(f"{metric.name}: {metric.title}" for metric in METRICS)
-    left_out = {own.model: _left_out(own.metrics, own.checks) for own in results}
     figures = [
         FigureItem(
             f"methods_by_metrics_{number}",
             f"Methods by metrics, {own.model}",
             partial(methods_by_metrics, standings(own.metrics, own.checks)),
             f"n = {own.prompts} prompts from {own.clusters} clusters{_fewer(own)}. {titles}. cmd: "
-            f"lower is better. Gray: undefined. {blanks(own.metrics)}{left_out[own.model]}",
+            "lower is better. Gray: undefined. "
+            f"{blanks(own.metrics)}{_left_out(own.metrics, own.checks)}",
         )
         for number, own in enumerate(results, start=1)
     ]
@@ -211,15 +202,14 @@ def worst_items(metrics: pd.DataFrame) -> tuple[TableItem, ...]:
         return ()
     worst = at_worst(metrics[(metrics["metric"] == ADVISING[0]) & ~metrics["void"]])
     columns = ["contender", "model", "value", "low", "high", "chance"]
-    return (
-        TableItem(
-            "worst",
-            "How often the top segment is found, on the least favorable model",
-            worst.assign(contender=labels(worst))[columns],
-            "Length or position may identify the top segment of one model, but only a method that "
-            "uses the models can identify that of every model.",
-        ),
+    item = TableItem(
+        "worst",
+        "How often the top segment is found, on the least favorable model",
+        worst.assign(contender=labels(worst))[columns],
+        "Length or position may identify the top segment of one model, but only a method that "
+        "uses the models can identify that of every model.",
     )
+    return (item,)
 
 
 DISTANCES = Table(
@@ -253,7 +243,6 @@ def distances_of(shares: pd.DataFrame) -> Estimated:
 
 
 def _share_section(results: Sequence[ModelResults], distances: Estimated | None) -> Section:
-    """Shares of the compared segments, next to the exact shares."""
     if distances is None:
         return Section("Shares", "The system does not specify two segments to compare.")
     by = distances.trials.groupby(["model", "contender"], sort=False)
@@ -280,24 +269,20 @@ def _share_section(results: Sequence[ModelResults], distances: Estimated | None)
 
 
 def _random_section(table: pd.DataFrame) -> Section:
-    """Scores of the model with random weights."""
     if table.empty:
         return Section("Random weights", "The reinitialized model was omitted.")
+    title = "Top segment by scores of the model with random weights"
     return Section(
         "Random weights",
         "The same methods on the same architecture with random weights, compared with the "
         "effects of the trained model. A method whose interval lies above chance may depend on the "
         "prompt rather than the model.",
-        (
-            TableItem(
-                "reinitialized", "Top segment by scores of the model with random weights", table
-            ),
-        ),
+        (TableItem("reinitialized", title, table),),
     )
 
 
 def _fewer(own: ModelResults) -> str:
-    """For each metric undefined in some prompts, the number of prompts in which it is defined."""
+    """In how many prompts metrics are defined, if not in all."""
     prompts = own.metrics.groupby("metric", sort=False)["prompts"].first()
     fewer = [f"{name} {n}" for name, n in prompts.items() if 0 < n < own.prompts]
     return f" (fewer for {', '.join(fewer)})" if fewer else ""
@@ -305,11 +290,8 @@ def _fewer(own: ModelResults) -> str:
 
 def blanks(metrics: pd.DataFrame) -> str:
     """The requirements of those metrics that are undefined for at least one method."""
-    values = metrics[metrics["score"] != CONTROL]
-    undefined = set(values.loc[values["value"].isna(), "metric"])
-    needs = [
-        f"{metric.name} needs {metric.needs}" for metric in METRICS if metric.name in undefined
-    ]
+    undefined = set(metrics.loc[(metrics["score"] != CONTROL) & metrics["value"].isna(), "metric"])
+    needs = [f"{own.name} needs {own.needs}" for own in METRICS if own.name in undefined]
     return f"{'; '.join(needs)}." if needs else ""
 
 
@@ -330,9 +312,9 @@ MOST_RATIO = 2.0
 
 def beyond(metrics: pd.DataFrame) -> list[str]:
     """Ratios so large that some denominators must be close to zero."""
-    ratios = metrics[metrics["metric"].isin([own.name for own in METRICS if own.divides])]
-    large = ratios["value"].abs() >= MOST_RATIO
-    return [str(name) for name in ratios.loc[large, "metric"].unique()]
+    ratios = metrics["metric"].isin([own.name for own in METRICS if own.divides])
+    large = metrics["value"].abs() >= MOST_RATIO
+    return [str(name) for name in metrics.loc[ratios & large, "metric"].unique()]
 
 
 def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
@@ -343,12 +325,10 @@ def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
     """
     methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
     fit = checks["divisor"] & ~checks["void"]
-    shown = set(methods["metric"]) & set(checks.loc[fit, "metric"])
-    shown -= set(beyond(metrics))
+    shown = set(methods["metric"]) & set(checks.loc[fit, "metric"]) - set(beyond(metrics))
     metrics = metrics[metrics["metric"].isin(shown)]
-    controls = metrics[metrics["score"] == CONTROL].pivot(
-        index="metric", columns="method", values="value"
-    )
+    controls = metrics[metrics["score"] == CONTROL]
+    controls = controls.pivot(index="metric", columns="method", values="value")
     random, oracle = (metrics["metric"].map(controls[name]) for name in (RANDOM, ORACLE))
     span = (oracle - random).where(lambda own: own.abs() > 1e-9)
     return metrics.assign(contender=labels(metrics), standing=(metrics["value"] - random) / span)
@@ -356,8 +336,7 @@ def standings(metrics: pd.DataFrame, checks: pd.DataFrame) -> pd.DataFrame:
 
 def _wide(own: ModelResults) -> pd.DataFrame:
     """One row per contender and one column per metric: each value with its interval, as text."""
-    numbers = own.metrics[["value", "low", "high"]].to_numpy(dtype=float)
-    texts = [with_interval(*map(float, row)).replace("−", "-") for row in numbers]
+    texts = [text.replace("−", "-") for text in with_intervals(own.metrics)]
     table = own.metrics.assign(text=texts, contender=labels(own.metrics))
     # The controls keep their values, which show why the others are void.
     table.loc[table["void"] & (table["score"] != CONTROL), "text"] = "void"
@@ -370,5 +349,4 @@ def _wide(own: ModelResults) -> pd.DataFrame:
 def _joined(results: Sequence[ModelResults], name: str) -> pd.DataFrame:
     """The tables of all models, stacked into one."""
     parts: dict[str, pd.DataFrame] = {own.model: getattr(own, name) for own in results}
-    joined = pd.concat(parts, names=["model", None]).reset_index(level="model")
-    return joined.reset_index(drop=True)
+    return pd.concat(parts, names=["model", None]).reset_index("model").reset_index(drop=True)

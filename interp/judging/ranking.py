@@ -14,18 +14,15 @@ from jaxtyping import Bool, Float
 
 from interp.choices import ORACLE, RANDOM, REVERSED
 from interp.judging import together
-from interp.judging.agreement import LEAST_EFFECT
-from interp.judging.metrics import METRICS, Metric
+from interp.judging.metrics import EACH, LEAST_EFFECT, MEAN, METRICS, Metric, Parts
 from interp.judging.trials import CONTROL, Contender, Trials, Weights, declared
 from interp.statistics.clusters import FEWEST, too_few
+from interp.statistics.decisions import SIGNIFICANT
 from interp.statistics.means import cluster_mean
 from interp.statistics.resampling import bootstrap_counts
 
 RESAMPLES = 999
 """Number of bootstrap draws of clusters, for metrics other than means of bounded values."""
-
-ALIKE = 0.05
-"""A method may be the best if its corrected p-value is above this."""
 
 NEXT_TO_NOTHING = 0.1
 """Below this share of the absolute effects, a divisor is too small, and ratios may be arbitrarily
@@ -38,11 +35,7 @@ truth."""
 VOID = "void: the oracle is not above the reversed oracle"
 """The problem of a metric whose values do not tell the best order from the worst."""
 
-_KNOWN = tuple(Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM))
-"""Controls without intervals, because their values follow from the measured effects."""
-
 Values = Float[np.ndarray, " contenders"]
-Parts = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -53,9 +46,8 @@ class MetricValues:
     contenders: tuple[Contender, ...]
     values: Values
     low: Values
-    """Lower ends of simultaneous 95% intervals for all contenders; NaN if there are too few
-    clusters, and for controls with known values.
-    """
+    """Lower ends of simultaneous 95% intervals; NaN if there are too few clusters, and for controls
+    with known values."""
     high: Values
     by_prompt: Float[np.ndarray, "contenders prompt"] | None
     """Values per prompt; None unless the metric is a mean over prompts."""
@@ -68,22 +60,24 @@ class MetricValues:
     """The reason why the metric's divisor is too close to zero; empty if it is not."""
 
     @property
+    def sign(self) -> int:
+        """The sign of values of which higher is better."""
+        return -1 if self.metric.lower_is_better else 1
+
+    @property
     def gains(self) -> Values:
         """The values, signed so that higher is better."""
-        return -self.values if self.metric.lower_is_better else self.values
+        return self.sign * self.values
 
-    def place(self, control: str) -> int:
-        """The index of a control."""
-        return self.contenders.index(Contender(control, CONTROL))
+    def of(self, control: str) -> float:
+        """The value of a control."""
+        return float(self.values[self.contenders.index(Contender(control, CONTROL))])
 
     @property
     def methods(self) -> list[int]:
         """The indices of the methods with a defined value."""
-        return [
-            place
-            for place, contender in enumerate(self.contenders)
-            if contender.score != CONTROL and np.isfinite(self.values[place])
-        ]
+        judged = [contender.score != CONTROL for contender in self.contenders]
+        return np.flatnonzero(np.array(judged) & np.isfinite(self.values)).tolist()
 
     @property
     def known(self) -> list[int]:
@@ -93,18 +87,14 @@ class MetricValues:
     @property
     def void(self) -> bool:
         """Whether the metric ranks the oracle no higher than its reverse."""
-        oracle, reversed_ = (self.gains[self.place(name)] for name in (ORACLE, REVERSED))
-        return bool(oracle <= reversed_ + 1e-9)
+        return self.sign * self.of(ORACLE) <= self.sign * self.of(REVERSED) + 1e-9
 
     def problem(self) -> str:
-        """The reason why the metric is not used for advice; empty if it is used.
-
-        The metric must be defined, its divisor must not be close to zero, and it must not be void.
-        No method may be above the oracle, the median method must be above a random order, and the
-        reversed oracle must be below a random order.
-        """
+        """The reason why the metric is not used for advice; empty if it is used."""
         gains, methods = self.gains, self.known
-        oracle, reversed_, random = (gains[self.place(name)] for name in (ORACLE, REVERSED, RANDOM))
+        oracle, reversed_, random = (
+            self.sign * self.of(name) for name in (ORACLE, REVERSED, RANDOM)
+        )
         if not methods or not np.isfinite([oracle, random]).all():
             return f"undefined: needs {self.metric.needs}"
         if self.divisor_problem or self.void:
@@ -125,7 +115,9 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
     weights = np.concatenate([own.weights for own in trials])
     problems = _divisor_problems(trials, clusters, weights)
     contenders = trials[0].contenders
-    testable = np.array([own not in _KNOWN for own in contenders])
+    # The values of these controls follow from the measured effects.
+    known = [Contender(name, CONTROL) for name in (ORACLE, REVERSED, RANDOM)]
+    testable = np.array([own not in known for own in contenders])
     found = []
     for metric in metrics:
         by_trials = zip(*map(metric.parts, trials), strict=True)
@@ -134,26 +126,17 @@ def judge(trials: Sequence[Trials], metrics: Sequence[Metric] = METRICS) -> list
         if metric.chance is not None and np.isfinite(values).any():
             values[contenders.index(Contender(RANDOM, CONTROL))] = metric.chance
         low, high = np.full((2, len(values)), np.nan)
-        own = testable & np.isfinite(values)
-        if own.any():
-            ends = _intervals(metric, tuple(part[own] for part in parts), clusters, weights)
+        tested = testable & np.isfinite(values)
+        if tested.any():
+            ends = _intervals(metric, tuple(part[tested] for part in parts), clusters, weights)
             # Rounding may push an end of the interval past the value.
-            low[own] = np.minimum(ends[0], values[own])
-            high[own] = np.maximum(ends[1], values[own])
-        found.append(
-            MetricValues(
-                metric=metric,
-                contenders=contenders,
-                values=values,
-                low=low,
-                high=high,
-                by_prompt=parts[0] if metric.by_prompt else None,
-                clusters=clusters,
-                weights=weights,
-                defined=np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0),
-                divisor_problem=problems.get(metric.divides or "", ""),
-            )
-        )
+            low[tested] = np.minimum(ends[0], values[tested])
+            high[tested] = np.maximum(ends[1], values[tested])
+        by_prompt = parts[0] if metric.by_prompt else None
+        defined = np.logical_and.reduce([~np.isnan(part) for part in parts]).any(0)
+        problem = problems.get(metric.divides, "")
+        ours = (metric, contenders, values, low, high, by_prompt)
+        found.append(MetricValues(*ours, clusters, weights, defined, problem))
     return found
 
 
@@ -168,14 +151,14 @@ def _divisor_problems(
     mean = cluster_mean(rows, value="value", cluster="cluster", weight="weight")
     problems = {}
     if tiny.any():
-        problems["each prompt"] = (
+        problems[EACH] = (
             f"v(N) - v(0) is below a tenth of the sum of absolute effects in {tiny.sum()} of "
             f"{len(tiny)} prompts"
         )
     if abs(mean.mean) < NEXT_TO_NOTHING * np.average(effects, weights=weights):
-        problems["the mean"] = f"v(N) - v(0) is {mean.mean:.2f} on average, which is almost zero"
+        problems[MEAN] = f"v(N) - v(0) is {mean.mean:.2f} on average, which is almost zero"
     elif mean.low <= 0 <= mean.high:
-        problems["the mean"] = (
+        problems[MEAN] = (
             f"v(N) - v(0) is {mean.mean:.2f} [{mean.low:.2f}, {mean.high:.2f}] on average, which "
             "may be zero"
         )
@@ -190,23 +173,20 @@ def metric_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     prompts (the number of prompts in which the metric is defined), clusters (of these prompts), and
     void (whether the metric ranks the oracle no higher than its reverse).
     """
-    return pd.DataFrame(
-        [
-            {
-                "metric": judged.metric.name,
-                **contender._asdict(),
-                "value": float(judged.values[place]),
-                "low": float(judged.low[place]),
-                "high": float(judged.high[place]),
-                "chance": float(judged.values[judged.place(RANDOM)]),
-                "prompts": int(judged.defined.sum()),
-                "clusters": len(set(compress(judged.clusters, judged.defined))),
-                "void": judged.void,
-            }
-            for judged in judgements
-            for place, contender in enumerate(judged.contenders)
-        ]
-    )
+    parts = []
+    for judged in judgements:
+        rows = pd.DataFrame(judged.contenders).assign(
+            value=judged.values,
+            low=judged.low,
+            high=judged.high,
+            chance=judged.of(RANDOM),
+            prompts=int(judged.defined.sum()),
+            clusters=len(set(compress(judged.clusters, judged.defined))),
+            void=judged.void,
+        )
+        rows.insert(0, "metric", judged.metric.name)
+        parts.append(rows)
+    return pd.concat(parts, ignore_index=True)
 
 
 def check_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
@@ -217,42 +197,37 @@ def check_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     """
     rows = []
     for judged in judgements:
-        values, methods, problem = judged.values, judged.known, judged.problem()
-        gains = judged.gains[methods]
-        rows.append(
-            {
-                "metric": judged.metric.name,
-                "title": judged.metric.title,
-                "oracle": values[judged.place(ORACLE)],
-                "best_method": values[methods[gains.argmax()]] if methods else np.nan,
-                "middle_method": np.median(values[methods]) if methods else np.nan,
-                "random": values[judged.place(RANDOM)],
-                "reversed": values[judged.place(REVERSED)],
-                "divisor": not judged.divisor_problem,
-                "void": judged.void,
-                "used": not problem,
-                "problem": problem,
-            }
-        )
+        gains, problem = judged.gains[judged.known], judged.problem()
+        row = {
+            "metric": judged.metric.name,
+            "title": judged.metric.title,
+            "oracle": judged.of(ORACLE),
+            "best_method": judged.sign * gains.max() if len(gains) else np.nan,
+            "middle_method": judged.sign * np.median(gains) if len(gains) else np.nan,
+            "random": judged.of(RANDOM),
+            "reversed": judged.of(REVERSED),
+            "divisor": not judged.divisor_problem,
+            "void": judged.void,
+        }
+        rows.append({**row, "used": not problem, "problem": problem})
     return pd.DataFrame(rows)
 
 
 def difference_table(judgements: Sequence[MetricValues]) -> pd.DataFrame:
     """The best method of each league compared with its other methods, on the same prompts.
 
-    Methods that use the same coalitions as the ground truth form a separate league. One row per
-    metric, league and method: metric, league ("model" or "coalitions"), methods (of the league),
-    best, best_score, corrected (the best value, corrected for selection), method, score; difference
-    (best minus method, positive if the best is better), low, high (95%, simultaneous for all pairs
-    of the league); p (for the hypothesis that no method of the league is better, corrected for all
-    pairs); may_be_best (missing where methods are not compared); note. Only means over prompts are
-    tested.
+    One row per metric, league ("model" or "coalitions") and method: metric, league, methods (of the
+    league), best, best_score, corrected (the best value, corrected for selection), method, score;
+    difference (best minus method, positive if the best is better), low, high (95%, simultaneous for
+    all pairs of the league); p (for the hypothesis that no method of the league is better,
+    corrected for all pairs); may_be_best (missing where methods are not compared); note. Only means
+    over prompts are tested.
     """
     parts = []
     for judged in judgements:
+        leagues = {place: league_of(judged.contenders[place].method) for place in judged.methods}
         for league in (MODEL, COALITIONS):
-            names = judged.contenders
-            places = [place for place in judged.methods if league_of(names[place].method) == league]
+            places = [place for place, own in leagues.items() if own == league]
             if len(places) > 1:
                 parts.append(_against_best(judged, league, places))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -268,9 +243,9 @@ def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.Da
     gains = judged.gains[places]
     best = int(np.argmax(gains))
     first = judged.contenders[places[best]]
-    nan, note = float("nan"), _untested(judged, places)
-    tested = {"corrected": nan, "low": nan, "high": nan, "p": nan}
-    table = pd.DataFrame([judged.contenders[place]._asdict() for place in places]).assign(
+    note = _untested(judged, places)
+    tested = dict.fromkeys(("corrected", "low", "high", "p"), np.nan)
+    table = pd.DataFrame([judged.contenders[place] for place in places]).assign(
         metric=judged.metric.name,
         league=league,
         methods=len(places),
@@ -280,7 +255,7 @@ def _against_best(judged: MetricValues, league: str, places: list[int]) -> pd.Da
         note=note,
         **(tested if note else _tested(judged, places, best)),
     )
-    table["may_be_best"] = (table["p"] > ALIKE).astype("boolean").mask(table["p"].isna())
+    table["may_be_best"] = (table["p"] > SIGNIFICANT).astype("boolean").mask(table["p"].isna())
     named = ["metric", "league", "methods", "best", "best_score", "corrected", "method", "score"]
     return table[[*named, "difference", "low", "high", "p", "may_be_best", "note"]]
 
@@ -300,21 +275,22 @@ def _untested(judged: MetricValues, places: list[int]) -> str:
 def _tested(judged: MetricValues, places: list[int], best: int) -> dict[str, object]:
     """The columns for methods that are compared prompt by prompt."""
     assert judged.by_prompt is not None
-    own, sign = judged.by_prompt[places], -1 if judged.metric.lower_is_better else 1
-    group, weights = _grouped(own, judged.clusters), judged.weights
-    ahead = sign * (own[None] - own[:, None])
-    differences = np.nan_to_num(ahead * weights) @ group
-    masses = (~np.isnan(ahead) * weights) @ group
+    gains, weights = judged.sign * judged.by_prompt[places], judged.weights
+    group = _grouped(gains, judged.clusters)
     least, most = judged.metric.bounds
-    p, (low, high) = together.compared(differences, masses, best, most=most - least)
-    sums, mass = np.nan_to_num(sign * own * weights) @ group, (~np.isnan(own) * weights) @ group
+    ahead = _sums(gains[None] - gains[:, None], weights, group)
+    p, (low, high) = together.compared(*ahead, best, most=most - least)
+    sums, mass = _sums(gains, weights, group)
     corrected = sums[best].sum() / mass[best].sum() - together.optimism(sums, mass)
-    return {
-        "corrected": float(np.clip(sign * corrected, least, most)),
-        "low": low,
-        "high": high,
-        "p": p,
-    }
+    ends = {"low": low, "high": high, "p": p}
+    return {"corrected": float(np.clip(judged.sign * corrected, least, most)), **ends}
+
+
+def _sums(
+    values: np.ndarray, weights: Weights, group: Float[np.ndarray, "prompt clusters"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted sums over each cluster's prompts, and the sums of the weights."""
+    return np.nan_to_num(values * weights) @ group, (~np.isnan(values) * weights) @ group
 
 
 def _grouped(
@@ -337,8 +313,7 @@ def _intervals(
         return np.full_like(values, np.nan), np.full_like(values, np.nan)
     if metric.by_prompt and np.isfinite(metric.bounds).all():
         shares = (parts[0] - least) / (most - least)
-        sums = np.nan_to_num(shares * weights) @ group
-        low, high = together.share_intervals(sums, (~np.isnan(shares) * weights) @ group)
+        low, high = together.share_intervals(*_sums(shares, weights, group))
         return least + (most - least) * low, least + (most - least) * high
     resamples = bootstrap_counts(group.shape[1], RESAMPLES)
     drawn = [metric.combine(*parts, weights=weights * (group @ counts)) for counts in resamples]

@@ -7,7 +7,7 @@ the result is finite scores of segments of prompts, or a `UserError`.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Annotated
 
@@ -31,12 +31,6 @@ from interp.stored.text_file import TextFile
 from interp.tables import Row
 from interp.variants import name_of
 
-NAME = r"[\w.:+-]{1,60}"
-"""Names of scores and targets, which cannot be mistaken for other labels of tables."""
-
-_OTHERS = (*CONTROLS, "effects")
-"""Names of other rows of the tables."""
-
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 """How tokenizers spell white space in their tokens."""
 
@@ -53,9 +47,8 @@ class _Score(Stored):
     where: str
     prompt: Annotated[_Label, Field(min_length=1)]
     """The prompt's text, a text that holds it, such as a rendered chat template, or its id."""
-    score: Annotated[
-        float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)
-    ]  # sums and ratios are finite
+    score: Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
+    """So small that sums and ratios are finite."""
     segment: str = ""
     token: str = ""
     """The text of a token; those of a prompt are in the order of the text."""
@@ -69,11 +62,9 @@ def given_scores(model: Model, spec: Given, *, batch_tokens: int | None = None) 
     """The rows of a model's prompts, which no pass computes."""
 
     def measure_batch(batch: Batch) -> list[PromptRows]:
-        return [{"segment_scores": rows_of(own.prompt.id)} for own in batch.prompts]
-
-    def rows_of(prompt: str) -> list[Row]:
-        rows = (row for row in spec.rows.get(prompt, ()) if row["model"] in ("", model.name))
-        return [{**row, "model": model.name} for row in rows]
+        each = [spec.rows.get(own.prompt.id, ()) for own in batch.prompts]
+        ours = [[row for row in rows if row["model"] in ("", model.name)] for rows in each]
+        return [{"segment_scores": [row | {"model": model.name} for row in rows]} for rows in ours]
 
     return Measurement(model, spec, token_budget(model, batch_tokens), measure_batch)
 
@@ -91,40 +82,37 @@ def read_scores(files: Mapping[str, TextFile], prompts: Sequence[Prompt]) -> dic
         UserError: a file cannot be read, is damaged, fits no prompt, or has a name that is taken.
     """
     rows: defaultdict[str, list[Row]] = defaultdict(list)
-    taken: set[str] = set()
+    taken = {*CONTROLS, "effects", *method_names()}
     for name, file in files.items():
         scores, by = _read(file)
-        found = _matched(name, {own.prompt: own.where for own in scores}, prompts)
-        targets = {own.target or "" for own in scores}
+        matched = _matched(name, {own.prompt: own.where for own in scores}, prompts)
+        targets = dict.fromkeys(own.target or "" for own in scores)
         labels = {one: f"{name}:{one}" if len(targets) > 1 else name for one in targets}
-        _check_names(labels.values(), taken)
+        for label in labels.values():
+            _check_name(label, taken)
+            taken.add(label)
         groups: defaultdict[tuple[str, str, str], list[_Score]] = defaultdict(list)
         for own in scores:
-            if prompt := found.get(own.prompt):
+            if prompt := matched.get(own.prompt):
                 groups[own.target or "", own.model or "", prompt.id].append(own)
         for (target, model, id_), group in groups.items():
-            prompt = found[group[0].prompt]
-            key = {"model": model, "prompt_id": id_, "method": labels[target], "target": target}
-            for segment, (score, tokens) in _summed(prompt, group, by).items():
-                row = {"segment": segment, "tokens": tokens, "score": score, "error": ""}
-                rows[id_].append(key | row)
+            key = {"model": model, "prompt_id": id_, "method": labels[target], "target": ""}
+            rows[id_] += [key | row for row in _summed(matched[group[0].prompt], group, by)]
     return rows
 
 
-def _check_names(labels: Iterable[str], taken: set[str]) -> None:
-    """Refuse scores that would be called like a method, a control or other scores."""
-    for label in labels:
-        if not re.fullmatch(NAME, label):
-            raise UserError(
-                f"scores are called {shortened(repr(label), 80)}; expected NAME=FILE, and targets, "
-                "with at most 60 letters, digits or . _ : + -"
-            )
-        if label in taken or name_of(label).lower() in (*_OTHERS, *method_names()):
-            raise UserError(
-                f"scores are called {label}, like other rows of the tables; give them another "
-                "name, as in --scores mine=FILE"
-            )
-        taken.add(label)
+def _check_name(label: str, taken: Container[str]) -> None:
+    """Refuse scores that would be called like a method, a control, other scores, or markup."""
+    if not re.fullmatch(r"[\w.:+-]{1,60}", label):
+        raise UserError(
+            f"scores are called {shortened(repr(label), 80)}; expected NAME=FILE, and targets, "
+            "with at most 60 letters, digits or . _ : + -"
+        )
+    if label in taken or name_of(label).lower() in taken:
+        raise UserError(
+            f"scores are called {label}, like other rows of the tables; give them another name, "
+            "as in --scores mine=FILE"
+        )
 
 
 def _read(file: TextFile) -> tuple[list[_Score], str]:
@@ -140,10 +128,8 @@ def _read(file: TextFile) -> tuple[list[_Score], str]:
             "segment, token (the tokens' texts), or start and end (a token's characters)"
         )
     scores = [checked(row.where, _Score, {"where": row.where, **row.cells}) for row in rows]
-    if any(
-        len({bool(cell) for cell in cells}) > 1
-        for cells in ([own.target for own in scores], [own.model for own in scores])
-    ):
+    named = {(bool(own.target), bool(own.model)) for own in scores}
+    if len(named) > 1:
         raise UserError(
             f"{file.file} names the target or the model in some rows only; expected it in every "
             "row, or in none"
@@ -154,22 +140,19 @@ def _read(file: TextFile) -> tuple[list[_Score], str]:
 def _matched(name: str, cells: Mapping[str, str], prompts: Sequence[Prompt]) -> dict[str, Prompt]:
     """The prompt of each cell of a file; lines say which have none, and which prompts have none.
 
-    Args:
-        name: the name of the scores, for messages.
-        cells: the cells that name prompts, each with its place.
-        prompts: the prompts.
+    The cells are given with their places, and the name of the scores for messages.
     """
     by_id = {prompt.id: [prompt] for prompt in prompts}
     by_text: defaultdict[str, list[Prompt]] = defaultdict(list)
     for prompt in prompts:
         by_text[prompt.text.strip()].append(prompt)
-    own = {
+    several = {
         cell: by_text.get(cell.strip()) or by_id.get(cell) or _within(cell, by_text)
         for cell in cells
     }
-    found = {cell: several[0] for cell, several in own.items() if len(several) == 1}
-    wrong = [where for cell, where in cells.items() if cell not in found]
-    if not found:
+    matched = {cell: own[0] for cell, own in several.items() if len(own) == 1}
+    wrong = [where for cell, where in cells.items() if cell not in matched]
+    if not matched:
         raise UserError(
             f"{name}: none of {counted(len(cells), 'prompt')} in the file is one of the "
             f"{len(prompts):,} prompts, such as {one_line(repr(prompts[0].text), 160)}; use the "
@@ -180,33 +163,41 @@ def _matched(name: str, cells: Mapping[str, str], prompts: Sequence[Prompt]) -> 
             f"{name}: {len(wrong):,} of {counted(len(cells), 'prompt')} in the file match none of "
             f"those judged, or several, such as {wrong[0]}"
         )
-    scored = len({prompt.id for prompt in found.values()})
+    scored = len({prompt.id for prompt in matched.values()})
     if scored < len(prompts):
         echo(f"{name} has scores for {scored:,} of {counted(len(prompts), 'prompt')}")
-    return found
+    return matched
 
 
 def _within(text: str, by_text: Mapping[str, list[Prompt]]) -> list[Prompt]:
     """The prompts whose text is the last in a longer text, such as a rendered chat template."""
-    places = {own: text.rfind(own) + len(own) for own in by_text if own in text}
-    return by_text[max(places, key=lambda own: (places[own], len(own)))] if places else []
+    ends = {(text.rfind(own) + len(own), len(own)): own for own in by_text if own in text}
+    return by_text[ends[max(ends)]] if ends else []
 
 
-def _summed(
-    prompt: Prompt, scores: Sequence[_Score], by: str
-) -> dict[str, tuple[float, int | None]]:
-    """The score of each segment, and over how many tokens it is summed, if over any."""
-    segments = [own.segment for own in scores]
-    if len({own.prompt for own in scores}) > 1 or (
-        by == "segment" and len(set(segments)) < len(segments)
-    ):
+def _summed(prompt: Prompt, scores: Sequence[_Score], by: str) -> Iterator[Row]:
+    """The score of each segment, with its share of the sizes of all scores of the prompt."""
+    if len({own.prompt for own in scores}) > 1:
         raise _twice(scores[-1], prompt)
-    if by == "segment":
-        if not prompt.segments.keys() & set(segments):
-            raise UserError(
-                f"{scores[0].where}: {unknown('segment', segments[0], prompt.segments)}"
-            )
-        return {own.segment: (own.score, None) for own in scores if own.segment in prompt.segments}
+    segments = [own.segment for own in scores] if by == "segment" else _segments(prompt, scores, by)
+    values, labels = np.array([own.score for own in scores]), np.array(segments, dtype=object)
+    if by == "segment" and len(set(segments)) < len(segments):
+        raise _twice(scores[-1], prompt)
+    if by == "segment" and not prompt.segments.keys() & set(segments):
+        raise UserError(f"{scores[0].where}: {unknown('segment', segments[0], prompt.segments)}")
+    total = np.abs(values).sum()
+    for name in [own for own in prompt.segments if own in segments]:
+        yield {
+            "segment": name,
+            "tokens": None if by == "segment" else int((labels == name).sum()),
+            "score": float(values[labels == name].sum()),
+            "share": float(np.abs(values[labels == name]).sum() / total) if total else None,
+            "error": "",
+        }
+
+
+def _segments(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[str]:
+    """The segment of each token, as for the model's own tokens."""
     offsets = _offsets(prompt, scores, by)
     covered = {
         name: (start, end)
@@ -215,11 +206,7 @@ def _summed(
     }
     chat, ids = ChatText(prompt.text, 0, templated=True), tuple(range(len(offsets)))
     ranges = token_spans(prompt, chat, covered, offsets)
-    labels = np.array(token_segments(TokenizedPrompt(prompt, chat, ids, ranges)), dtype=object)
-    values = np.array([own.score for own in scores])
-    return {
-        name: (float(values[labels == name].sum()), int((labels == name).sum())) for name in covered
-    }
+    return token_segments(TokenizedPrompt(prompt, chat, ids, ranges))
 
 
 def _offsets(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[Span]:
@@ -230,18 +217,17 @@ def _offsets(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[Span]:
         text, spans = _joined(prompt, scores)
     elif core not in text:  # which is an id
         text = prompt.text
-    before = (0, 0)
-    for own, span in zip(scores, spans, strict=True):
-        if not 0 <= span[0] <= span[1] <= len(text):
+    read = 0
+    for own, (start, end) in zip(scores, spans, strict=True):
+        if not 0 <= start <= end <= len(text):
             raise UserError(
-                f"{own.where}: the span from {span[0]} to {span[1]} is not within the "
-                f"{len(text):,} characters of prompt {shortened(prompt.id, 60)}"
+                f"{own.where}: the span from {start} to {end} is not within the {len(text):,} "
+                f"characters of prompt {shortened(prompt.id, 60)}"
             )
-        if span[0] < span[1]:
-            # The tokens of a character that has several share its span.
-            if span[0] < before[0] or (span == before and span[1] - span[0] > 1):
+        if start < end:
+            if start < read - 1:  # several tokens may write one character
                 raise _twice(own, prompt)
-            before = span
+            read = end
     shift = text.rindex(core) - prompt.text.index(core)
     return [(start - shift, end - shift) for start, end in spans]
 

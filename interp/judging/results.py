@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 import numpy as np
 import pandas as pd
@@ -10,24 +11,14 @@ from interp.attribution.registry import find_method
 from interp.errors import UserError
 from interp.estimates.compute import CLUSTER
 from interp.judging import EFFECTS, GIVEN, REINITIALIZED, SCORES
-from interp.judging.agreement import LEAST_EFFECT, share
-from interp.judging.metrics import METRICS
-from interp.judging.ranking import (
-    MetricValues,
-    check_table,
-    difference_table,
-    judge,
-    metric_table,
-)
+from interp.judging.metrics import LEAST_EFFECT, METRICS, share
+from interp.judging.ranking import MetricValues, check_table, difference_table, judge, metric_table
 from interp.judging.trials import CONTROL, Tables, Trials, trials_of
 from interp.judging.verdicts import ADVISING, UNTESTED, verdict_table
 from interp.prompts.systems import dependence_factor, installed_system
 from interp.report.formatting import segment_label
 from interp.runs.folder import RunFolder
 from interp.studies.folder import StudyFolder
-
-_FIRST = [metric for metric in METRICS if metric.name == ADVISING[0]]
-"""The metric for judging scores of the model with random weights."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +49,7 @@ class ModelResults:
     @property
     def prompts(self) -> int:
         """Number of judged prompts."""
-        return sum(len(own.prompt_ids) for own in self.trials)
+        return _count(self.trials)
 
     @property
     def clusters(self) -> int:
@@ -66,11 +57,11 @@ class ModelResults:
         return len({name for own in self.trials for name in own.clusters})
 
 
-def segments_of(trials: Sequence[Trials]) -> str:
-    """The judged segments as a phrase, such as "premise 1 and premise 2"."""
-    groups = [[*map(segment_label, group)] for group in dict.fromkeys(t.segments for t in trials)]
-    listed = (" and ".join(filter(None, [", ".join(group[:-1]), group[-1]])) for group in groups)
-    return ", or ".join(listed)
+def segments_of(results: Sequence[ModelResults]) -> str:
+    """The judged segments as a phrase, such as "premise 1, premise 2 and conclusion"."""
+    groups = dict.fromkeys(trials.segments for own in results for trials in own.trials)
+    listed = (", ".join(map(segment_label, group)) for group in groups)
+    return ", or ".join(" and ".join(own.rsplit(", ", 1)) for own in listed)
 
 
 def shares_of(model: str, trials: Sequence[Trials]) -> pd.DataFrame:
@@ -95,20 +86,12 @@ def _shares(trials: Trials) -> Iterator[pd.DataFrame]:
     first, second = np.abs(shapley[:, compared]).T
     decides = np.where(np.abs(second - first) < LEAST_EFFECT, np.nan, second > first)
     decides = np.where(np.isnan(trials.planted), decides, trials.planted > 0.5)
-    found = share(trials.sizes, *compared)
-    for contender, own in zip(trials.contenders, found, strict=True):
+    rows = pd.DataFrame({"prompt_id": trials.prompt_ids, CLUSTER: trials.clusters})
+    shares = share(trials.sizes, *compared)
+    for contender, own in zip(trials.contenders, shares, strict=True):
         if contender.score != CONTROL:
-            yield pd.DataFrame(
-                {
-                    "prompt_id": list(trials.prompt_ids),
-                    CLUSTER: list(trials.clusters),
-                    "method": contender.method,
-                    "score": contender.score,
-                    "share": own,
-                    "exact_share": exact,
-                    "decides": decides,
-                }
-            )
+            columns = {"share": own, "exact_share": exact, "decides": decides}
+            yield rows.assign(**contender._asdict(), **columns)
 
 
 def read_results(folder: StudyFolder) -> list[ModelResults]:
@@ -141,33 +124,37 @@ def _of_model(folder: StudyFolder, model: str) -> Iterator[ModelResults]:
     metrics, checks = metric_table(judgements), check_table(judgements)
     differences = difference_table(judgements)
     verdicts = verdict_table(metrics, checks, differences)
-    parts = [
-        _of_part(name, beside[name], checks)
-        for name, count in scored.items()
-        if 0 < count < everyone
-    ]
-    random_weights = pd.DataFrame()
-    if folder.has(REINITIALIZED):
-        random = trials_of(tables_of(folder, model, REINITIALIZED))
-        if random:
-            random_weights = metric_table(judge(random, _FIRST))
-            random_weights = random_weights[random_weights["score"] != CONTROL]
     advising = verdicts["metric"].iloc[0] if len(verdicts) else ADVISING[0]
     (judgement,) = (own for own in judgements if own.metric.name == advising)
-    with_effects = tables.coalition_values["prompt_id"].nunique()
-    partly = [part for part, *_ in parts]
+    some = [name for name, count in scored.items() if 0 < count < everyone]
+    parts = [_of_part(name, beside[name], checks) for name in some]
+    partly, differences, verdicts = (
+        pd.concat(own, ignore_index=True)
+        for own in zip((metrics[:0], differences, verdicts), *parts, strict=True)
+    )
     yield ModelResults(
         model=model,
         trials=tuple(trials),
         metrics=metrics,
         checks=checks,
-        differences=pd.concat([differences, *(part for _, part, _ in parts)], ignore_index=True),
-        verdicts=pd.concat([verdicts, *(part for *_, part in parts)], ignore_index=True),
-        random_weights=random_weights,
-        described=described(judgement, tables.cluster, with_effects),
-        partly=pd.concat(partly, ignore_index=True) if partly else metrics[:0],
+        differences=differences,
+        verdicts=verdicts,
+        random_weights=_with_random_weights(folder, model),
+        described=described(
+            judgement, tables.cluster, tables.coalition_values["prompt_id"].nunique()
+        ),
+        partly=partly,
         scored=scored,
     )
+
+
+def _with_random_weights(folder: StudyFolder, model: str) -> pd.DataFrame:
+    trials = trials_of(tables_of(folder, model, REINITIALIZED)) if folder.has(REINITIALIZED) else []
+    if not trials:
+        return pd.DataFrame()
+    top = [metric for metric in METRICS if metric.name == ADVISING[0]]
+    metrics = metric_table(judge(trials, top))
+    return metrics[metrics["score"] != CONTROL]
 
 
 def _count(trials: Sequence[Trials]) -> int:
@@ -179,15 +166,10 @@ def _joined(tables: Tables, *scores: pd.DataFrame) -> Tables:
     return replace(tables, segment_scores=pd.concat([tables.segment_scores, *scores]))
 
 
-def _of_part(
-    name: str, trials: Sequence[Trials], checks: pd.DataFrame
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def _of_part(name: str, trials: Sequence[Trials], checks: pd.DataFrame) -> list[pd.DataFrame]:
     """The metrics, differences and verdicts of one tool's scores, on the prompts that have them.
 
-    Args:
-        name: the name of the scores.
-        trials: these prompts, with every method.
-        checks: the checks on all prompts, which tell the metric for verdicts.
+    The checks on all prompts tell the metric for verdicts.
     """
     judgements = judge(trials)
     metrics, differences = metric_table(judgements), difference_table(judgements)
@@ -196,10 +178,7 @@ def _of_part(
     if len(verdicts) and not used[verdicts["metric"].iloc[0]]:
         verdicts["verdict"] = UNTESTED
     tables = metrics, differences, verdicts
-    metrics, differences, verdicts = (
-        own[own["method"] == name] if len(own) else own for own in tables
-    )
-    return metrics, differences, verdicts
+    return [own[own["method"] == name] if len(own) else own for own in tables]
 
 
 def given_scores(folder: StudyFolder, model: str, tables: Tables) -> dict[str, pd.DataFrame]:
@@ -208,30 +187,22 @@ def given_scores(folder: StudyFolder, model: str, tables: Tables) -> dict[str, p
         return {}
     run = folder.runs[GIVEN]
     rows = _of(run, "segment_scores", model, tables.prompts)
-    found = {str(name): own for name, own in rows.groupby("method", sort=False)}
+    scores = {str(name): own for name, own in rows.groupby("method", sort=False)}
     files = run.record.run.parameters["files"]
     names = files if isinstance(files, dict) else {}
-    lacking = (own for own in names if not any(f"{one}:".startswith(f"{own}:") for one in found))
-    return {**found, **dict.fromkeys(lacking, rows[:0])}
+    lacking = (own for own in names if not any(f"{one}:".startswith(f"{own}:") for one in scores))
+    return {**scores, **dict.fromkeys(lacking, rows[:0])}
 
 
 def described(judgement: MetricValues, cluster: str, with_effects: int) -> str:
-    """Text: for how many prompts a metric is defined, and why it is undefined for the others.
-
-    Args:
-        judgement: the metric.
-        cluster: the factor whose values are the clusters of prompts.
-        with_effects: the number of prompts with effects.
-    """
-    known, scored = judgement.defined, len(judgement.defined)
-    clusters = {name for name, own in zip(judgement.clusters, known, strict=True) if own}
-    reasons = [
-        f"{scored - known.sum()} without {judgement.metric.needs}" if not known.all() else "",
-        f"{with_effects - scored} without a score" if with_effects > scored else "",
-    ]
-    others = f" ({', '.join(filter(None, reasons))})" if any(reasons) else ""
-    of_all = f" of {with_effects}" if known.sum() < with_effects else ""
-    return f"{known.sum()}{of_all} prompts{others} from {len(clusters)} clusters ({cluster})"
+    """For how many of the prompts with effects a metric is defined, and why not for the others."""
+    known, scored = judgement.defined.sum(), len(judgement.defined)
+    clusters = len(set(compress(judgement.clusters, judgement.defined)))
+    lacking = {judgement.metric.needs: scored - known, "a score": with_effects - scored}
+    reasons = ", ".join(f"{count} without {what}" for what, count in lacking.items() if count > 0)
+    of_all = f" of {with_effects}" if known < with_effects else ""
+    others = f" ({reasons})" if reasons else ""
+    return f"{known}{of_all} prompts{others} from {clusters} clusters ({cluster})"
 
 
 def tables_of(folder: StudyFolder, model: str, stage: str = SCORES) -> Tables:

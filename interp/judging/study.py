@@ -9,7 +9,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, JsonValue
 
@@ -111,13 +111,10 @@ class Faithfulness(ReadsAnswers, Study):
         """The stages, which measure effects and scores on the same prompts with the same donors."""
         drawn = self._drawn(source)
         prompts = self._donated(drawn)
+        options: dict[str, Any] = {"target": "margin", "answers": self.answers}
         stages = [
             Stage(EFFECTS, prompts, Effects(answers=self.answers)),
-            Stage(
-                SCORES,
-                prompts,
-                Attribute(methods=self.methods, target="margin", answers=self.answers),
-            ),
+            Stage(SCORES, prompts, Attribute(methods=self.methods, **options)),
         ]
         if self.scores:
             from interp.judging.read_scores import read_scores  # this imports torch
@@ -127,8 +124,7 @@ class Faithfulness(ReadsAnswers, Study):
         own = tuple(name for name in self.methods if not find_method(name).reads_coalitions)
         if self.reinitialized and own:
             few = self._donated(drawn.spread(min(REINITIALIZED_PAIRS, len(drawn)), source.seed))
-            random = Reinitialized(methods=own, target="margin", answers=self.answers)
-            stages.append(Stage(REINITIALIZED, few, random))
+            stages.append(Stage(REINITIALIZED, few, Reinitialized(methods=own, **options)))
         return tuple(stages)
 
     def _drawn(self, source: PromptSource) -> "PromptSet":

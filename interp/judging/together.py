@@ -26,10 +26,9 @@ Ends = tuple[Float[np.ndarray, " methods"], Float[np.ndarray, " methods"]]
 def share_intervals(sums: ByCluster, masses: ByCluster) -> Ends:
     """Simultaneous 95% intervals, for all methods, of weighted means of values between 0 and 1.
 
-    They are bounds of Gaffke (2005), with an added cluster of mean weight one half, as in
-    `interp.statistics.proportions`. Their level is set such that in 5% of the random reweightings
-    of the clusters, the value of at least one method lies outside its interval (Beran 1988, J. Am.
-    Stat. Assoc. 83). All methods share the weights of the clusters.
+    They are bounds of Gaffke (2005), with half an added cluster, as in
+    `interp.statistics.proportions`. In 5% of the random reweightings of the clusters, the same for
+    all methods, some value lies outside its interval (Beran 1988, J. Am. Stat. Assoc. 83).
 
     Args:
         sums: weighted sums over the prompts of each cluster.
@@ -64,8 +63,8 @@ def normal_intervals(
     """Simultaneous 95% intervals, for all methods, of unbounded values.
 
     The half-width is the bootstrap's standard deviation times the 95% quantile of the largest
-    deviation over all methods, converted from a normal to Student's t distribution with clusters -
-    1 degrees of freedom. NaN if a value or most of its draws are undefined.
+    deviation over all methods, taken from a normal to Student's t distribution with clusters - 1
+    degrees of freedom. NaN if a value or most of its draws are undefined.
     """
     known = np.isfinite(values) & (np.isfinite(draws).mean(0) > 0.5)
     ends = np.full((2, len(values)), np.nan)
@@ -89,16 +88,13 @@ def compared(
 
     Each ordered pair of methods has a lower bound on the lead of the second over the first: the
     bound of Gaffke (2005), with half an added cluster in which the first leads by as much as
-    possible. A method is called worse if its bound on another method's lead over it is above zero.
-    The level of the bounds is such that 5% of the random weights violate at least one of them
-    (Beran 1988), with a step-down correction for the methods not yet called worse (Romano and Wolf
-    2005, J. Am. Stat. Assoc. 100). The probability that a method is called worse although no method
-    is better is thus at most 5%, and the remaining methods include the best with 95% confidence.
-    Intervals hold simultaneously for all pairs.
+    possible. A method is worse if the bound on another's lead over it is above zero. 5% of the
+    random weights violate at least one bound (Beran 1988), with a step-down correction for the
+    methods not yet called worse (Romano and Wolf 2005, J. Am. Stat. Assoc. 100), so the others
+    include the best with 95% confidence. Intervals hold simultaneously for all pairs.
 
-    Differences may be skewed, for example if one method finds all or nothing in a cluster and the
-    other does equally well in all of them. A test by random signs of clusters, which assumes
-    symmetric differences, wrongly calls such a method worse in up to 18% of simulated studies.
+    Differences may be skewed: a test by random signs of clusters, which assumes symmetric ones,
+    wrongly calls a method worse in up to 18% of simulated studies.
 
     Args:
         differences: [j, i] is the weighted sum of the lead of i over j, by cluster.
@@ -109,18 +105,13 @@ def compared(
     chance = np.random.default_rng(0)
     weights = chance.standard_exponential((DRAWS, differences.shape[-1]))
     added = chance.gamma(ADDED, size=DRAWS)
-    ahead = [
-        _ahead(weights, added, own, mass, most)
-        for own, mass in zip(differences, masses, strict=True)
-    ]
-    others = [np.delete(_ranks(own), itself, axis=1) for itself, own in enumerate(ahead)]
+    ahead = [_ahead(weights, added, *own, most) for own in zip(differences, masses, strict=True)]
+    others = (np.delete(_ranks(own), itself, axis=1) for itself, own in enumerate(ahead))
     ranks = np.stack([own.min(1) for own in others])
     below = np.array([(own <= ROUNDING).sum(0).min() for own in ahead])
     place = int(np.quantile(ranks.min(0), 1 - LEVEL))
-    low, high = (
-        np.partition(ends, place, axis=0)[place]
-        for ends in (np.stack([own[:, best] for own in ahead], 1), ahead[best])
-    )
+    leads = np.stack([own[:, best] for own in ahead], 1), ahead[best]
+    low, high = (np.partition(ends, place, axis=0)[place] for ends in leads)
     alike = ~(np.abs(differences[best]) > ROUNDING).any(-1)
     ends = np.where(alike, np.nan, low), np.where(alike, np.nan, -high)
     return _step_down(below, ranks), ends
@@ -154,14 +145,10 @@ def _step_down(
 
 
 def optimism(sums: ByCluster, masses: ByCluster) -> float:
-    """The selection bias of the highest of several means: its excess over that method's own mean.
+    """The selection bias of the highest of several means, from sums and masses by cluster.
 
-    It is averaged over bootstrap resamples of the clusters, each with its own highest method (Efron
-    and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
-
-    Args:
-        sums: see `share_intervals`; higher is better.
-        masses: see `share_intervals`.
+    Its excess over the same method's mean, averaged over bootstrap resamples of the clusters, each
+    with its own highest method (Efron and Tibshirani 1993, An Introduction to the Bootstrap, 17.6).
     """
     counts = bootstrap_counts(sums.shape[1], DRAWS)
     drawn = (counts @ sums.T) / np.maximum(counts @ masses.T, ROUNDING)

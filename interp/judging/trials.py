@@ -18,13 +18,21 @@ from jaxtyping import Bool, Float
 from interp.attribution.games import shapley_values
 from interp.attribution.registry import Method, find_method, method_names
 from interp.choices import LENGTH, ORACLE, POSITION, RANDOM, REVERSED
-from interp.judging.agreement import Effects, Scores, Values
 from interp.variants import name_of
 
 CONTROLS = (ORACLE, REVERSED, RANDOM, LENGTH, POSITION)
 
 CONTROL = "control"
 """The `score` of a control, in place of "sum" or "mean"."""
+
+Scores = Float[np.ndarray, "*methods prompt segment"]
+"""Scores that any number of methods give to the segments of some prompts."""
+
+Effects = Float[np.ndarray, "prompt segment"]
+"""The effect of each segment, in logits: its Shapley value, or its leave-one-out effect."""
+
+Values = Float[np.ndarray, "prompt coalition"]
+"""v(S) in logits, indexed by the coalition S as a bit mask: bit i is set if segment i is kept."""
 
 Segments = Float[np.ndarray, "prompt segment"]
 Weights = Float[np.ndarray, " prompt"]
@@ -150,12 +158,10 @@ def _of_segments(
     scores: dict[Contender, pd.DataFrame],
 ) -> Trials | None:
     """The prompts whose donors replace these segments; None if no prompt is complete."""
-    ids = list(dict.fromkeys(rows["prompt_id"]))
-    stacked = np.stack(
-        [own.reindex(index=ids, columns=list(segments)).to_numpy(float) for own in scores.values()]
-    )
+    ids, names = rows["prompt_id"].unique(), list(segments)
+    stacked = np.stack([own.reindex(ids, columns=names).to_numpy(float) for own in scores.values()])
     whole = np.isfinite(stacked).all(axis=(0, 2))
-    kept = [id_ for id_, is_whole in zip(ids, whole, strict=True) if is_whole]
+    kept = ids[whole].tolist()
     if not kept:
         return None
     contenders = (*scores, *(Contender(name, CONTROL) for name in CONTROLS))
@@ -165,22 +171,20 @@ def _of_segments(
     counts = counts.pivot(index="prompt_id", columns="segment", values="tokens")
     games = rows.sort_values("coalition").groupby("prompt_id", sort=False)["values"]
     values = {id_: np.stack(list(game)).mean(1) for id_, game in games}
-    planted = tables.planted
+    planted = pd.Series(dtype=float) if tables.planted is None else tables.planted
     return Trials(
         segments=segments,
         prompt_ids=tuple(kept),
         contenders=contenders,
         has_sign=np.array([_has_sign(contender, scores) for contender in contenders]),
         scores=stacked[:, whole],
-        tokens=counts.loc[kept, list(segments)].to_numpy(float),
+        tokens=counts.loc[kept, names].to_numpy(float),
         places=starts.argsort(-1).argsort(-1) + 1.0,
         values=np.stack([values[id_] for id_ in kept]),
         clusters=tuple(prompts.get(tables.cluster, prompts.index.to_series()).astype(str)),
         weights=prompts["weight"].to_numpy(float),
         ratio=tables.ratio,
-        planted=np.full(len(kept), np.nan)
-        if planted is None
-        else planted.reindex(kept).to_numpy(float),
+        planted=planted.reindex(kept).to_numpy(float),
     )
 
 

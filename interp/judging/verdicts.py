@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from interp.judging.ranking import league_of
 from interp.judging.trials import CONTROL
+from interp.report.glance import with_interval
 
 ADVISING = ("top_segment", "lds", "morf_lerf")
-"""Metrics for advice; the first metric that passes its check is used."""
+"""Metrics for advice; the first that passes its check is used."""
 
 TRUST, WEAKER, UNDECIDED, REFUTED = "trust", "weaker", "undecided", "refuted"
 UNTESTED = "not tested"
@@ -33,33 +35,26 @@ def verdict_table(
     Verdicts hold simultaneously for all methods of the model. There are no rows if no metric can be
     used.
     """
-    used = checks[checks["used"] & checks["metric"].isin(ADVISING)].set_index("metric")
-    name = next((name for name in ADVISING if name in used.index), None)
+    titles = checks[checks["used"]].set_index("metric")["title"]
+    name = next((name for name in ADVISING if name in titles), None)
     if name is None:
         return pd.DataFrame()
     values = metrics[(metrics["metric"] == name) & (metrics["score"] != CONTROL)]
-    table = values.assign(
-        title=str(used.loc[name, "title"]), league=values["method"].map(league_of)
-    )
-    against = differences.reindex(
-        columns=["metric", *_KEY, "difference", "corrected", "p", "may_be_best"]
-    )
-    against = against[against["metric"] == name].drop(columns="metric")
-    table = table.merge(against, on=_KEY, how="left", validate="one_to_one")
+    table = values.assign(title=titles[name], league=values["method"].map(league_of))
+    compared = ["metric", *_KEY, "difference", "corrected", "p", "may_be_best"]
+    against = differences.reindex(columns=compared).query("metric == @name")
+    table = table.merge(against, on=["metric", *_KEY], how="left", validate="one_to_one")
     table["corrected"] = table["corrected"].where(table["difference"] == 0)
     # The only method of a league cannot be worse than another method.
     best = table["may_be_best"].ne(False).fillna(True).astype(bool)
     above = table["low"] > table["chance"]
-    table["verdict"] = UNDECIDED
-    table.loc[above & best, "verdict"] = TRUST
-    table.loc[above & ~best, "verdict"] = WEAKER
-    table.loc[~above & ~best, "verdict"] = REFUTED
     untested = table["low"].isna()
-    table.loc[untested, "verdict"] = UNTESTED
+    words = {UNTESTED: untested, TRUST: above & best, WEAKER: above, REFUTED: ~best}
+    table["verdict"] = np.select([*words.values()], [*words], UNDECIDED)
     table["may_be_best"] = best.astype("boolean").mask(untested)
     table = table.sort_values("value", ascending=False, kind="stable")
-    columns = ["metric", "title", "league", *_KEY, "value", "corrected", "low", "high", "chance"]
-    columns += ["prompts", "clusters", "p", "may_be_best", "verdict"]
+    columns = ["value", "corrected", "low", "high", "chance", "prompts", "clusters", "p"]
+    columns = ["metric", "title", "league", *_KEY, *columns, "may_be_best", "verdict"]
     return table[columns].reset_index(drop=True)
 
 
@@ -73,12 +68,11 @@ def at_worst(metrics: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The rows, with above: whether the contender is above chance on every model.
     """
-    methods = metrics[metrics["score"] != CONTROL].dropna(subset=["value"])
-    models = methods["model"].unique()
-    table = metrics[metrics["model"].isin(models)].dropna(subset=["value"]).reset_index(drop=True)
-    table["above"] = table["low"] > table["chance"]
-    contenders = table.groupby(_KEY, sort=False)
-    table["above"] = contenders["above"].transform("all")
+    known = metrics.dropna(subset=["value"]).reset_index(drop=True)
+    models = known.loc[known["score"] != CONTROL, "model"].unique()
+    table = known[known["model"].isin(models)]
+    contenders = table.assign(above=table["low"] > table["chance"]).groupby(_KEY, sort=False)
+    table = table.assign(above=contenders["above"].transform("all"))
     everywhere = contenders["model"].transform("nunique") == len(models)
     lowest = table[everywhere].groupby(_KEY, sort=False)["value"].idxmin()
     return table.loc[lowest].sort_values("value", ascending=False)
@@ -88,3 +82,9 @@ def labels(rows: pd.DataFrame) -> Sequence[str]:
     """The contenders' names in tables and figures, such as "attention (mean token)"."""
     pairs = zip(rows["method"], rows["score"], strict=True)
     return [f"{method} (mean token)" if score == "mean" else str(method) for method, score in pairs]
+
+
+def with_intervals(rows: pd.DataFrame, value: str = "value") -> list[str]:
+    """The rows' values with their intervals, as texts."""
+    ends = rows[[value, "low", "high"]].itertuples(index=False)
+    return [with_interval(*map(float, row)) for row in ends]

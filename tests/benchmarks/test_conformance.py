@@ -1,5 +1,6 @@
 import ast
 import csv
+import re
 import sys
 
 import pytest
@@ -8,12 +9,11 @@ import torch
 from benchmarks.conformance import cells, libraries
 from benchmarks.conformance.__main__ import FILE, main
 from benchmarks.conformance.cells import ABSENT, NO, RAISES, UNCLAIMED, YES, measured, stored
-from benchmarks.conformance.claims import CLAIMS, SITES, apart
-from benchmarks.conformance.table import table_of
+from benchmarks.conformance.claims import CLAIMS, apart
 from benchmarks.conformance.truth import Truth
 from benchmarks.conformance.types import ENCODER, PARTS, subject
 
-PAGE = FILE.parents[1] / "conformance.md"
+ROOT, PAGE = FILE.parents[2], FILE.parents[1] / "conformance.md"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in PARTS if kind != ENCODER])
@@ -120,7 +120,7 @@ def test_one_cell_is_shown_alone_and_others_are_stored_once(monkeypatch, capsys,
 
 def test_the_page_has_the_table_of_the_stored_cells():
     known = stored(FILE)
-    assert table_of(known.values()) in PAGE.read_text("utf-8")
+    assert cells.table_of(known.values()) in PAGE.read_text("utf-8")
     assert {cell.type for cell in known.values()} == {*PARTS, "organisms"}
     assert {cell.library for cell in known.values()} >= {*libraries.PACKAGED}
     assert all(cell.date and "torch==" in cell.versions for cell in known.values())
@@ -134,9 +134,12 @@ def test_every_red_cell_of_this_toolkit_is_explained_on_the_page():
 
 
 def test_every_claim_has_a_short_sentence_with_its_place():
-    file = FILE.parents[2] / "benchmarks" / "conformance" / "sentences.csv"
+    file = ROOT / "benchmarks" / "conformance" / "sentences.csv"
     rows = list(csv.DictReader(file.read_text("utf-8").splitlines()))
-    assert all(row["place"] and len(row["sentence"].split()) <= 15 for row in rows)
+    assert all(row["place"] and 1 < len(row["sentence"].split()) <= 15 for row in rows)
+    for row in rows:
+        if row["library"] == "interp":
+            assert row["sentence"] in " ".join((ROOT / row["place"]).read_text("utf-8").split())
     quoted = {(row["library"], row["claim"]) for row in rows}
     claimed = {
         (cell.library, cell.claim) for cell in stored(FILE).values() if cell.outcome in (YES, NO)
@@ -157,12 +160,20 @@ def code_lines(file):
 
 
 def test_adapters_have_at_most_60_lines_of_code():
-    folder = FILE.parents[2] / "benchmarks" / "conformance" / "libraries"
+    folder = ROOT / "benchmarks" / "conformance" / "libraries"
     for file in folder.glob("[!_]*.py"):
         assert len(code_lines(file)) <= 60, file.name
 
 
-def test_sites_are_those_of_the_toolkit():
-    from interp.choices import SITES as all_sites
+def code_of(page):
+    return re.search(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)[1]
 
-    assert {*SITES} < {*all_sites}
+
+def test_faults_of_others_are_shown_by_at_most_twelve_lines_with_expected_and_got():
+    pages = list(FILE.parent.glob("*.md"))
+    assert pages
+    for page in pages:
+        lines = [line for line in code_of(page).splitlines() if line]
+        assert ast.parse("\n".join(lines)) and len(lines) <= 12, page.name
+        text = page.read_text("utf-8")
+        assert "Versions: " in text and "\nExpected: " in text and "\nGot: " in text

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from interp.judging.agreement import (
+from interp.judging.metrics import (
     kendall_tau,
     linear_datamodeling,
     rank_correlation,

@@ -10,6 +10,7 @@ import pytest
 import interp
 from interp.cli import main
 from interp.judging import ranking
+from interp.judging.study import Faithfulness
 from interp.prompts.files import write_table
 
 METHODS = ("input_gradient", "input_x_gradient", "leave_one_out:donor")
@@ -110,6 +111,26 @@ def test_scores_of_some_prompts_are_judged_on_these_alone(study):
     assert re.search(rf"not tested \(n = {FEW}\)", page)
     assert re.search(r"\bmost has scores for 22 of 24 judged prompts", page)
     assert not re.search(r"\bshuffled has scores for", page)
+
+
+@pytest.mark.slow
+def test_the_browser_shows_scores_of_files_as_those_of_methods(study):
+    browser = Faithfulness().report(study).browser
+    bars = {
+        (panel.of["method"], pair): {
+            side: {name: share for name, share in segments if name != "template"}
+            for side, segments in panel.groups.items()
+        }
+        for pair, panel in browser.panels(browser.prompts)
+        if panel.title == "Shares of segments"
+    }
+    pairs = browser.prompts["pair_id"].unique()
+    for given, method in (("by_segment", METHODS[0]), ("by_token", METHODS[1])):
+        for pair in pairs:
+            for side, shares in bars[method, pair].items():
+                assert bars[given, pair][side] == pytest.approx(shares, rel=1e-5)
+    assert {pair for name, pair in bars if name == "few"} == {*pairs[:3]}
+    assert [own for own in browser.numbers if own.of.get("method") == "shuffled"]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interp.judging import agreement
+from interp.judging import metrics
 
 # v(0) = 1, each coalition of segments 1, 2, 3 as a sum of bits 1, 2, 4.
 GAME = np.array([[1.0, 3.0, 2.0, 6.0, 1.0, 4.0, 2.0, 9.0]])
@@ -16,13 +16,11 @@ GAME = np.array([[1.0, 3.0, 2.0, 6.0, 1.0, 4.0, 2.0, 9.0]])
 def test_a_game_by_hand():
     scores = np.array([[3.0, 2.0, 1.0]])
     # Kept one after another: 1, 3, 6, 9; removed one after another: 9, 2, 1, 1.
-    assert agreement.necessity(scores, GAME) == pytest.approx((9 - 2) / 8)
-    assert agreement.sufficiency(scores, GAME) == pytest.approx((3 - 1) / 8)
-    assert agreement.circuit_performance(scores, GAME) == pytest.approx(
-        (0 + 2 * (2 + 5) + 8) / 8 / 6
-    )
-    assert agreement.circuit_distance(scores, GAME) == pytest.approx((8 + 2 * (6 + 3) + 0) / 8 / 6)
-    assert agreement.recovered(scores, GAME) == pytest.approx((0 + 2 * (2 + 5) + 8) / 6)
+    assert metrics.necessity(scores, GAME) == pytest.approx((9 - 2) / 8)
+    assert metrics.sufficiency(scores, GAME) == pytest.approx((3 - 1) / 8)
+    assert metrics.circuit_performance(scores, GAME) == pytest.approx((0 + 2 * (2 + 5) + 8) / 8 / 6)
+    assert metrics.circuit_distance(scores, GAME) == pytest.approx((8 + 2 * (6 + 3) + 0) / 8 / 6)
+    assert metrics.recovered(scores, GAME) == pytest.approx((0 + 2 * (2 + 5) + 8) / 6)
 
 
 def by_hand(scores, values):
@@ -51,7 +49,7 @@ def by_hand(scores, values):
             )
     spread = max(areas) - min(areas)
     normed = (np.mean([areas[i] for i in allowed]) - min(areas)) / spread
-    if spread < agreement.LEAST_EFFECT:
+    if spread < metrics.LEAST_EFFECT:
         normed = np.nan
     return [*np.mean(found, 0), normed]
 
@@ -64,11 +62,11 @@ def prefixes(order):
 
 
 METRICS = (
-    agreement.necessity,
-    agreement.sufficiency,
-    agreement.circuit_performance,
-    agreement.circuit_distance,
-    agreement.normalized_aopc,
+    metrics.necessity,
+    metrics.sufficiency,
+    metrics.circuit_performance,
+    metrics.circuit_distance,
+    metrics.normalized_aopc,
 )
 
 
@@ -94,19 +92,17 @@ def test_a_random_order_is_worth_what_equal_scores_are(seed):
     values = chance.normal(size=(1, 8)) * 3
     values[:, -1] = values[:, 0] + 2
     drawn = np.array([[p] for p in permutations([1.0, 2.0, 3.0])])
-    for metric in (*METRICS, agreement.recovered):
+    for metric in (*METRICS, metrics.recovered):
         equal = metric(np.ones((1, 3)), values)
         np.testing.assert_allclose(metric(drawn, values).mean(0), equal, atol=1e-9)
-    assert agreement.morf_minus_lerf(np.ones((1, 3)), values) == pytest.approx(0)
+    assert metrics.morf_minus_lerf(np.ones((1, 3)), values) == pytest.approx(0)
 
 
 def test_most_and_least_relevant_first_are_mirrors():
     scores = np.array([[[3.0, 2.0, 1.0]], [[1.0, 2.0, 3.0]]])
-    one, other = agreement.morf_minus_lerf(scores, GAME)
+    one, other = metrics.morf_minus_lerf(scores, GAME)
     assert one == pytest.approx(-other)
-    assert one == pytest.approx(
-        agreement.normalized_aopc(scores[0], GAME)[0] - (17 - 17) / (23 - 17)
-    )
+    assert one == pytest.approx(metrics.normalized_aopc(scores[0], GAME)[0] - (17 - 17) / (23 - 17))
 
 
 def test_what_cannot_be_divided_is_undefined():
@@ -115,6 +111,6 @@ def test_what_cannot_be_divided_is_undefined():
     scores = np.array([[3.0, 2.0, 1.0]])
     for metric in METRICS[:4]:
         assert np.isnan(metric(scores, flat)).all()
-    assert np.isfinite(agreement.recovered(scores, flat)).all()
+    assert np.isfinite(metrics.recovered(scores, flat)).all()
     nothing = np.ones((1, 8))
-    assert np.isnan(agreement.normalized_aopc(scores, nothing)).all()
+    assert np.isnan(metrics.normalized_aopc(scores, nothing)).all()

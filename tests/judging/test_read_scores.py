@@ -63,6 +63,10 @@ def test_scores_of_segments_are_those_of_the_file(tmp_path, suffix):
     found = rows(tmp_path, BY_SEGMENT, suffix)
     assert found["score"].tolist() == pytest.approx(BY_SEGMENT["score"].tolist(), abs=1e-12)
     assert found["tokens"].isna().all() and set(found["method"]) == {"mine"}
+    sizes = found["score"].abs()
+    shares = sizes / sizes.groupby(found["prompt_id"]).transform("sum")
+    assert found["share"].tolist() == pytest.approx(shares.tolist(), abs=1e-12)
+    assert rows(tmp_path, BY_SEGMENT.assign(score=0.0))["share"].isna().all()
     named = BY_SEGMENT.assign(prompt=[prompt.id for prompt in PROMPTS for _ in prompt.segments])
     assert rows(tmp_path, named).equals(rows(tmp_path, BY_SEGMENT))
     marked = b"\xef\xbb\xbf" + BY_SEGMENT.to_csv(index=False).encode()
@@ -72,7 +76,12 @@ def test_scores_of_segments_are_those_of_the_file(tmp_path, suffix):
 def test_segments_around_the_prompt_are_read_over(tmp_path):
     around = [("template", 9.0), ("system_prompt", 9.0), ("shot2", 9.0), ("answer_prefix", 9.0)]
     more = pd.DataFrame(around, columns=["segment", "score"]).assign(prompt=FIRST.text)
-    assert rows(tmp_path, pd.concat([BY_SEGMENT, more])).equals(rows(tmp_path, BY_SEGMENT))
+    with_more = rows(tmp_path, pd.concat([BY_SEGMENT, more]))
+    assert with_more.drop(columns="share").equals(rows(tmp_path, BY_SEGMENT).drop(columns="share"))
+    # As of our own methods, a share is one of the sizes of all scores of the prompt.
+    named = with_more[with_more["prompt_id"] == FIRST.id]
+    expected = named["score"].sum() / (named["score"].sum() + 36)
+    assert named["share"].sum() == pytest.approx(expected)
 
 
 def in_chat(table):
@@ -171,6 +180,7 @@ REFUSED = {
     "segments twice": (pd.concat([BY_SEGMENT, BY_SEGMENT]), ".csv", "1/follows .*second time"),
     "spans twice": (pd.concat([SPANS, SPANS]), ".csv", "1/follows .*second time"),
     "spans twice in order": (SPANS.loc[SPANS.index.repeat(2)], ".csv", "second time"),
+    "spans that overlap": (SPANS.assign(end=SPANS["end"] + 2)[:-2], ".csv", "second time"),
     "tokens twice": (pd.concat([TOKENS, TOKENS]), ".csv", "1/follows .*second time"),
     "a span beyond the text": (SPANS.assign(end=999), ".csv", "999.* 86 "),
     "a span before the text": (SPANS.assign(start=-1), ".csv", "-1.* 86 "),
@@ -207,19 +217,23 @@ def test_a_prompt_that_is_named_in_two_ways_is_there_twice(tmp_path):
         rows(tmp_path, two)
 
 
-@pytest.mark.parametrize("name", ["gim", "captum:lime", "Length", "effects", "oracle"])
-def test_scores_cannot_be_called_like_other_rows(tmp_path, name):
-    with pytest.raises(UserError, match=rf"\b{name}, like other rows"):
+TAKEN, STRANGE = "like other rows", "expected NAME=FILE"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [(name, TAKEN) for name in ("gim", "captum:lime", "Length", "effects", "oracle")]
+    + [(name, STRANGE) for name in ("a b", "<b>", "x" * 61, "a (mean token)", "../a", "")],
+)
+def test_scores_cannot_be_called_like_other_rows_or_mistaken_for_them(tmp_path, name, said):
+    with pytest.raises(UserError, match=said):
         rows(tmp_path, BY_SEGMENT, name=name)
+
+
+def test_scores_with_their_targets_cannot_be_called_like_other_rows(tmp_path):
     two = pd.concat([BY_SEGMENT.assign(target=own) for own in ("occlusion", "x")])
     with pytest.raises(UserError, match="captum:occlusion, like other rows"):
         rows(tmp_path, two, name="captum")
-
-
-@pytest.mark.parametrize("name", ["a b", "<b>", "x" * 61, "a (mean token)"])
-def test_names_cannot_be_mistaken_for_other_labels(tmp_path, name):
-    with pytest.raises(UserError, match="NAME=FILE"):
-        rows(tmp_path, BY_SEGMENT, name=name)
 
 
 def test_each_name_is_that_of_one_file(tmp_path):

@@ -4,12 +4,11 @@ Another package adds one by an entry point of the group `interp.conformance`, wh
 library's and which refers to a subclass of `Library`.
 """
 
-from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar, Literal, NamedTuple
 
-from benchmarks.conformance.types import Ids as Ids
 from benchmarks.conformance.types import Subject as Subject
+from tests.zoo.passes import Ids as Ids
 
 Reduced = Literal["entries", "sizes", "norm", "mean"]
 """What a gradient is for a token: all entries, their sizes, the L2 norm, or the mean size."""
@@ -74,15 +73,10 @@ def adapters() -> dict[str, str]:
     """The module and class of each adapter, by its library; the packaged ones come first."""
     own = {name: f"{__name__}.{where}" for name, where in PACKAGED.items()}
     others = {point.name: point.value for point in entry_points(group="interp.conformance")}
-    return {**own, **{name: value for name, value in others.items() if name not in own}}
+    return own | others | own  # theirs come last, and replace none of ours
 
 
 def adapter(name: str) -> type[Library]:
-    """The adapter of a library.
-
-    Raises:
-        Exception: the library, or what it needs, cannot be imported.
-    """
-    module, _, attribute = adapters()[name].partition(":")
-    found: type[Library] = getattr(import_module(module), attribute)
+    """The adapter of a library; whatever the library raises when it is imported is raised."""
+    found: type[Library] = EntryPoint(name, adapters()[name], "interp.conformance").load()
     return found
