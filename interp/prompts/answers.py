@@ -323,12 +323,14 @@ def check_visible(what: str, text: str) -> None:
 
 _APOSTROPHES = re.compile("['’‘ʼʻ`]")
 _POSSESSIVE = re.compile(r"['’ʼ]s\b", re.IGNORECASE)
-_INITIAL = re.compile(r"\b(\w)\.")
+_INITIAL = re.compile(r"\b([^\W\d_])\.")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _DENIED = re.compile(
-    r"\b(not|never|nor|neither|no longer|cannot|(is|was|are|were|do|does|did|has|have|ca|wo|would"
+    r"\b(not|never|nor|neither|no longer|outside|nicht|kein\w{0,2}|pas|no es|nao|non|не|ليست?"
+    r"|cannot|(is|was|are|were|do|does|did|has|have|ca|wo|would"
     r"|could|should)nt|(rather|other) than|instead of|as opposed to|unlike|except|excluding"
     r"|(any|every)(thing|where|one) but|all but|(apart|aside) from)"
-    r"( (in|at|of|from|to|for|by|as|a|an|it|its|called|named|located|situated|found|part|city"
+    r"( (in|en|at|of|from|to|for|by|as|a|an|it|its|called|named|located|situated|found|part|city"
     r"|capital|country|be|been|being|mean|actually|really|in fact|either|any)){0,4} $",
     re.IGNORECASE,
 )
@@ -336,7 +338,10 @@ _DENIED = re.compile(
 _DENIAL_LENGTH = 80
 _MOST_WORDS = 20
 """Names of more words than this contain no others."""
-_NO_WORD = re.compile(r"[\W_]+")
+_NO_WORD = re.compile(
+    r"(?:(?!(?<=\d)[.,:/⁄](?=\d)|(?<!\w)[-−](?=\d)|(?<=[\w+#])[+#]+(?!\w))[\W_])+"
+)
+"""What separates words; the marks of a number (-5, 3.14, 1/4) or name (C++) do not."""
 _ARTICLE = re.compile(r"\bthe\b", re.IGNORECASE)
 _SAINT = re.compile(r"\bst\b", re.IGNORECASE)
 
@@ -345,10 +350,10 @@ def mentions(text: str, names: Sequence[str], *, lookalikes: Sequence[str] = ())
     """The first of `names` that occurs in the text, spelled as in `names`; "" if no name occurs.
 
     Names are found as whole words. Case, diacritics, punctuation, apostrophes, a possessive or
-    plural s, the article "the", "St." for "Saint" and "&" for "and" make no difference, but a name
-    in capitals, such as "US", is found only in capitals. A name does not count within a lookalike,
-    which is the name of something else, such as "South Sudan" for "Sudan", or where it is denied:
-    "not Sudan", "rather than in Sudan".
+    plural s, the article "the", the commas of thousands, "St." for "Saint" and "&" for "and" make
+    no difference, but a name in capitals, such as "US", is found only in capitals. A name does not
+    count within a lookalike, which is the name of something else, such as "South Sudan" for
+    "Sudan", or where it is denied: "not Sudan", "rather than in Sudan".
     """
     pattern, terms = _search(tuple(names), tuple(lookalikes))
     words = _normalized(text)
@@ -382,7 +387,7 @@ def _search(
     groups = "|".join(
         f"({re.escape(own) if own.isupper() else f'(?i:{re.escape(own)})'})" for own in plain
     )
-    return re.compile(rf"\b(?:{groups})s?\b"), terms
+    return re.compile(rf"(?<!\S)(?:{groups})s?(?!\S)"), terms
 
 
 def _normalized(text: str) -> str:
@@ -391,4 +396,4 @@ def _normalized(text: str) -> str:
     text = "".join(character for character in decomposed if not unicodedata.combining(character))
     text = _APOSTROPHES.sub("", _POSSESSIVE.sub("", text)).replace("&", " and ")
     text = _ARTICLE.sub(" ", _SAINT.sub("Saint", _INITIAL.sub(r"\1", text)))
-    return _NO_WORD.sub(" ", text).strip()
+    return _NO_WORD.sub(" ", _THOUSANDS.sub("", text)).replace("−", "-").strip()

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 MARK = re.compile(
-    r"[<\[◁][|/\w:]{0,40}(?:think|thought|channel)[|\w]{0,40}[>\]▷]"
-    r"|<[|/\w:]{0,40}reasoning[|\w]{0,40}>|<unused9[45]>|<\|inner_(?:prefix|suffix)\|>"
+    r"[<\[◁][|｜▁/\w:]{0,40}(?:think|thought|channel)[|｜▁\w]{0,40}[>\]▷]"
+    r"|<[|/\w:]{0,40}(?:reasoning|rationale|analysis|scratchpad|monologue|\bcot\b)[|\w]{0,40}>"
+    r"|<unused9[45]>|<\|inner_(?:prefix|suffix)\|>"
     r"|\[BEGIN FINAL RESPONSE\]",
     re.IGNORECASE,
 )
@@ -43,18 +44,20 @@ _CLOSED = re.compile(r"\s?(?:<\|(?:return|end)\|>|\[END FINAL RESPONSE\](?:\s?<\
 
 _TAGGED = re.compile(
     r"<(?:\|(?:begin_of_|start_(?:of_)?))?(?P<word>(?:final_)?answer|response|output|solution"
-    r"|conclusion|box)\|?>(?P<answer>.*?)(?:</(?P=word)>|<\|end_(?:of_)?(?P=word)\|>|\Z)",
+    r"|conclusion|box)(?: [^<>]{0,80})?\|?>"
+    r"(?P<answer>.*?)(?:</(?P=word)>|<\|end_(?:of_)?(?P=word)\|>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 _BOXED = re.compile(
-    r"\\boxed\s{0,3}\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,200}\}){0,400})\}"
+    r"\\f?box(?:ed)?\s{0,3}\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,200}\}){0,400})\}"
 )
 _TYPEFACE = re.compile(r"\\(?:text\w{0,9}|math\w{0,9}|mbox|operatorname)\s{0,3}\{([^{}]*)\}")
 """LaTeX around the words of an answer, such as \\text{Yes}."""
 
 
 _ANY = re.compile(
-    r"<\|[^<>|\s]{1,40}\|?>|</?[a-z][\w:.-]{0,40}>|\[/?[A-Z]{2}[A-Z_ ]{0,40}\]|[◁◀]/?\w{1,40}[▷▶]",
+    r"<[|｜][^<>|｜\s]{1,40}[|｜]?>|</?[a-z][\w:.-]{0,40}>|\[/?[A-Z]{2}[A-Z_ ]{0,40}\]"
+    r"|[◁◀]/?\w{1,40}[▷▶]",
     re.IGNORECASE,
 )
 """What looks like a mark."""

@@ -33,7 +33,9 @@ class _Completion(Stored):
     model: str | None = Field(
         default=None, validation_alias=AliasChoices("model", "modelVersion", "model_version")
     )
-    choices: list[Choice] = Field(validation_alias=AliasChoices("choices", "candidates", "outputs"))
+    choices: list[Choice] | None = Field(
+        validation_alias=AliasChoices("choices", "candidates", "outputs")
+    )
 
 
 class _Said(Choice):
@@ -51,13 +53,13 @@ class _Item(Stored):
 class _Response(Stored):
     model: str | None = None
     status: str = "completed"
-    output: list[_Item]
+    output: list[_Item] | None
     incomplete_details: dict[str, JsonValue] | None = None
 
     @property
     def choices(self) -> Sequence[Choice]:
         # The summary of a thought, which is beside the content, is no thought.
-        parts = [part for item in self.output for part in item.content or ()]
+        parts = [part for item in self.output or () for part in item.content or ()]
         end = (self.incomplete_details or {}).get("reason", self.status)
         return (Choice(message=Message(content=list(parts)), finish_reason=str(end)),)
 
@@ -76,7 +78,7 @@ _BODIES: Mapping[str, type[_Body]] = {
 def _texts(where: str, body: _Body) -> Iterator[Output]:
     if not body.choices:
         yield _failed(where, "the response has no choice")
-    for place, own in enumerate(body.choices):
+    for place, own in enumerate(body.choices or ()):
         draw = place if own.index is None else own.index
         yield own.output(where, model=body.model, draw=draw)
 
@@ -204,6 +206,10 @@ def _of_sample(where: str, record: object) -> Iterator[Output]:
         yield replace(found, text=text, draw=draw, chosen=own if isinstance(own, str) else None)
 
 
+_HIGHEST = 1e-3
+"""Largest log-likelihood that rounding can lead to."""
+
+
 def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequence[object]) -> str:
     """The option with the largest log-likelihood after the prompt; empty if several have it.
 
@@ -220,10 +226,10 @@ def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequen
             "that generates text (output_type: generate_until), or that compares options after "
             "one text (multiple_choice)"
         )
-    if any(math.isnan(own) for _, own in scored):
+    if wrong := [own for _, own in scored if not own <= _HIGHEST]:
         raise UserError(
-            f"{where} holds a log-likelihood that is no number; run lm-eval again with a model "
-            "that computes numbers"
+            f"{where} holds {wrong[0]:g} as a log-likelihood; expected numbers up to 0. Run "
+            "lm-eval again with a model that computes them"
         )
     most = max(own for _, own in scored)
     best = {option for option, own in scored if own == most}

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TypeVar
 
 from interp.console import counted
 from interp.errors import one_line, shortened
@@ -18,6 +19,8 @@ from interp.stored.output import Output
 
 NAMED = 3
 """Number of texts or prompts that a message names."""
+
+_Text = TypeVar("_Text", str, str | None)
 
 _SEARCHED = 64
 """Number of texts for which every prompt is searched within what the model read, which takes long.
@@ -79,6 +82,11 @@ class Matched:
         return lines
 
 
+def _plain(text: _Text) -> _Text:
+    """A text without the carriage returns of Windows."""
+    return text and text.replace("\r\n", "\n")
+
+
 def _some(named: Sequence[str]) -> str:
     return ", ".join(shortened(one_line(own), 120) for own in named[:NAMED])
 
@@ -98,8 +106,8 @@ class Matcher:
 
     def __post_init__(self) -> None:
         for prompt in self.prompts:
-            self._texts[prompt.id] = prompt.text.strip()
-            self._ids[prompt.text.strip()].append(prompt.id)
+            self._texts[prompt.id] = text = _plain(prompt.text).strip()
+            self._ids[text].append(prompt.id)
         self._lengths = sorted({len(text) for text in self._ids if text}, reverse=True)
 
     def match(self, outputs: Sequence[Output]) -> Matched:
@@ -129,14 +137,14 @@ class Matcher:
 
     def _prompts_of(self, own: Output) -> tuple[str, str]:
         """The id of a text's prompt, or why it has none."""
-        text, named = own.prompt, own.prompt_id
+        text, named = _plain(own.prompt), own.prompt_id
         if named in self._texts and named is not None:
             same = text is None or (
                 self._texts[named] in text if own.rendered else self._texts[named] == text.strip()
             )
             return (named, "") if same else ("", "differing")
         if text is None and named is not None:  # some name prompts by their text
-            text = named
+            text = _plain(named)
         if text is None:
             return "", "strange"
         ids = self._within(text) if own.rendered else self._ids.get(text.strip(), [])

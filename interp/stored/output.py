@@ -14,6 +14,12 @@ _AT_LIMIT = re.compile(
 )
 """What tools call the end of a text at its largest length."""
 
+NOT_CUT = re.compile(
+    "stop(_sequence)?|eos(_token)?|end_turn|completed?|content_filter|refusal|tool_calls",
+    re.IGNORECASE,
+)
+"""What tools call an end before the largest length."""
+
 
 @dataclass(frozen=True, slots=True)
 class Output:

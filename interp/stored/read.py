@@ -18,16 +18,17 @@ from interp.files import check_fits, reading
 from interp.prompts.files import Row, read_rows
 from interp.stored.inspect_log import Records, is_archive, is_log, outputs_of_log
 from interp.stored.lines import KINDS, record_reader
-from interp.stored.output import Output, ending
-from interp.stored.schema import parsed
+from interp.stored.output import NOT_CUT, Ending, Output, ending
+from interp.stored.schema import parsed, reason_of
 
 LONGEST_LINE = 2**26
 """Largest number of bytes of a line, which holds the texts on one prompt."""
 
 COLUMNS = ("prompt", "text", "draw", "thought", "answer", "model", "finished")
 """The prompt's id and its text, one of which is required; the index of the draw; the thought and
-the answer, one of which is required; the model; `length` if the text was cut off. A prompt may also
-be named by its text, and the column by `prompt_id`."""
+the answer, one of which is required; the model; `length` if the text was cut off, else `stop`. A
+prompt may also be named by its text, and columns by `prompt_id` and `finish_reason`; `error` says
+why there is neither thought nor answer."""
 
 _ID = "prompt_id"
 
@@ -127,7 +128,7 @@ def _of_records(records: Records) -> Iterator[Output]:
 
 def _of_table(file: Path) -> Iterator[Output]:
     """The texts of a table, one in each row."""
-    rows = read_rows(file, (), optional=(*COLUMNS, _ID))
+    rows = read_rows(file, (), optional=(*COLUMNS, _ID, "finish_reason", "error"), nested=True)
     columns = rows[0].cells.keys()
     for needed in (("prompt", _ID, "text"), ("answer", "thought")):
         if not columns & set(needed):
@@ -137,15 +138,18 @@ def _of_table(file: Path) -> Iterator[Output]:
                 "Inspect or lm-eval store them"
             )
     for row in rows:
+        answer, thought = _text(row, "answer"), _text(row, "thought")
+        told = None if answer or thought else _present(row.cells, "error")
         yield Output(
             f"{file.name}, {row.where.rpartition(', ')[2]}",
-            _text(row, "answer") or "",
+            answer or "",
             prompt_id=_text(row, _ID) or _text(row, "prompt") or None,
             prompt=_text(row, "text") or None,
             model=_text(row, "model") or None,
             draw=_draw(row),
-            thought=_text(row, "thought"),
-            finished=ending(_text(row, "finished")),
+            thought=thought,
+            finished=_finished(row),
+            error=f"the request failed: {reason_of(told)}" if told else "",
         )
 
 
@@ -159,6 +163,20 @@ def _text(row: Row, column: str) -> str | None:
     if column in ("prompt", _ID) and isinstance(cell, int):
         return str(cell)
     raise UserError(f"{row.where}: {column} is {described(cell)}; expected text")
+
+
+def _finished(row: Row) -> Ending | None:
+    """How the text ended; a word that could mean both is refused."""
+    for column in ("finished", "finish_reason"):
+        if (cell := _present(row.cells, column)) not in (None, ""):
+            told = ending(str(cell))
+            if told == "stop" and not NOT_CUT.fullmatch(str(cell)):
+                raise UserError(
+                    f"{row.where}: {column} is {described(cell)}; expected length if the text was "
+                    "cut off, stop if it ended by itself, or nothing"
+                )
+            return told
+    return None
 
 
 def _draw(row: Row) -> int:

@@ -148,7 +148,7 @@ def parsed(where: str, content: bytes) -> object:
         ) from error
 
 
-def reason_of(error: JsonValue) -> str:
+def reason_of(error: object) -> str:
     """The message in an error, which may be an object within others, on one line."""
     while isinstance(error, Mapping) and isinstance(error.get("error"), Mapping):
         error = error["error"]

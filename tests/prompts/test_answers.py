@@ -260,6 +260,35 @@ def test_punctuation_and_case_make_no_difference(pair, around):
         assert mentions(f"{around} {written}{around}", forms) == pair.entity_a
 
 
+@pytest.mark.parametrize(
+    ("name", "same", "others"),
+    [
+        (
+            "4",
+            ["4.", "(4)", "$4", "=4", "4, or so"],
+            ["-4", "−4", "4.5", "1/4", "½", "4,000", "4:30"],
+        ),
+        ("4000", ["4,000", "4000"], ["4,0000", "4.000"]),
+        ("3.14", ["3.14", "about 3.14."], ["314", "3", "14"]),
+        ("-5", ["-5", "−5."], ["5", "3-5"]),
+        ("C++", ["C++", "C++."], ["C", "C#"]),
+        ("C", ["C", "C."], ["C++", "C#"]),
+        ("1914", ["1914", "1914-1918", "July 28, 1914."], ["19142", "1914.5"]),
+    ],
+)
+def test_the_marks_of_a_number_or_name_count(name, same, others):
+    assert [mentions(text, [name]) for text in same] == [name] * len(same)
+    assert [mentions(text, [name]) for text in others] == [""] * len(others)
+
+
+@pytest.mark.parametrize(
+    "before", ["nicht", "nicht in", "kein", "не", "pas en", "a country outside", "ليست"]
+)
+def test_denials_in_other_languages_are_no_answer(before):
+    assert mentions(f" {before} Chad", ["Chad"]) == ""
+    assert mentions(f" {before} Mali. Chad", ["Chad"]) == "Chad"
+
+
 @given(st.text(max_size=30))
 def test_any_text_can_be_read(text):
     assert mentions(text, ["Chad"]) in ("", "Chad")

@@ -40,7 +40,7 @@ def test_a_text_without_an_id_is_found_if_one_prompt_has_it():
         Output("a", "1", prompt=f" {FIRST.text}"),
         Output("b", "2", prompt=SECOND.text),
         Output("c", "3", prompt_id=SECOND.id, prompt=SECOND.text),
-        Output("d", "4", prompt_id=PROMPTS[3].text),
+        Output("d", "4", prompt_id=PROMPTS[3].text.replace("\n", "\r\n")),
         prompts=[*PROMPTS, twin],
     )
     texts = {id_: own[0].text for id_, own in found.outputs.items()}

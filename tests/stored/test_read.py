@@ -126,6 +126,30 @@ def test_tables_of_any_kind_are_read(suffix, tmp_path):
     assert [own.thought or None for own in found] == ["T.", None]
 
 
+def test_rows_of_tables_say_how_they_ended_or_why_they_failed(tmp_path):
+    cells = [("Yes", "stop", ""), ("Yes, at", "MAX_TOKENS", ""), (None, None, "timeout")]
+    frame = pd.DataFrame(cells, columns=["answer", "finish_reason", "error"])
+    for name in ("a.csv", "a.jsonl"):
+        file = tmp_path / name
+        written = frame.assign(prompt=["a", "b", "c"])
+        if name == "a.csv":
+            written.to_csv(file, index=False)
+        else:
+            written.to_json(file, orient="records", lines=True)
+        found = read_outputs(file)
+        assert [own.finished for own in found] == ["stop", "length", None]
+        assert [own.error for own in found] == ["", "", "the request failed: timeout"]
+
+
+def test_a_response_without_choices_or_output_failed(tmp_path):
+    bodies = [{"choices": None, "object": "chat.completion"}, {"object": "response"} | NO_OUTPUT]
+    records = [{"custom_id": "a", "response": {"body": own}} for own in bodies]
+    found = read_outputs(lines(tmp_path / "a", records))
+    assert [bool(own.error) for own in found] == [True, False]
+    assert found[1].text == ""
+
+
+NO_OUTPUT = {"output": None, "status": "incomplete"}
 GOOD = json.dumps(completion("Yes", None, prompt_id="p"))
 
 
@@ -155,6 +179,9 @@ GOOD = json.dumps(completion("Yes", None, prompt_id="p"))
         (json.dumps(HEADER), "holds no samples"),
         (json.dumps({**HEADER, "samples": [{"id": True, "input": ""}]}), "sample 1 is damaged: id"),
         (json.dumps({**HEADER, "samples": []}), "holds no texts"),
+        ('{"prompt": "a", "answer": "Yes", "finished": false}', "finished is False"),
+        ('{"prompt": "a", "answer": "Yes", "finished": "truncated"}', "finished is 'truncated'"),
+        ('{"prompt": "a", "answer": "Yes", "finish_reason": 1}', "finish_reason is 1"),
     ],
 )
 def test_damaged_files_are_refused_with_the_place(content, message, tmp_path):
