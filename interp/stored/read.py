@@ -139,7 +139,9 @@ def _of_table(file: Path) -> Iterator[Output]:
             )
     for row in rows:
         answer, thought = _text(row, "answer"), _text(row, "thought")
-        told = None if answer or thought else _present(row.cells, "error")
+        told = (
+            None if answer or thought or is_missing(row.cells.get("error")) else row.cells["error"]
+        )
         yield Output(
             f"{file.name}, {row.where.rpartition(', ')[2]}",
             answer or "",
@@ -168,7 +170,8 @@ def _text(row: Row, column: str) -> str | None:
 def _finished(row: Row) -> Ending | None:
     """How the text ended; a word that could mean both is refused."""
     for column in ("finished", "finish_reason"):
-        if (cell := _present(row.cells, column)) not in (None, ""):
+        cell = row.cells.get(column)
+        if cell != "" and not is_missing(cell):
             told = ending(str(cell))
             if told == "stop" and not NOT_CUT.fullmatch(str(cell)):
                 raise UserError(
