@@ -57,7 +57,11 @@ def estimate(table: Table, trials: pd.DataFrame) -> pd.DataFrame:
     if LEAST in columns:
         bare[LEAST] = columns.pop(LEAST)
     trial_count = np.bincount(sample.row, minlength=len(first))
-    bare |= {table.count: trial_count, table.clusters: sample.clusters(table.main)}
+    clusters = sample.clusters(table.main)
+    if table.main.some:
+        most = np.max([sample.clusters(number) for number in table.numbers], axis=0)
+        clusters = np.where(clusters == 0, most, clusters)
+    bare |= {table.count: trial_count, table.clusters: clusters}
     bare["note"] = _notes(table, notes, trials.get(WHY), first)
     frame = pd.DataFrame({**columns, **bare})
     frame = frame.iloc[np.argsort(first, kind="stable")].reset_index(drop=True)

@@ -232,6 +232,7 @@ class Table:
                 yield column(f"{name}_least", NUMBER, text, "probability")
         yield column(self.count, INTEGER, f"number of {self.trials}", self.trials)
         own = f"clusters with a value of `{self.main.name}`"
+        own += ", or, in rows without it, of others" if self.main.some else ""
         yield column(self.clusters, INTEGER, own, self.clusters.replace("_", " "))
         yield from (own for own in added if own.name != "rank")
         yield column("note", TEXT, "what has no interval, or is undefined, and why; or empty")

@@ -306,3 +306,11 @@ def test_trials_are_described_and_counted_under_other_names_and_in_another_order
     assert (first["rules"], second["rules"]) == (2, 1)
     assert np.isnan(second["sd"]) and "sd: " in second["note"]
     assert "y: " not in first["note"]
+
+
+def test_rows_without_the_main_number_count_the_clusters_of_another():
+    numbers = (Mean(name, name, "logits", some=True) for name in ("x", "y"))
+    one = trials_of([1.0, 2.0, 4.0], cluster=["a", "a", "b"], y=np.nan)
+    other = trials_of([np.nan] * 3, y=[1.0, 3.0, 2.0]).assign(row=1)
+    table = estimate(table_of(*numbers, family=()), pd.concat([one, other]))
+    assert table["clusters"].tolist() == [2, 3]
