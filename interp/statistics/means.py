@@ -128,7 +128,7 @@ def signs_agree(
     share, there = np.atleast_1d(hits.sum() / trials.sum()), np.ones(len(hits), dtype=bool)
     one = _Together(hits[None], trials[None], there, share)
     lower, upper = one.subsets(FINE)
-    (low,), (high,) = _reached(*map(np.atleast_1d, ends), lower, upper)
+    (low,), (high,) = _reached(np.array(ends[:1]), np.array(ends[1:]), lower, upper)
     larger = max(p, 2 / (1 + FINE), *one.sign_p(lower, upper, against).tolist())
     return max(float(low), 0.0), min(float(high), 1.0), larger
 
@@ -275,7 +275,7 @@ class _Together:
         by_bootstrap = np.where(self.flat | self.unbounded, np.nan, by_bootstrap)
         if not self.signs:
             return by_bootstrap
-        return np.fmax(by_bootstrap, self.sign_p(lower, upper, against))
+        return np.asarray(np.fmax(by_bootstrap, self.sign_p(lower, upper, against)))
 
     def sign_p(self, lower: Draws, upper: Draws, against: float) -> Numbers:
         """The two-sided p of a value by random signs, from both parts of `subsets`."""
