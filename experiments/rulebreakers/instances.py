@@ -24,8 +24,8 @@ class EntityPair:
 
     @property
     def entity_group(self) -> str:
-        """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
-        return "geographical" if self.category == templates.CITIES else "categorical"
+        """What `group_of` says of the category."""
+        return group_of(self.category)
 
     @property
     def message(self) -> str:
@@ -37,6 +37,11 @@ class EntityPair:
     def fact_id(self) -> str:
         """The id of the fact."""
         return f"{self.category}/{self.entity_b}"
+
+
+def group_of(category: str) -> str:
+    """Whether B is in A ("geographical") or is a kind of A ("categorical")."""
+    return "geographical" if category == templates.CITIES else "categorical"
 
 
 class FirstName(NamedTuple):
