@@ -67,6 +67,7 @@ def test_options_without_the_prompt_do_not_count(tmp_path):
         ([("A", " is it"), ("B", " is it")], [[["-9", "False"]], [["-8", "True"]]], "generate"),
         (ASKED, [[["-9", "False"]]], "multiple_choice"),
         (ASKED, [[["nan", "False"]], [["-8", "True"]]], "no number"),
+        (ASKED, [[["-1_5", "False"]], [["-8", "True"]]], "no number"),
         (ASKED, [[[]], [["-8", "True"]]], "no number"),
     ],
 )
