@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 
     from interp.runs.folder import RunFolder
 
-_SHOWN = ["accuracy_a", "accuracy_b", "difference", "low", "high", "p"]
-_COUNTED = ["only_a", "only_b", "p_mcnemar", "pairs", "clusters", "detectable"]
-_OF_SEEDS = ["mean", "sd_of_mean", "sd_low", "sd_high", "p", "seeds", "clusters"]
-_COMPONENTS = ["sd_seed", "sd_cluster", "sd_residual"]
-
 
 class CompareCommand(OptionsCommand):
     """Compare models or runs on the same prompts, runs of several seeds, or logs of other tools."""
@@ -71,13 +66,11 @@ class CompareCommand(OptionsCommand):
         from interp.studies.folder import answers_run
 
         with evaluating(*self.logs):
-            runs = [answers_run(folder) for folder in self.logs]
-            if len({one.record.run.seed for one, _ in runs}) > 1:
-                _print_seeds(runs, self.models)
+            found = [answers_run(folder) for folder in self.logs]
+            if len({run.record.run.seed for run, _ in found}) > 1:
+                _print_seeds(found, self.models)
             else:
-                there = [*runs[0][0].models()] if len(runs) == 1 else []
-                models = self.models or (there if len(there) == 2 else ())
-                _print_difference(_chosen(self.logs, models))
+                _print_difference(self.logs, found, self.models)
 
     def _compare_logs(self) -> None:
         from interp.comparing.differences import compared
@@ -100,25 +93,35 @@ class CompareCommand(OptionsCommand):
             echo(f"page written to {write_page(Comparison(found).report(), self.out)}")
 
 
-def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
+def _print_difference(
+    folders: Sequence[Path], found: Sequence[tuple["RunFolder", str]], names: Sequence[str]
+) -> None:
     from interp.measurements.answers.comparison import comparison_table, judged_pairs, measures_of
     from interp.prompts.prompt_set import note_alone
     from interp.prompts.systems import dependence_factor
     from interp.report.console import print_table
     from interp.statistics.decisions import SIGNIFICANT, left_open
-    from interp.studies.folder import answers_run
 
-    found = [answers_run(folder) for folder, _ in chosen]
-    runs = [run for run, _ in found]
-    models = [_model(run, name, folder) for run, (folder, name) in zip(runs, chosen, strict=True)]
-    if (chosen[0][0], models[0]) == (chosen[1][0], models[1]):
-        folder, name = chosen[0]
-        if name is None:
+    if len(folders) > 2 or len(names) > 2:
+        raise UserError("got more than two folders or models; expected one or two")
+    if len(folders) == 1:
+        there = [*found[0][0].models()]
+        names = names or (there if len(there) == 2 else ())
+        if len(names) == 1:
             raise UserError(
-                f"{folder} holds a single model, {models[0]}; expected a folder with two models, "
-                "or two folders of runs on the same prompts"
+                f"got one model ({names[0]}) of one folder; expected two models, or two folders"
             )
-        raise UserError(f"{models[0]} in {folder} is named twice; name two different models")
+        folders, found = [*folders] * 2, [*found] * 2
+    runs = [run for run, _ in found]
+    asked = names if len(names) == 2 else [*names, None][:1] * 2
+    models = [_model(*own) for own in zip(runs, asked, folders, strict=True)]
+    if (folders[0], models[0]) == (folders[1], models[1]):
+        if asked[0] is None:
+            raise UserError(
+                f"{folders[0]} holds a single model, {models[0]}; expected a folder with two "
+                "models, or two folders of runs on the same prompts"
+            )
+        raise UserError(f"{models[0]} in {folders[0]} is named twice; name two different models")
     cluster = dependence_factor(runs[0].record.run.system) or "pair_id"
     prompts = [run.table("prompts") for run in runs]
     _check_same(*prompts)
@@ -128,9 +131,11 @@ def _print_difference(chosen: list[tuple[Path, str | None]]) -> None:
     )
     _print_cautions(zip("ab", runs, models, strict=True))
     table = comparison_table(a, b, measures=measures_of(a, cluster=cluster), cluster=cluster)
-    print_table(table[["measure", *_SHOWN]], title="Accuracy of a and b, and a - b")
-    print_table(table[["measure", *_COUNTED]], title="Pairs that only one model answers correctly")
-    for side, (folder, _), model in zip("ab", chosen, models, strict=True):
+    shown = ["measure", "accuracy_a", "accuracy_b", "difference", "low", "high", "p"]
+    print_table(table[shown], title="Accuracy of a and b, and a - b")
+    counted = ["measure", "only_a", "only_b", "p_mcnemar", "pairs", "clusters", "detectable"]
+    print_table(table[counted], title="Pairs that only one model answers correctly")
+    for side, folder, model in zip("ab", folders, models, strict=True):
         echo(f"{side}: {model} in {folder}")
     echo(
         f"the unit of intervals and p is {cluster}, and that of p_mcnemar is the pair; "
@@ -161,17 +166,6 @@ def _print_cautions(compared: Iterable[tuple[str, "RunFolder", str]]) -> None:
     )
 
 
-def _chosen(folders: Sequence[Path], models: Sequence[str]) -> list[tuple[Path, str | None]]:
-    if len(folders) > 2 or len(models) > 2:
-        raise UserError("got more than two folders or models; expected one or two")
-    if len(folders) == 1 and len(models) == 1:
-        raise UserError(
-            f"got one model ({models[0]}) of one folder; expected two models, or two folders"
-        )
-    names: list[str | None] = [*models] if len(models) == 2 else [*models, None][:1] * 2
-    return list(zip(folders if len(folders) == 2 else [*folders] * 2, names, strict=True))
-
-
 def _model(run: "RunFolder", name: str | None, folder: Path) -> str:
     from interp.studies.folder import model_named
 
@@ -195,8 +189,7 @@ def _check_same(a: "pd.DataFrame", b: "pd.DataFrame") -> None:
             f"the prompts differ: {alone[0]:,} are only in the first run, and {alone[1]:,} are "
             "only in the second; compare runs with the same --system, --limit, --seed and --data"
         )
-    changed = int((texts_a != texts_b.loc[texts_a.index]).sum())
-    if changed:
+    if changed := int((texts_a != texts_b.loc[texts_a.index]).sum()):
         raise UserError(
             f"{changed:,} prompts have the same id but different text; expected identical prompts"
         )
@@ -229,11 +222,12 @@ def _print_seeds(found: Sequence[tuple["RunFolder", str]], models: Sequence[str]
     measures = [name for name in measures_of(pairs, cluster=cluster) if name != "seed"]
     _print_cautions((str(one.folder), one, model) for one in runs for model in models)
     table = seed_table(pairs, measures=measures, cluster=cluster)
-    first = ["model", "measure"]
-    print_table(table[[*first, *_OF_SEEDS]], title="Accuracy across seeds")
-    print_table(
-        table[[*first, *_COMPONENTS]], title="Components of the standard deviation of accuracy"
-    )
+    shown = {
+        "Accuracy across seeds": "mean sd_of_mean sd_low sd_high p seeds clusters",
+        "Components of the standard deviation of accuracy": "sd_seed sd_cluster sd_residual",
+    }
+    for title, columns in shown.items():
+        print_table(table[["model", "measure", *columns.split()]], title=title)
     echo(
         "sd_of_mean: standard deviation of the overall accuracy between seeds, with its 95% "
         f"interval; sd_seed: the component shared by every {cluster} under one seed; sd_cluster: "

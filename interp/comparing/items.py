@@ -141,7 +141,7 @@ def _means(
     scores = pd.DataFrame([row.scores for row in rows], names, dtype=float)
     scores = scores.drop(columns=[*log.unread], errors="ignore")
     failed = scores.isna().all(axis=1) & np.array([bool(row.error) for row in rows])
-    means, counts, filter_of = {}, {"": pd.Series(0, {*names})}, {}
+    means, counts, filter_of = {}, {"": pd.Series(0, sorted({*names}))}, {}
     for metric, values in scores.items():
         given = dict.fromkeys(filters[values.notna()]) or dict.fromkeys(filters)
         for own in given:

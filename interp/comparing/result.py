@@ -10,7 +10,6 @@ import pandas as pd
 
 from interp.analysis.cautions.caution import LEFT_OUT, Caution
 from interp.comparing.differences import ENDS, UNITS, Compared, compared
-from interp.comparing.items import Side
 from interp.estimates.shown import ALL, Estimated
 from interp.report.glance import Opening, headline
 from interp.report.page import FigureItem, TableItem
@@ -43,38 +42,31 @@ class Logs(InMemory):
         """The table itself."""
         return self._scored if name == "answers" else self._items
 
-    def _places(self) -> Iterator[tuple[Side, str, str]]:
-        """Each log that has an item, the item's name, and an id for both."""
-        for name in self._compared.factors.index:
-            for side in self._compared.sides:
-                if name in side.items:
-                    yield side, name, f"{name} ({side.name})"
-
     @cached_property
     def _items(self) -> pd.DataFrame:
-        written = {
-            (side.name, own.prompt_id, str(own.draw + 1)): own.text
-            for side in self._compared.sides
-            for own in (outputs_of_log(side.log.archive) if side.log.archive else ())
-        }
-        rows = []
-        for side, name, id_ in self._places():
-            item = side.items[name]
-            answer = written.get((side.name, item.item, item.epoch)) or item.answer
-            text = "\n\n".join(filter(None, [item.text, answer]))
-            rows.append((id_, name, side.name, text, item.target, 1.0))
+        factors, rows = self._compared.factors, []
+        for side in self._compared.sides:
+            read = outputs_of_log(side.log.archive) if side.log.archive else ()
+            written = {(own.prompt_id, str(own.draw + 1)): own.text for own in read}
+            for name, item in side.items.items():
+                answer = written.get((item.item, item.epoch)) or item.answer
+                text = "\n\n".join(filter(None, [item.text, answer]))
+                id_ = f"{name} ({side.name})"
+                rows.append((id_, name, side.name, text, item.target, 1.0))
         columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
-        return pd.DataFrame(rows, columns=columns).join(self._compared.factors, on="pair_id")
+        items = pd.DataFrame(rows, columns=columns).join(factors, on="pair_id", how="inner")
+        place = items["pair_id"].map({name: number for number, name in enumerate(factors.index)})
+        return items.iloc[place.argsort(kind="stable")].reset_index(drop=True)
 
     @cached_property
     def _scored(self) -> pd.DataFrame:
-        rows = []
-        for metric, names in self._compared.metrics.items():
-            sides = zip(self._compared.sides, names, strict=True)
-            scores = {side.name: side.scores[own].to_dict() for side, own in sides}
-            for side, name, id_ in self._places():
-                score = scores[side.name][name]
-                rows.append((metric, id_, f"{score:g}", score if score in (0, 1) else None, ""))
+        rows = [
+            (metric, f"{name} ({side.name})", f"{score:g}", score if score in (0, 1) else None, "")
+            for metric, names in self._compared.metrics.items()
+            for side, own in zip(self._compared.sides, names, strict=True)
+            for name, score in side.scores[own].items()
+            if name in self._compared.factors.index
+        ]
         return pd.DataFrame(rows, columns=JUDGED).astype({"correct": "boolean"})
 
 

@@ -23,9 +23,8 @@ NAMED = 3
 _Text = TypeVar("_Text", str, str | None)
 
 _SEARCHED = 64
-"""Number of texts for which every prompt is searched within what the model read, which takes long.
-The rest is found by what these have after the prompt's own text."""
-
+"""Number of texts in which every prompt is searched, which takes long; others are found by what
+these have after the prompt's own text."""
 
 _WRONG = {
     "strange": "match no prompt by id or text",
@@ -44,39 +43,34 @@ class Matched:
     outputs: Mapping[str, tuple[Output, ...]]
     """The texts by the id of their prompt, in the order of their draws."""
     texts: int
-    """Number of texts in the file."""
     prompts: int
-    """Number of prompts."""
+    """Numbers of texts in the file, and of prompts."""
     wrong: Mapping[str, Sequence[str]]
     """The places of texts of each kind (`_WRONG`), with their id or the reason."""
     lacking: tuple[str, ...]
     """Ids of the prompts without a text."""
     unknown: Mapping[str, int]
-    """Marks in at least half of the texts that are none of thoughts or answers that are known, and
-    in how many they are."""
+    """Marks in at least half of the texts that are not known, and in how many texts they are."""
 
     @property
     def draws(self) -> int:
         """The largest number of texts on one prompt."""
         return max(
-            (sum(not own.error for own in texts) for texts in self.outputs.values()), default=0
+            (sum(not own.error for own in all_) for all_ in self.outputs.values()), default=0
         )
 
     def problems(self) -> list[str]:
         """A part of a sentence about each kind of text or prompt that did not fit."""
+        texts, prompts = counted(self.texts, "text"), counted(self.prompts, "prompt")
+        kinds = [(own, texts, _WRONG[kind]) for kind, own in self.wrong.items()]
         lines = [
-            f"{len(own):,} of {counted(self.texts, 'text')} {_WRONG[kind]}, such as {_some(own)}"
-            for kind, own in self.wrong.items()
+            f"{len(own):,} of {all_} {what}, such as {_some(own)}"
+            for own, all_, what in (*kinds, (self.lacking, prompts, "have no text"))
             if own
         ]
-        if self.lacking:
-            lines.append(
-                f"{len(self.lacking):,} of {counted(self.prompts, 'prompt')} have no text, such as "
-                f"{_some(self.lacking)}"
-            )
         lines += (
-            f"{count:,} of {counted(self.texts, 'text')} have the mark {mark}, which is known "
-            "neither as one of thoughts nor of answers, so that it is read as text"
+            f"{count:,} of {texts} have the mark {mark}, which is known neither as one of thoughts "
+            "nor of answers, so that it is read as text"
             for mark, count in self.unknown.items()
         )
         return lines

@@ -138,10 +138,8 @@ def parsed(where: str, content: bytes) -> object:
     try:
         return read_json(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        reason = {
-            UnicodeDecodeError: "it is not in UTF-8",
-            RecursionError: "it is nested too deeply",
-        }.get(type(error), str(error))
+        kinds = {UnicodeDecodeError: "not in UTF-8", RecursionError: "nested too deeply"}
+        reason = f"it is {kinds[type(error)]}" if type(error) in kinds else str(error)
         raise UserError(
             f"{where} is not JSON ({one_line(reason, 160)}); correct or remove it. A tool that was "
             "stopped may have written half a line"

@@ -36,8 +36,8 @@ def texts_by_model(files: Sequence[TextFile], prompts: Sequence[Prompt]) -> list
     """The texts of each model in the files, in their order; notes say what does not fit.
 
     Raises:
-        UserError: a file cannot be read, has texts of several models although it was named for one,
-            or no text of a model fits the prompts.
+        UserError: a file cannot be read, has texts of several models although it has one's name, or
+            no text of a model fits the prompts.
     """
     read = [(own, read_outputs(own.file), checksum(own.file)) for own in files]
     known = {own.name or output.model for own, found, _ in read for output in found} - {None, ""}
@@ -64,8 +64,8 @@ def _by_model(
 ) -> dict[str, list[Output]]:
     """The texts of a file by the name of their model.
 
-    A text without a name, such as a request that failed, belongs to the only model that the file
-    names or, if all of its requests failed, to the only one of all files (`known`).
+    One without a name, such as a request that failed, belongs to the file's only model or, if all
+    of its requests failed, to the only one of all files (`known`).
     """
     named = {output.model for output in outputs} - {None, ""}
     if source.name and len(named) > 1:

@@ -6,10 +6,10 @@ import pytest
 
 from interp.comparing.differences import compared
 from interp.errors import UserError
-from tests.support.logs import archive, log, question, samples, says, table
+from tests.support.logs import NO, YES, archive, letters, log, question, samples, says, table
 
-YES = [1, 0, 1, 1] * 5
-NO = [0, 0, 1, 0] * 5
+ALL = set(map(str, range(20)))
+STORY = "A farmer went to the market with all of her animals and came back with "
 
 
 def both(*logs, **options):
@@ -17,9 +17,25 @@ def both(*logs, **options):
     return found, [set(side.items) for side in found.sides]
 
 
+def rows(file, ids, scores=NO, texts=question):
+    """A table whose n-th row has the n-th id, and a text of its number."""
+    cells = [
+        {"id": own, "score": score, "text": texts(n)}
+        for n, (own, score) in enumerate(zip(ids, scores, strict=True))
+    ]
+    file.write_text(json.dumps(cells))
+    return file
+
+
+def pair(folder, change=lambda text: text, **fields):
+    """Samples of two logs, with a change to the second."""
+    files = [samples(folder / f"{n}.jsonl", own, **fields) for n, own in (("a", YES), ("b", NO))]
+    files[1].write_text(change(files[1].read_text()))
+    return files
+
+
 def test_four_kinds_of_file_have_the_same_items(tmp_path):
-    by_item = {n: ["C" if own else "I"] for n, own in enumerate(YES)}
-    document = log(by_item)
+    document = log(letters(YES))
     (tmp_path / "log.json").write_text(json.dumps(document))
     files = (
         samples(tmp_path / "samples.jsonl", YES),
@@ -27,24 +43,17 @@ def test_four_kinds_of_file_have_the_same_items(tmp_path):
         tmp_path / "log.json",
         table(tmp_path / "table.csv", YES),
     )
-    found, (first, *others) = both(*files, metric=("acc", "match", "score"))
-    assert len(first) == 20 and all(own == first for own in others)
+    found, items = both(*files, metric=("acc", "match", "score"))
+    assert items == [ALL] * 4
     frame = found.differences.frame
     assert len(frame) == 6 and (frame["difference"] == 0).all() and (frame["items"] == 20).all()
     assert (frame["score_a"] == 0.75).all()
 
 
-def test_ids_in_numbers_and_in_text_are_the_same(tmp_path):
-    (tmp_path / "text.json").write_text(
-        json.dumps([{"id": str(n), "score": own, "text": question(n)} for n, own in enumerate(YES)])
-    )
-    (tmp_path / "float.json").write_text(
-        json.dumps(
-            [{"id": float(n), "score": own, "text": question(n)} for n, own in enumerate(NO)]
-        )
-    )
-    _, (one, other) = both(tmp_path / "text.json", tmp_path / "float.json")
-    assert one == other == set(map(str, range(20)))
+@pytest.mark.parametrize("kinds", [(int, str), (str, float), (float, int)])
+def test_ids_in_numbers_and_in_text_are_the_same(kinds, tmp_path):
+    files = [rows(tmp_path / f"{n}.json", map(own, range(20))) for n, own in enumerate(kinds)]
+    assert both(*files)[1] == [ALL, ALL]
 
 
 def test_items_of_one_log_alone_are_counted(tmp_path):
@@ -53,15 +62,9 @@ def test_items_of_one_log_alone_are_counted(tmp_path):
     assert found.differences.frame["items"].tolist() == [15]
 
 
-def shuffled(file, place):
-    rows = [f"{n},{own},{question(place(n))}" for n, own in enumerate(NO)]
-    file.write_text("\n".join(["item,score,text", *rows]) + "\n")
-    return file
-
-
 def test_ids_that_agree_by_chance_are_refused_unless_texts_are_asked_for(tmp_path):
     one = table(tmp_path / "a.csv", YES)
-    other = shuffled(tmp_path / "b.csv", lambda n: (n + 1) % 20)
+    other = rows(tmp_path / "b.json", range(20), texts=lambda n: question((n + 1) % 20))
     with pytest.raises(UserError, match=r"\b20\b.*\b20\b.*\b20\b.*--pair text"):
         compared([one, other])
     found, (first, second) = both(one, other, pair="text")
@@ -72,112 +75,86 @@ def test_ids_that_agree_by_chance_are_refused_unless_texts_are_asked_for(tmp_pat
 
 
 def test_a_few_other_texts_are_left_out_and_said(tmp_path):
-    one = table(tmp_path / "a.csv", YES)
-    other = shuffled(tmp_path / "b.csv", lambda n: 100 if n == 3 else n)
-    found, (_, second) = both(one, other)
-    assert second == set(map(str, range(20))) - {"3"}
+    other = rows(tmp_path / "b.json", range(20), texts=lambda n: question(100 if n == 3 else n))
+    found, (_, second) = both(table(tmp_path / "a.csv", YES), other)
+    assert second == ALL - {"3"}
     assert says(found.said, "b", 1, "texts", "3")
-
-
-def test_ids_without_texts_are_said(tmp_path):
-    bare = table(tmp_path / "b.csv", NO, texts=False)
-    found, _ = both(table(tmp_path / "a.csv", YES), bare)
-    assert says(found.said, 20, "id")
 
 
 def test_other_ids_are_paired_by_text(tmp_path):
     one = table(tmp_path / "a.csv", YES)
-    rows = [{"id": f"q{n}", "score": own, "text": question(n)} for n, own in enumerate(NO)]
-    rows.append({"id": "again", "score": 1, "text": question(4)})
-    (tmp_path / "b.json").write_text(json.dumps(rows))
-    found, (first, second) = both(one, tmp_path / "b.json")
+    ids = [f"q{n}" for n in range(20)]
+    texts = [*map(question, range(20)), question(4)]
+    other = rows(tmp_path / "b.json", [*ids, "again"], [*NO, 1], texts=texts.__getitem__)
+    found, (first, second) = both(one, other)
     assert first - second == {"4"}  # whose text is there twice
     assert says(found.said, "texts", "ids")
-    (tmp_path / "c.json").write_text(json.dumps([{"id": "z", "score": 1, "text": "Nothing alike"}]))
     with pytest.raises(UserError, match="no id and no text"):
-        compared([one, tmp_path / "c.json"])
+        compared([one, rows(tmp_path / "c.json", ["z"], [1], texts=lambda _: "Nothing alike")])
 
 
-def test_other_shots_are_the_same_items_and_said(tmp_path):
-    one = samples(tmp_path / "a.jsonl", YES)
-    other = samples(tmp_path / "b.jsonl", NO, shots="Question: Legs of a hen?\nAnswer: 2\n\n")
-    found, (first, second) = both(one, other)
-    assert first == second
-    assert says(found.said, 20, "form")
+@pytest.mark.parametrize(
+    ("change", "fact"),
+    [
+        (lambda text: text.replace("Question:", "Legs of a hen?\\n2\\n\\nQuestion:"), "form"),
+        (lambda text: text.replace('"target": "4"', '"target": "8"'), "target"),
+    ],
+)
+def test_other_shots_and_targets_are_the_same_items_and_said(change, fact, tmp_path):
+    found, items = both(*pair(tmp_path, change))
+    assert items == [ALL, ALL] and says(found.said, 20, fact)
+    assert not says(both(*pair(tmp_path))[0].said, 20, fact)
+
+
+def test_ids_without_texts_are_said(tmp_path):
+    bare = table(tmp_path / "b.csv", NO, texts=False)
+    assert says(both(table(tmp_path / "a.csv", YES), bare)[0].said, 20, "id")
 
 
 def test_other_documents_under_the_same_ids_are_refused(tmp_path):
-    one = samples(tmp_path / "a.jsonl", YES)
-    text = samples(tmp_path / "b.jsonl", NO).read_text().replace("cows", "spiders")
-    (tmp_path / "b.jsonl").write_text(text)
     with pytest.raises(UserError, match=r"\b20\b.*\b20\b"):
-        compared([one, tmp_path / "b.jsonl"])
-
-
-def test_another_target_is_said(tmp_path):
-    one = samples(tmp_path / "a.jsonl", YES)
-    text = samples(tmp_path / "b.jsonl", NO).read_text().replace('"target": "4"', '"target": "8"')
-    (tmp_path / "b.jsonl").write_text(text)
-    found, _ = both(one, tmp_path / "b.jsonl")
-    assert says(found.said, 20, "target")
+        compared(pair(tmp_path, lambda text: text.replace("cows", "spiders")))
 
 
 def test_a_field_names_the_clusters(tmp_path):
-    herds = [f"h{n // 2}" for n in range(20)]
-    files = [
-        samples(tmp_path / f"{n}.jsonl", own, herd=herds) for n, own in (("a", YES), ("b", NO))
-    ]
+    files = pair(tmp_path, herd=[f"h{n // 2}" for n in range(20)])
     assert both(*files)[0].differences.frame["clusters"].tolist() == [20]
     assert both(*files, cluster="herd")[0].differences.frame["clusters"].tolist() == [10]
     with pytest.raises(UserError, match=r"'cow'.*herd"):
         compared(files, cluster="cow")
 
 
-STORY = "A farmer went to the market with all of her animals and came back with "
-
-
 @pytest.mark.parametrize("how", ["beginning", "field", "text"])
 def test_shared_stems_are_clusters_unless_told_otherwise(how, tmp_path):
-    stems = [STORY + f"number {n // 2} of them." for n in range(24)]
-    files = []
-    for name in "ab":
-        file = tmp_path / f"{name}.jsonl"
-        if how == "field":
-            files.append(samples(file, YES + YES[:4], passage=stems))
-            continue
-        texts = [
-            own + f" What is left of {n}?" * (how == "beginning") for n, own in enumerate(stems)
-        ]
-        texts = [f"{n // 2:03}{own}" for n, own in enumerate(texts)]  # apart from the first letter
-        rows = [{"item": n, "score": n % 2, "text": text} for n, text in enumerate(texts)]
-        file.write_text("\n".join(map(json.dumps, rows)))
-        files.append(file)
+    stems = [f"{STORY}number {n // 2} of them." for n in range(20)]
+    files = pair(tmp_path, passage=stems)
+    if how != "field":
+        ends = [f" What is left of {n}?" * (how == "beginning") for n in range(20)]
+        texts = [f"{n // 2:03}{stems[n]}{ends[n]}" for n in range(20)]  # apart from the start
+        files = [rows(tmp_path / name, range(20), texts=texts.__getitem__)
+                 for name in ("a.json", "b.json")]  # fmt: skip
     found, _ = both(*files)
-    assert found.differences.frame["clusters"].tolist() == [12]
-    assert says(found.said, 24, 24, 12)
+    assert found.differences.frame["clusters"].tolist() == [10]
+    assert says(found.said, 20, 20, 10)
     alone, _ = both(*files, cluster="item")
-    assert alone.differences.frame["clusters"].tolist() == [24]
+    assert alone.differences.frame["clusters"].tolist() == [20]
 
 
-def test_what_all_items_share_makes_none_dependent(tmp_path):
-    one = samples(tmp_path / "a.jsonl", YES, passage=[STORY] * 20)
-    other = samples(tmp_path / "b.jsonl", NO, passage=[STORY] * 20)
-    assert both(one, other)[0].differences.frame["clusters"].tolist() == [20]
-
-
-def test_too_few_clusters_leave_the_item_as_unit_and_say_so(tmp_path):
-    stems = [STORY + f"number {n // 10} of them." for n in range(20)]
-    files = [samples(tmp_path / f"{n}.jsonl", YES, passage=stems) for n in "ab"]
-    found, _ = both(*files)
+@pytest.mark.parametrize("clusters", [1, 2])
+def test_what_all_share_or_few_clusters_leave_the_item_as_unit(clusters, tmp_path):
+    stems = [f"{STORY}number {n % clusters} of them." for n in range(20)]
+    found, _ = both(*pair(tmp_path, passage=stems))
     assert found.differences.frame["clusters"].tolist() == [20]
-    assert says(found.said, 2, "few")
+    assert says(found.said, 2, "few") is (clusters == 2)
 
 
 def test_equal_fields_of_other_questions_pair_nothing(tmp_path):
-    files = []
-    for name, scores, first in (("a", YES, 0), ("b", NO, 1)):
-        subjects = [f"the subject {(n + first) % 20}" for n in range(20)]
-        files.append(samples(tmp_path / f"{name}.jsonl", scores, subject=subjects))
+    files = [
+        samples(
+            tmp_path / f"{n}.jsonl", NO, subject=[f"the subject {(n + k) % 20}" for k in range(20)]
+        )
+        for n in range(2)
+    ]
     found, _ = both(*files, pair="text")
     one, other = (side.items for side in found.sides)
     assert {name: one[name].text for name in one} == {name: other[name].text for name in other}

@@ -7,15 +7,13 @@ import pytest
 import interp
 from interp.cli import main
 from interp.errors import UserError
-from tests.support.logs import archive, log, question, samples, table
-
-YES, NO = [1, 0, 1, 1] * 5, [0, 0, 1, 0] * 5
+from tests.support.logs import NO, YES, archive, letters, log, question, samples, table
 
 
 @pytest.fixture
 def logs(tmp_path):
-    letters = {n: ["CI"[not own]] for n, own in enumerate(YES)}
-    return [archive(tmp_path / "a.eval", log(letters)), samples(tmp_path / "b.jsonl", NO)]
+    one = archive(tmp_path / "a.eval", log(letters(YES)))
+    return [one, samples(tmp_path / "b.jsonl", NO)]
 
 
 def test_python_and_the_command_show_the_same(logs, capsys):

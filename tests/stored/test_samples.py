@@ -69,6 +69,7 @@ def test_options_without_the_prompt_do_not_count(tmp_path):
         (ASKED, [[["nan", "False"]], [["-8", "True"]]], "holds nan as"),
         (ASKED, [[[]], [["-8", "True"]]], "holds nan as"),
         (ASKED, [[["1.5", "False"]], [["0.2", "True"]]], "holds 1.5 as"),
+        (ASKED, [[["-1_5", "False"]], [["-8", "True"]]], "holds nan as"),
     ],
 )
 def test_log_likelihoods_that_tell_no_option_are_refused(asked, resps, message, tmp_path):

@@ -9,6 +9,14 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from tests.support.stored import lines
 
+YES, NO = [1, 0, 1, 1] * 5, [0, 0, 1, 0] * 5
+"""Scores of twenty items in two logs."""
+
+
+def letters(scores: Iterable[object]) -> dict[int, list[str]]:
+    """Scores as letters of Inspect, by item."""
+    return {item: ["CI"[not score]] for item, score in enumerate(scores)}
+
 
 def question(item: object) -> str:
     """What each tool asks about an item."""
@@ -79,15 +87,15 @@ def log(
     }
 
 
-def archive(file: Path, document: dict[str, Any], *, summaries: bool = True) -> Path:
-    """A log in the format .eval, whose summaries have no completion."""
+def archive(file: Path, document: dict[str, Any], *, summaries: int | None = None) -> Path:
+    """A log in the format .eval, with so many summaries (by default all), without completions."""
     members = document["samples"]
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
         header = {key: own for key, own in document.items() if key != "samples"}
         archive.writestr("header.json", json.dumps(header))
-        if summaries:
+        if summaries != 0:
             short = [{key: own for key, own in one.items() if key != "output"} for one in members]
-            archive.writestr("summaries.json", json.dumps(short))
+            archive.writestr("summaries.json", json.dumps(short[:summaries]))
         named = {f"samples/{one['id']}_epoch_{one['epoch']}.json": one for one in members}
         for name, one in named.items():
             archive.writestr(name, json.dumps(one))
