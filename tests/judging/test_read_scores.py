@@ -201,6 +201,7 @@ REFUSED = {
         "in some rows",
     ),
     "some models": (line() + line(model='"org/a"'), ".jsonl", "in some rows"),
+    "a target of each row": (BY_SEGMENT.assign(target=BY_SEGMENT.index), ".csv", "24 targets"),
     "a strange target": (line(target='"<b>"') + line(target='"a"'), ".jsonl", "'mine:<b>'"),
 }
 
