@@ -212,6 +212,11 @@ def _segments(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[str]:
         for name, (start, end) in prompt.segments.items()
         if any(max(a, start) < min(b, end) for a, b in offsets)
     }
+    if not covered:
+        raise UserError(
+            f"{scores[0].where}: the spans of prompt {shortened(prompt.id, 60)} hold no characters "
+            "of its segments; expected where each token starts and ends in the text"
+        )
     chat, ids = ChatText(prompt.text, 0, templated=True), tuple(range(len(offsets)))
     ranges = token_spans(prompt, chat, covered, offsets)
     return token_segments(TokenizedPrompt(prompt, chat, ids, ranges))
