@@ -75,17 +75,16 @@ class Case:
     def sites(self, *names: str) -> Iterator[Site]:
         """The sites with these names that library and type have, layer by layer."""
         for layer in range(self.truth.layers):
-            for name in names:
-                place = self.truth.place(name, layer)
-                if place is not None and self.library.has(site := Site(name, layer, place[0])):
+            for name in [own for own in names if (own, layer) in self.truth.places]:
+                site = Site(name, layer, self.truth.places[name, layer][0])
+                if self.library.has(site):
                     yield site
 
     def read(self, site: Site) -> Tensor:
         """What is true of a site, without the factor if users name the module themselves."""
-        place = self.truth.place(site.name, site.layer)
-        assert place is not None
-        factor = place[2] if self.library.by_module else 1.0
-        return self.truth.read(self.base, site.name, site.layer) / factor
+        _, _, factor = self.truth.places[site.name, site.layer]
+        true = self.truth.read(self.base, site.name, site.layer)
+        return true / factor if self.library.by_module else true
 
 
 def apart(got: Tensor, true: Tensor) -> float:

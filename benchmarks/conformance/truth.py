@@ -36,6 +36,7 @@ class Truth:
         self.passes = Passes(subject.hf)
         self.layers: int = len(self.hf.get_submodule(parts.layers))
         self.scale: float = getattr(self.hf.config, parts.scale) if parts.scale else 1.0
+        self.places = self._places()
 
     @torch.no_grad()
     def metric(self, ids: Ids, *changes: Change) -> float:
@@ -47,25 +48,25 @@ class Truth:
         logits: Tensor = self.hf(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
         return self.subject.metric(logits.double())
 
-    def place(self, site: str, layer: int) -> tuple[str, End, float] | None:
-        """A site's module, end and factor; None if the type has no such site."""
-        path, parts = f"{self.parts.layers}.{layer}", self.parts
-        if site in ("resid_pre", "resid_post"):
-            return path, "input" if site == "resid_pre" else "output", 1.0
-        if site == "resid_mid":
-            return (f"{path}.{parts.mid}", "input", 1.0) if parts.mid else None
-        if not parts.mlp:
-            return None
-        names = (parts.mlp if site == "mlp_out" else parts.attention).split("|")
-        block = self.hf.get_submodule(path)
-        name = next(own for own in names if hasattr(block, own.split(".", maxsplit=1)[0]))
-        return f"{path}.{name}", "output", self.scale
+    def _places(self) -> dict[tuple[str, int], tuple[str, End, float]]:
+        """The module, end and factor of each site that the type has, by site and layer."""
+        found: dict[tuple[str, int], tuple[str, End, float]] = {}
+        for layer in range(self.layers):
+            path, parts = f"{self.parts.layers}.{layer}", self.parts
+            found["resid_pre", layer] = path, "input", 1.0
+            found["resid_post", layer] = path, "output", 1.0
+            if parts.mid:
+                found["resid_mid", layer] = f"{path}.{parts.mid}", "input", 1.0
+            for site, names in (("attn_out", parts.attention), ("mlp_out", parts.mlp)):
+                block, several = self.hf.get_submodule(path), names.split("|")
+                for name in [own for own in several if hasattr(block, own.split(".")[0])]:
+                    found[site, layer] = f"{path}.{name}", "output", self.scale
+        return found
 
     def read(self, ids: Ids, site: str, layer: int) -> Tensor:
         """A site's values, (token, width)."""
-        place = self.place(site, layer)
-        assert place is not None
-        return place[2] * self._seen(ids, place[0], place[1])
+        path, end, factor = self.places[site, layer]
+        return factor * self._seen(ids, path, end)
 
     def _seen(self, ids: Ids, path: str, end: End) -> Tensor:
         seen: list[Tensor] = []
@@ -86,15 +87,14 @@ class Truth:
         if site == "resid_mid":
             vector = vector - self.read(ids, "resid_pre", layer)[position]
             site = "attn_out"
-        place = self.place(site, layer)
-        assert place is not None
+        path, end, factor = self.places[site, layer]
 
         def put(tensor: Tensor) -> Tensor:
             changed = tensor.clone()
-            changed.view(-1, tensor.shape[-1])[position] = vector.to(tensor) / place[2]
+            changed.view(-1, tensor.shape[-1])[position] = vector.to(tensor) / factor
             return changed
 
-        return self.metric(ids, (place[0], place[1], put))
+        return self.metric(ids, (path, end, put))
 
     @torch.no_grad()
     def weights(self, ids: Ids, layer: int) -> Tensor | None:

@@ -31,6 +31,9 @@ from interp.stored.text_file import TextFile
 from interp.tables import Row
 from interp.variants import name_of
 
+MOST_TARGETS = 20
+"""Largest number of targets of a file; all of them are compared with each other."""
+
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 """How tokenizers spell white space in their tokens."""
 
@@ -86,7 +89,12 @@ def read_scores(files: Mapping[str, TextFile], prompts: Sequence[Prompt]) -> dic
     for name, file in files.items():
         scores, by = _read(file)
         matched = _matched(name, {own.prompt: own.where for own in scores}, prompts)
-        targets = dict.fromkeys(own.target or "" for own in scores)
+        targets = list(dict.fromkeys(own.target or "" for own in scores))
+        if len(targets) > MOST_TARGETS:
+            raise UserError(
+                f"{name} has {len(targets):,} targets, such as {one_line(targets[0], 60)}, but at "
+                f"most {MOST_TARGETS} are judged; leave the column out if each prompt has its own"
+            )
         labels = {one: f"{name}:{one}" if len(targets) > 1 else name for one in targets}
         for label in labels.values():
             _check_name(label, taken)
@@ -204,6 +212,11 @@ def _segments(prompt: Prompt, scores: Sequence[_Score], by: str) -> list[str]:
         for name, (start, end) in prompt.segments.items()
         if any(max(a, start) < min(b, end) for a, b in offsets)
     }
+    if not covered:
+        raise UserError(
+            f"{scores[0].where}: the spans of prompt {shortened(prompt.id, 60)} hold no characters "
+            "of its segments; expected where each token starts and ends in the text"
+        )
     chat, ids = ChatText(prompt.text, 0, templated=True), tuple(range(len(offsets)))
     ranges = token_spans(prompt, chat, covered, offsets)
     return token_segments(TokenizedPrompt(prompt, chat, ids, ranges))

@@ -23,7 +23,7 @@ def test_the_parts_of_each_type_add_up_in_plain_passes(kind):
     truth = Truth(given, PARTS[kind])
     for layer in range(truth.layers):
         pre, mid, post, attn, mlp = (
-            None if truth.place(site, layer) is None else truth.read(given.ids[0], site, layer)
+            truth.read(given.ids[0], site, layer) if (site, layer) in truth.places else None
             for site in ("resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
         )
         assert apart(pre + attn + mlp, post) < 1e-6

@@ -180,6 +180,7 @@ REFUSED = {
     "segments twice": (pd.concat([BY_SEGMENT, BY_SEGMENT]), ".csv", "1/follows .*second time"),
     "spans twice": (pd.concat([SPANS, SPANS]), ".csv", "1/follows .*second time"),
     "spans twice in order": (SPANS.loc[SPANS.index.repeat(2)], ".csv", "second time"),
+    "spans without characters": (SPANS.assign(end=SPANS["start"]), ".csv", "line 2.*no characters"),
     "spans that overlap": (SPANS.assign(end=SPANS["end"] + 2)[:-2], ".csv", "second time"),
     "tokens twice": (pd.concat([TOKENS, TOKENS]), ".csv", "1/follows .*second time"),
     "a span beyond the text": (SPANS.assign(end=999), ".csv", "999.* 86 "),
@@ -201,6 +202,7 @@ REFUSED = {
         "in some rows",
     ),
     "some models": (line() + line(model='"org/a"'), ".jsonl", "in some rows"),
+    "a target of each row": (BY_SEGMENT.assign(target=BY_SEGMENT.index), ".csv", "24 targets"),
     "a strange target": (line(target='"<b>"') + line(target='"a"'), ".jsonl", "'mine:<b>'"),
 }
 

@@ -29,13 +29,8 @@ class Inseq(Library):
         texts = [words.decode(ids) for ids in given]
         first = words.decode([self.subject.options[0]])
         gap = "" if self.subject.type == ORGANISMS else " "  # the tiny models' words are apart
-        found = self._model.attribute(
-            texts,
-            [text + gap + first for text in texts],
-            method=method,
-            attributed_fn=metric,
-            show_progress=False,
-        )
+        options = {"method": method, "attributed_fn": metric, "show_progress": False}
+        found = self._model.attribute(texts, [text + gap + first for text in texts], **options)
         scores = [own.target_attributions.detach() for own in found.sequence_attributions]
         # Behind the prompt is the forced word, and before it may be a token that inseq adds.
         return [own[-len(ids) - 1 : -1, 0] for ids, own in zip(given, scores, strict=True)]
