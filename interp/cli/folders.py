@@ -93,7 +93,8 @@ class ValidateCommand(Around, Loading, OptionsCommand):
             )
         if self.path.is_file():
             prompts = _check_own(self.path, self.template, self)
-            _check_with(self.models, self, prompts)
+            if self.models:
+                _check_with(self.models, self, prompts)
         elif self.path.exists():
             _check_folder(self.path)
         else:
@@ -109,7 +110,7 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
     from interp.prompts.prompt_set import counting_notes
     from interp.statistics.clusters import small_sample
 
-    if set(FACTS) <= set(read_rows(file, (), optional=FACTS)[0].cells):
+    if set(FACTS) <= set(read_rows(file, (), others=True)[0].cells):
         if around.written:
             asked = ", ".join(map(flag, around.written))
             raise UserError(f"facts are asked as they are; omit {asked}")

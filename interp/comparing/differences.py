@@ -127,16 +127,19 @@ def _sentence(row: Mapping[Any, Any], a: str, b: str) -> str:
         return f"{a} and {b} have equal scores ({metric}) on all {n}."
     if value == 0:
         return f"{a} and {b} have the same mean score ({metric}) on {n}."
-    better, sign = (a, 1) if value > 0 else (b, -1)
+    higher, sign = (a, 1) if value > 0 else (b, -1)
     ends = sorted(sign * row[end] for end in ENDS)
     told = f"scores {with_interval(abs(value), *ends)} higher"
-    if max(abs(row["score_a"]), abs(row["score_b"])) <= 1:
+    lower, larger = sorted([abs(row["score_a"]), abs(row["score_b"])])
+    if larger <= 1:
         told = with_interval(100 * abs(value), *(100 * end for end in ends), decimals=1)
         number, space, interval = told.partition(" ")
-        told = f"answers {number} points{space}{interval} better"
+        told = f"scores {number} points{space}{interval} higher"
     shown = "" if p <= SIGNIFICANT else f"; no difference is shown (p {p:.2g})"
     shown = ", too few to test" if np.isnan(p) else shown
-    return f"{better} {told} ({metric}) on {n}{shown}."
+    if lower <= 1 < larger:
+        shown += f"; means of {row['score_a']:.3g} and {row['score_b']:.3g} may have other units"
+    return f"{higher} {told} ({metric}) on {n}{shown}."
 
 
 def compared(

@@ -111,7 +111,7 @@ class Comparison(Result):
             ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
             return ax
 
-        note = "Dots with 95% intervals; right of 0, the log before minus is better."
+        note = "Dots with 95% intervals; right of 0, the log before minus scores higher."
         return FigureItem("differences", "All differences", draw, note)
 
     def browser(self) -> Browser:

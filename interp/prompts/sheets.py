@@ -70,8 +70,8 @@ def _lines(stream: Iterable[str], mark: str, before: int) -> Iterator[Line]:
 def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
     """The rows of the only sheet of an Excel workbook that has cells, each with its row number.
 
-    Formulas have the values that Excel stored. Hidden sheets are ignored, and hidden rows are read;
-    notes say so.
+    Formulas have the values that Excel stored. Hidden sheets are ignored, and hidden rows and
+    columns are read; notes say so.
 
     Raises:
         UserError: openpyxl is not installed.
@@ -111,8 +111,10 @@ def read_workbook(file: Path, columns: Columns) -> Iterator[tuple[str, Cells]]:
             state = file, file.stat().st_mtime_ns
             hidden = tuple(one.title for one in book.worksheets if one not in visible)
             _tell(state, "hidden sheet", "not read", hidden)
-            rows_hidden = tuple(str(row) for row in part.hidden if row > above)
-            _tell(state, "row", "hidden in Excel, but read like the others", rows_hidden)
+            but_read = "hidden in Excel, but read like the others"
+            _tell(state, "row", but_read, tuple(str(row) for row in part.hidden if row > above))
+            columns_hidden = [name for n, name in enumerate(header, 1) if n in part.hidden_columns]
+            _tell(state, "column", but_read, tuple(map(str, columns_hidden)))
             rows = _sheet_rows(book[title], above, header, part)
             yield from _under_header(rows, columns)
         finally:
@@ -206,6 +208,8 @@ _MOST = {"row": 2**20, "si": 2**20, "within": 2**16, "other": 2**18}
 """Largest numbers of rows, of texts (`si`), of cells and their values within a row, and of other
 elements of a part, such as styles. Excel's sheets have up to 2**20 rows of 2**14 cells."""
 
+_MOST_COLUMNS = 2**14
+
 _OF_CELLS = frozenset({"c", "v", "f", "is", "t"})
 
 
@@ -218,6 +222,7 @@ class _Part:
 
     hidden: list[int] = field(default_factory=list)
     """The numbers of the rows that Excel hides, such as by a filter."""
+    hidden_columns: set[int] = field(default_factory=set)
     formulas: set[str] = field(default_factory=set)
     """The places, such as B3, of cells with a formula and no stored value."""
     _cell: Mapping[str, str] = field(default_factory=dict)
@@ -234,8 +239,12 @@ class _Part:
         self._counts[kind] += 1
         if self._counts[kind] > _MOST[kind]:
             raise ValueError(f"it has too many elements {name}; save the sheet as CSV")
-        if name == "row" and attributes.get("hidden") in ("1", "true"):
+        hides = attributes.get("hidden") in ("1", "true")
+        if name == "row" and hides:
             self.hidden.append(int(attributes.get("r", 0)))
+        if name == "col" and hides:
+            last = min(int(attributes.get("max", 0)), _MOST_COLUMNS)
+            self.hidden_columns.update(range(int(attributes.get("min", 0)), last + 1))
         if name == "c":
             self._cell, self._inside = attributes, set()
         self._inside.add(name)

@@ -206,10 +206,6 @@ def _of_sample(where: str, record: object) -> Iterator[Output]:
         yield replace(found, text=text, draw=draw, chosen=own if isinstance(own, str) else None)
 
 
-_HIGHEST = 1e-3
-"""Largest log-likelihood that rounding can lead to."""
-
-
 def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequence[object]) -> str:
     """The option with the largest log-likelihood after the prompt; empty if several have it.
 
@@ -226,12 +222,17 @@ def _likeliest(where: str, requests: Sequence[tuple[str, object]], resps: Sequen
             "that generates text (output_type: generate_until), or that compares options after "
             "one text (multiple_choice)"
         )
-    if wrong := [own for _, own in scored if not own <= _HIGHEST]:
+    if any(math.isnan(own) for _, own in scored):
         raise UserError(
-            f"{where} holds {wrong[0]:g} as a log-likelihood; expected numbers up to 0. Run "
-            "lm-eval again with a model that computes them"
+            f"{where} holds a log-likelihood that is no number; run lm-eval again with a model "
+            "that computes numbers"
         )
     most = max(own for _, own in scored)
+    if most > 1e-3:  # by more than rounding
+        raise UserError(
+            f"{where} holds {most:g} as a log-likelihood; expected numbers up to 0. Run lm-eval "
+            "again with a model that computes them, and store them with their sign"
+        )
     best = {option for option, own in scored if own == most}
     return best.pop() if len(best) == 1 else ""
 

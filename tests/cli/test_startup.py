@@ -1,8 +1,10 @@
 """Where nothing is measured, a command imports nothing that takes long."""
 
+import json
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 CHECK = """
@@ -32,6 +34,18 @@ def test_no_help_and_no_list_imports_what_only_measuring_needs():
     assert shown.stdout.endswith("commands\n")
     assert "imports" not in shown.stdout
     assert int(shown.stdout.split()[0]) > 30
+
+
+@pytest.mark.parametrize("form", ["records", "list"])
+def test_validating_a_table_imports_no_torch(form, tmp_path):
+    columns = {"pair": ["1", "1"], "side": ["a", "b"], "gold": ["Yes", "No"], "fact": ["A.", "B."]}
+    rows = pd.DataFrame(columns).to_dict("records")
+    file = tmp_path / "pairs.json"
+    file.write_text(json.dumps(rows if form == "records" else columns))
+    words = ["validate", str(file)]
+    code = f"import sys; from interp.cli import main; print(main({words}), 'torch' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["0", "False"]
 
 
 UNUSED = ("peft", "bitsandbytes", "interp.training.run", "torch._inductor.compile_fx", "matplotlib")

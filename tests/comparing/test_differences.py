@@ -53,7 +53,7 @@ def test_numbers_that_differ_by_one_are_not_yes_or_no(tmp_path):
 def test_names_may_hold_the_word_between_them(tmp_path):
     files = [table(tmp_path / "a minus rag.csv", [1] * 9), table(tmp_path / "b.csv", [0] * 9)]
     (told,) = compared(files).sentences()
-    assert told.startswith("a minus rag answers 100.0 points")
+    assert told.startswith("a minus rag scores 100.0 points")
 
 
 def test_the_interval_is_that_of_a_plain_bootstrap_of_items(tmp_path):
@@ -117,7 +117,7 @@ def test_the_sentence_names_the_better_log_with_its_interval(first, better, tmp_
     row = found.differences.frame.iloc[0]
     (told,) = found.sentences()
     name, value, low, high, n = re.fullmatch(
-        r"(\w) answers ([\d.]+) points \[([\d.]+), ([\d.]+)\] better \(acc\) on (\d+) items that "
+        r"(\w) scores ([\d.]+) points \[([\d.]+), ([\d.]+)\] higher \(acc\) on (\d+) items that "
         "both have.",
         told,
     ).groups()
@@ -125,6 +125,14 @@ def test_the_sentence_names_the_better_log_with_its_interval(first, better, tmp_
     assert float(value) == pytest.approx(100 * abs(row["difference"]), abs=0.05)
     ends = sorted(100 * abs(row[f"difference_{end}"]) for end in ("low", "high"))
     assert [float(low), float(high)] == pytest.approx(ends, abs=0.05)
+
+
+@pytest.mark.parametrize(("times", "warned"), [(1, False), (100, True), (0.5, False)])
+def test_a_log_in_percent_beside_shares_is_told(times, warned, tmp_path):
+    a, b = answers(40)
+    files = [samples(tmp_path / "a", a.tolist()), samples(tmp_path / "b", (times * b).tolist())]
+    (told,) = compared(files).sentences()
+    assert ("other units" in told) is warned
 
 
 def test_many_clusters_are_drawn_together_with_the_same_result():

@@ -235,11 +235,14 @@ def test_what_excel_hides_is_told(tmp_path, capsys):
     book = openpyxl.load_workbook(file)
     book["notes"].sheet_state = "hidden"
     book["Sheet"].row_dimensions[3].hidden = True
+    book["Sheet"].column_dimensions["B"].hidden = True
     book.save(file)
     assert cells(file) == cells(file) == ROWS
     told = capsys.readouterr().err
-    assert len(told.splitlines()) == 2  # though it is read twice
-    assert re.search(r"1 hidden sheets?\b.*: notes", told) and re.search(r"1 rows?\b.*: 3\n", told)
+    assert len(told.splitlines()) == 3  # though it is read twice
+    assert re.search(r"1 hidden sheets?\b.*: notes", told)
+    assert re.search(r"1 rows?\b.*: 3\n", told)
+    assert re.search(rf"1 columns?\b.*: {TABLE[0][1]}\n", told)
     assert cells(workbook(tmp_path, TABLE)) == ROWS
     assert not capsys.readouterr().err
 

@@ -63,13 +63,13 @@ def test_options_without_the_prompt_do_not_count(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "resps", "message"),
     [
+        (ASKED, [[["1.5", "False"]], [["0.2", "True"]]], "holds 1.5 as"),
         ([("", "a text")], [[["-9", "False"]]], "multiple_choice"),
         ([("A", " is it"), ("B", " is it")], [[["-9", "False"]], [["-8", "True"]]], "generate"),
         (ASKED, [[["-9", "False"]]], "multiple_choice"),
-        (ASKED, [[["nan", "False"]], [["-8", "True"]]], "holds nan as"),
-        (ASKED, [[[]], [["-8", "True"]]], "holds nan as"),
-        (ASKED, [[["1.5", "False"]], [["0.2", "True"]]], "holds 1.5 as"),
-        (ASKED, [[["-1_5", "False"]], [["-8", "True"]]], "holds nan as"),
+        (ASKED, [[["nan", "False"]], [["-8", "True"]]], "no number"),
+        (ASKED, [[[]], [["-8", "True"]]], "no number"),
+        (ASKED, [[["-1_5", "False"]], [["-8", "True"]]], "no number"),
     ],
 )
 def test_log_likelihoods_that_tell_no_option_are_refused(asked, resps, message, tmp_path):
