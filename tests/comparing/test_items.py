@@ -37,7 +37,7 @@ LOGS = {
     "stopped early": (changed(header=STOPPED), 20, ("error", 20, 40)),
     "no answer": (changed(i3={"scores": {"match": {"value": "N"}}}), 20, (1, "refusals")),
     "repeated": (changed(again=[log(letters(YES))["samples"][3]]), 20, (1, "repeated")),
-    "an id with two texts": (changed(again=[OTHER_TEXT]), 19, (1, "ids", "1")),
+    "an id with two texts": (changed(again=[OTHER_TEXT]), 19, (1, "ids", "twice", "1")),
 }
 
 
