@@ -113,7 +113,7 @@ def _print_difference(
             )
         folders, found = [*folders] * 2, [*found] * 2
     runs = [run for run, _ in found]
-    asked = names if len(names) == 2 else [*names, None][:1] * 2
+    asked: Sequence[str | None] = names if len(names) == 2 else [*names, None][:1] * 2
     models = [_model(*own) for own in zip(runs, asked, folders, strict=True)]
     if (folders[0], models[0]) == (folders[1], models[1]):
         if asked[0] is None:

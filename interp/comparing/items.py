@@ -141,7 +141,9 @@ def _means(
     scores = pd.DataFrame([row.scores for row in rows], names, dtype=float)
     scores = scores.drop(columns=[*log.unread], errors="ignore")
     failed = scores.isna().all(axis=1) & np.array([bool(row.error) for row in rows])
-    means, counts, filter_of = {}, {"": pd.Series(0, sorted({*names}))}, {}
+    means: dict[str, pd.Series] = {}
+    counts = {"": pd.Series(0, sorted({*names}))}
+    filter_of: dict[str, str] = {}
     for metric, values in scores.items():
         given = dict.fromkeys(filters[values.notna()]) or dict.fromkeys(filters)
         for own in given:
