@@ -11,18 +11,15 @@ from benchmarks.conformance.libraries import Edges, Ids, Library, Reduced, Site
 def displaced(right: Any) -> type[Library]:
     """An adapter like another, in which everything is taken from a wrong place."""
 
-    # mypy knows no class whose base is an argument.
-    class Displaced(right):  # type: ignore[misc]
+    class Displaced(right):
         """What every claim must find wrong."""
 
         def activation(self, ids: Ids, site: Site) -> Tensor:
-            turn = 1 if site.name == "resid_mid" else 2 if site.name == "resid_post" else 3
-            found = super().activation(ids, site)
-            return found.roll(turn, 0)
+            turn = {"resid_mid": 1, "resid_post": 2}.get(site.name, 3)
+            return super().activation(ids, site).roll(turn, 0)
 
         def weights(self, ids: Ids, layer: int) -> Tensor:
-            found = super().weights(ids, layer)
-            return found.roll(1, 0)
+            return super().weights(ids, layer).roll(1, 0)
 
         def patched(self, base: Ids, other: Ids, site: Site, position: int) -> float:
             return float(super().patched(base, other, site, position + 6))
@@ -41,8 +38,7 @@ def displaced(right: Any) -> type[Library]:
             return dict(zip(scores, [*values[1:], values[0]], strict=True))
 
         def together(self, given: Sequence[Ids]) -> list[Tensor]:
-            found = super().together(given)
-            return [own.roll(len(given) - 1, 0) for own in found]
+            return [own.roll(len(given) - 1, 0) for own in super().together(given)]
 
         def importance(self, ids: Ids) -> Tensor:
             scores = super().importance(ids)

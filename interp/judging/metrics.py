@@ -243,7 +243,7 @@ def _naopc(left: Curves) -> ByOrder:
     """Normalized AOPC: the mean over j of v(N) - v(N without the first j) (Samek et al. 2017)."""
     areas = left[..., 1:].mean(-1)
     low, high = areas.min(-1, keepdims=True), areas.max(-1, keepdims=True)
-    return (areas - low) / np.where(high - low < LEAST_EFFECT, np.nan, high - low)
+    return np.asarray((areas - low) / np.where(high - low < LEAST_EFFECT, np.nan, high - low))
 
 
 def mean(by_prompt: ByPrompt, *, weights: Weights) -> Float[np.ndarray, " methods"]:
