@@ -41,6 +41,11 @@ def refused(arguments, capsys):
     return captured.err
 
 
+def test_a_table_of_facts_without_a_column_is_told_so(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("id,text,answer\nrome,Rome is in,Italy\n")
+    assert "lacks the columns fact" in refused(["validate", str(tmp_path / "a.csv")], capsys)
+
+
 def test_a_machine_without_a_temporary_folder_is_told(monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nonexistent"])
