@@ -219,16 +219,17 @@ def _explained(options: type[Options], error: ValidationError) -> str:
 
 
 def accepted(field: FieldInfo) -> str:
-    """The values that an option accepts, such as "a whole number from 1 to 1,000"."""
-    if known := choices(field.annotation):
-        return f"one of {', '.join(map(str, known))}"
-    if field.annotation is bool:
-        return "true or false"
+    """The values that an option accepts, such as "a whole number from 1 to 1,000, or all"."""
     kinds = {int: "a whole number", float: "a number"}
     named = next((words for kind, words in kinds.items() if takes(field.annotation, kind)), "text")
+    known = ", ".join(map(str, choices(field.annotation)))
+    if known and named == "text":
+        return f"one of {known}"
+    if field.annotation is bool:
+        return "true or false"
     least, most = _bounds(field)
     if least and most:
-        return f"{named} from {least} to {most}"
+        return f"{named} from {least} to {most}{f', or {known}' * bool(known)}"
     above = "".join(f" above {mark.gt:,}" for mark in marks(field) if isinstance(mark, Gt))
     return f"{named} of at least {least}" if least else f"{named}{above}"
 

@@ -105,12 +105,13 @@ def _check_own(file: Path, templates: Sequence[str], around: Around) -> "PromptS
     """Reject a faulty table, listing each fault with its line; otherwise show the first prompt."""
     from interp.prompts.files import SHOWN, read_rows
     from interp.prompts.own.facts import read_facts
-    from interp.prompts.own.layout import FACTS, PAIR
+    from interp.prompts.own.layout import FACTS, PAIR, REQUIRED
     from interp.prompts.own.pairs import faults, read_pairs
     from interp.prompts.prompt_set import counting_notes
     from interp.statistics.clusters import small_sample
 
-    if set(FACTS) <= set(read_rows(file, (), others=True)[0].cells):
+    columns = set(read_rows(file, (), others=True)[0].cells)
+    if len(columns & set(FACTS)) > 1 and not columns & set(REQUIRED):
         if around.written:
             asked = ", ".join(map(flag, around.written))
             raise UserError(f"facts are asked as they are; omit {asked}")

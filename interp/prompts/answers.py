@@ -249,6 +249,11 @@ class Completion:
         _check_texts("expected names", self.expected)
         for text in self.expected:
             check_visible("expected name", text)
+            if not _normalized(text):
+                raise UserError(
+                    f"the expected name {shortened(repr(text))} has no letters or digits, so that "
+                    "no text would name it; write it in words"
+                )
         if self.excluded != ():
             _check_texts("excluded names", self.excluded)
 

@@ -140,6 +140,8 @@ def runs_in(folder: Path) -> dict[str, RunFolder]:
         if (folder / RUN_RECORD).exists():
             run = RunFolder.read(folder)
             return {run.record.run.measurement: run}
+    if not folder.exists():
+        raise UserError(f"there is no folder {folder}; check its name")
     raise UserError(
         f"{folder} holds neither a run nor a study ({RUN_RECORD}, {RECORD}); "
         "expected a folder written by a command of interp"

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,11 @@ def refused(arguments, capsys):
     return captured.err
 
 
+def test_a_table_of_facts_without_a_column_is_told_so(tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("id,text,answer\nrome,Rome is in,Italy\n")
+    assert "lacks the columns fact" in refused(["validate", str(tmp_path / "a.csv")], capsys)
+
+
 def test_a_machine_without_a_temporary_folder_is_told(monkeypatch, capsys):
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nonexistent"])
@@ -58,7 +64,8 @@ def test_a_machine_without_a_temporary_folder_is_told(monkeypatch, capsys):
         (["attribute", "--data", "exp:1"], "no data at 'exp:1'"),
         (["dataset", "rulebreakers", "--out", "data.xlsx"], "expected a name that ends in"),
         (["dataset", "rulebreakers", "--out", "no/folder/x.csv"], "does not exist; create it"),
-        (["report", "nowhere"], "holds neither a run nor a study"),
+        (["report", "nowhere"], "there is no folder nowhere"),
+        (["report", str(Path(__file__).parent)], "holds neither a run nor a study"),
         (["probe", "familiarity", "--model", "./missing"], "no model folder"),
     ],
 )

@@ -102,6 +102,8 @@ def test_a_question_with_two_answers_contrasts_them_whatever_is_correct():
         (lambda: FreeText(("12",), parse="whole"), r"parser.*'whole'.*Unanswered"),
         (lambda: Completion(()), r"names.*\(\).*tuple"),
         (lambda: Completion(("Sudan",), ("",)), r"excluded.*\(''"),
+        (lambda: Completion(("Sudan", "the")), r"'the'.*letters"),
+        (lambda: Completion(("...",)), r"'\.\.\.'.*letters"),
     ],
 )
 def test_what_could_not_be_counted_is_refused(make, message):

@@ -14,6 +14,7 @@ from statistics import fmean
 
 import numpy as np
 
+from interp.console import counted
 from interp.errors import UserError
 from interp.measurements.answers.decoding import generate
 from interp.measurements.effects.measure import Logits, check_choice, option_logits
@@ -135,9 +136,10 @@ class _Writer:
         if self._model.thoughts:
             for prompt, draws in zip(prompts, given, strict=True):
                 if len(draws) < self._spec.draws:
+                    found = counted(len(draws), "thought")
                     raise UserError(
-                        f"{self._model.name} has {len(draws)} thoughts on prompt {prompt.id}; "
-                        f"expected {self._spec.draws}. Generate more thoughts, or lower --draws"
+                        f"{self._model.name} has {found} on prompt {prompt.id}; expected "
+                        f"{self._spec.draws}. Generate more thoughts, or lower --draws"
                     )
             return [draws[: self._spec.draws] for draws in given]
         return self._drawn(prompts)

@@ -3,9 +3,11 @@
 import io
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, SupportsFloat
 
 import matplotlib as mpl
@@ -21,6 +23,7 @@ from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, ScaledTranslation
 from numpy.typing import NDArray
 
+from interp.console import echo
 from interp.errors import shortened
 from interp.report.formatting import UNDEFINED, heading, segment_label
 
@@ -163,12 +166,38 @@ class Mark:
     value: float
 
 
+_LACKING = r"Glyph (\d+) "
+"""How Matplotlib warns of a letter that its font lacks."""
+
+
+@lru_cache
+def _tell_lacking(letters: str) -> None:
+    echo(
+        f"figures show boxes for letters that their font lacks: {shortened(letters, 60)}; tables "
+        "have them. Name models in other letters by NAME=MODEL or NAME=FILE"
+    )
+
+
 class Picture(Figure):
     """A figure that notebooks show, also without `%matplotlib inline`."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.marks: list[Mark] = []
+
+    def savefig(self, fname: Any, *, transparent: bool | None = None, **options: Any) -> None:
+        """Write the figure; the letters that its font lacks are told in words, once."""
+        with warnings.catch_warnings(record=True) as told:
+            warnings.filterwarnings("always", _LACKING)
+            super().savefig(fname, transparent=transparent, **options)
+        lacking = set()
+        for one in told:
+            if found := re.match(_LACKING, str(one.message)):
+                lacking.add(chr(int(found[1])))
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        if lacking:
+            _tell_lacking("".join(sorted(lacking)))
 
     def _repr_png_(self) -> bytes:
         image = io.BytesIO()

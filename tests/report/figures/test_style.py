@@ -49,6 +49,15 @@ def test_figures_are_white_in_a_dark_style():
     assert ax.get_figure().get_facecolor() == ax.get_facecolor() == (1.0, 1.0, 1.0, 1.0)
 
 
+def test_letters_that_the_font_lacks_are_told_once(tmp_path, capsys):
+    ax = grouped_bars(BARS.assign(model="模型 Ünïcode"), x="rule", y="accuracy", hue="model", n="n")
+    for name in ("a.png", "a.svg"):
+        ax.get_figure(root=True).savefig(tmp_path / name)
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert {*"模型"} <= {*told} and "Ü" not in told
+
+
 def test_panels_carry_whole_names():
     table = pd.DataFrame({"model": ["organism/a", "organism/a"], "x": [1.0, 2.0], "y": [1.0, 2.0]})
     ax = panel_a_model(table, lambda rows, ax: point_cloud(rows, x="x", y="y", ax=ax))
