@@ -137,8 +137,8 @@ def _means(
     log: ScoreFile, rows: Sequence[Scored], names: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, str], pd.Series]:
     """Mean scores by name and metric, each metric's filter, and numbers of epochs with a score."""
-    filters = pd.Series([row.filter for row in rows], names, dtype=object)
-    scores = pd.DataFrame([row.scores for row in rows], names, dtype=float)
+    filters = pd.Series([row.filter for row in rows], [*names], dtype=object)
+    scores = pd.DataFrame([row.scores for row in rows], [*names], dtype=float)
     scores = scores.drop(columns=[*log.unread], errors="ignore")
     failed = scores.isna().all(axis=1) & np.array([bool(row.error) for row in rows])
     means: dict[str, pd.Series] = {}
