@@ -247,6 +247,7 @@ def test_the_p_of_concordance_is_that_of_signs():
     found = side_row(Sample(prompts, options), options)
     assert found["concordance"] == pytest.approx(10 / 12)
     assert found["p"] == pytest.approx(2 * 79 / 4096, abs=0.012)
+    assert (found["low"], found["high"]) == (pytest.approx(0.55, abs=0.02), 1.0)
 
 
 @pytest.mark.parametrize("fallen", [3, 4, 5, 6, 7, 9])

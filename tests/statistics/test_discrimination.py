@@ -154,6 +154,14 @@ def test_p_of_a_mean_concordance_agrees_with_its_interval():
     assert 0 < small < 40
 
 
+def test_what_random_signs_do_not_reject_is_in_the_interval_of_a_concordance():
+    """Of 11 pairs, 9 are in order: p is 0.065, although a share alone would exclude one half."""
+    rows = pd.DataFrame({"order": [1.0] * 9 + [0.0] * 2, "city": range(11)})
+    (share,) = proportions(rows, values=["order"], by=[], cluster="city").itertuples()
+    mean = mean_order(rows["order"], rows["city"])
+    assert mean.p > 0.05 and mean.low <= 0.5 < share.low
+
+
 def test_a_mean_concordance_of_few_clusters_is_not_tested():
     rows = pd.DataFrame({"order": [1.0] * 8 + [0.0, np.nan], "city": range(10), "weight": 1.0})
     mean = mean_order(rows["order"], rows["city"])
