@@ -121,7 +121,9 @@ class Matcher:
             whole[id_] = tuple(sorted(texts, key=lambda own: (bool(own.error), own.draw)))
             repeated = "" if whole[id_][0].error else "; repeated with success"
             wrong["failed"] += [
-                f"{own.where} ({own.error}{repeated})" for own in whole[id_] if own.error
+                f"{own.where} ({own.error.removeprefix('the request failed: ')}{repeated})"
+                for own in whole[id_]
+                if own.error
             ]
         kept = [own for own in chain.from_iterable(whole.values()) if not own.error]
         wrong["cut"] = [own.where for own in kept if own.cut]

@@ -66,7 +66,7 @@ def test_the_longest_of_prompts_that_end_alike_is_taken():
 def test_draws_are_in_order_and_failures_last():
     found = match(
         Output("a", "second", prompt_id=FIRST.id, draw=1),
-        Output("b", "", prompt_id=FIRST.id, error="busy"),
+        Output("b", "", prompt_id=FIRST.id, error="the request failed: busy"),
         Output("c", "first", prompt_id=FIRST.id, draw=0),
     )
     assert [own.text for own in found.outputs[FIRST.id]] == ["first", "second", ""]
