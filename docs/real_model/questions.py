@@ -5,6 +5,7 @@ the confirmation, and the picture of README.md.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +31,9 @@ def positive(options: pd.DataFrame, value: str) -> pd.Series:
     return options[options["option"].isin(("Yes", "True"))].set_index("prompt_id")[value]
 
 
-def mean(question: str, pairs: pd.DataFrame) -> dict:
+def mean(question: str, pairs: pd.DataFrame, how: Callable = statistics.cluster_mean) -> dict:
     """A question about the mean difference within pairs, with interval and test over entities."""
-    found = statistics.cluster_mean(pairs, value="difference", cluster="entity_b", weight="weight")
+    found = how(pairs, value="difference", cluster="entity_b", weight="weight")
     numbers = found.mean, found.low, found.high, found.p, found.trials, found.clusters
     return dict(zip(NUMBERS, (question, *numbers), strict=True))
 
@@ -126,9 +127,16 @@ def premises_part(folder: Path) -> pd.DataFrame:
 def exploratory(folder: Path) -> list[dict]:
     """The premises' part in both samples together, and the concordance by group in the second."""
     first, others = (premises_part(folder / step) for step in ("answers", "confirmation"))
-    both = "both samples: concordance minus that without premises"
-    return [mean(both, pd.concat([first, others]))] + [
-        mean(f"other pairs: concordance, {group}", pairs.assign(difference=pairs["apart"]))
+    both = pd.concat([first, others])
+    share = both.assign(difference=(1 + both["difference"]) / 2)
+    row = mean("both samples: the same difference", share, statistics.mean_concordance)
+    row |= {end: 2 * row[end] - 1 for end in ("estimate", "low", "high")}
+    return [row] + [
+        mean(
+            f"other pairs: concordance, {group}",
+            pairs.assign(difference=pairs["apart"]),
+            statistics.mean_concordance,
+        )
         for group, pairs in others.groupby("entity_group")
     ]
 
