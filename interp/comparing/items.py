@@ -134,7 +134,7 @@ def _side(log: ScoreFile, filters: Sequence[str], tasks: bool) -> Side:
 
 
 def _means(
-    log: ScoreFile, rows: Sequence[Scored], names: Sequence[str]
+    log: ScoreFile, rows: Sequence[Scored], names: list[str]
 ) -> tuple[pd.DataFrame, dict[str, str], pd.Series]:
     """Mean scores by name and metric, each metric's filter, and numbers of epochs with a score."""
     filters = pd.Series([row.filter for row in rows], [*names], dtype=object)
