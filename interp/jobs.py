@@ -333,13 +333,15 @@ def finish_study(plan: RunPlan, runs: Sequence[Run]) -> None:
     """Merge the tables of a study's runs, and print problems that the tables do not show."""
     if isinstance(plan, StudyPlan):
         plan.finish(runs)
-    own = [
+    answers = [
         run.table("answers", ["model", "answer", "error"])
         for run in runs
         if "answers" in run.tables() and plan.stages[run.folder].spec.own_answers
     ]
     # One line per model: the stages of a study ask the same models much the same prompts.
-    for note in notes_without_answer(pd.concat(own, ignore_index=True), said=()) if own else ():
+    for note in (
+        notes_without_answer(pd.concat(answers, ignore_index=True), said=()) if answers else ()
+    ):
         echo(note)
     for run in runs:
         for found in progress(run):

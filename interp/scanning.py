@@ -114,8 +114,8 @@ def _effects(
     whole = log_odds(probabilities)
     one = changed[changed["what"] != ALL_PREMISES]
     rows = [(name, log_odds(own)) for name, own in one.groupby("what", sort=False)]
-    found = pd.DataFrame(rows, columns=["segment", "log_odds_without"])
-    return found.assign(log_odds=whole, effect=whole - found["log_odds_without"])
+    segments = pd.DataFrame(rows, columns=["segment", "log_odds_without"])
+    return segments.assign(log_odds=whole, effect=whole - segments["log_odds_without"])
 
 
 def _layers(readings: pd.DataFrame, compared: tuple[str, str]) -> Section:

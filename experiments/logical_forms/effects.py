@@ -262,8 +262,8 @@ def _by_model(results: Results, table: Callable[[pd.DataFrame, str], pd.DataFram
 def pooled_contrasts(contrasts: pd.DataFrame) -> pd.DataFrame:
     """The contrasts pooled over models (`Pooled`); those of one response are one family."""
     contrast, numbers = ["response", "factor", "first", "second"], ["difference", "standard_error"]
-    found = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
-    table = pooled_table(found, estimate=numbers[0], error=numbers[1], by=contrast)
+    estimated = contrasts.reindex(columns=[*contrast, *numbers]).dropna()
+    table = pooled_table(estimated, estimate=numbers[0], error=numbers[1], by=contrast)
     families = [
         holm(rows, family=f"{response} over models")
         for response, rows in table.groupby("response", sort=False)

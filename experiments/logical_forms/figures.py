@@ -52,13 +52,13 @@ def estimated_means(table: pd.DataFrame, *, response: str, chance: float | None 
     ones. `chance`, the mean of random answers, is a dotted line.
     """
     value = f"mean {response}"
-    own = table.assign(means="raw", **{value: table["mean"]})
+    means = table.assign(means="raw", **{value: table["mean"]})
     if "raw_mean" in table:
         ends = {"raw_mean": value, "raw_low": "low", "raw_high": "high"}
-        raw = own.drop(columns=[value, "low", "high"]).rename(columns=ends)
-        own = pd.concat([own.assign(means="adjusted"), raw])
+        raw = means.drop(columns=[value, "low", "high"]).rename(columns=ends)
+        means = pd.concat([means.assign(means="adjusted"), raw])
     ax = figures.interval_points(
-        own, x=value, y="level", hue="means", n="n", interval=("low", "high")
+        means, x=value, y="level", hue="means", n="n", interval=("low", "high")
     )
     far = {row["level"]: " (extrapolated)" for row in table.to_dict("records") if row.get("note")}
     labels = []

@@ -87,14 +87,14 @@ def report_of(folder: StudyFolder) -> Report:
 
 def score_numbers(results: Results) -> Iterator[Number]:
     """The mean over a pair's questions of each score, under the names of the tables' columns."""
-    rows = pd.concat(own.assign(stage=stage) for stage, own in results.scores.items())
+    rows = pd.concat(scores.assign(stage=stage) for stage, scores in results.scores.items())
     pairs = rows["stage"] + "/" + rows["pair_id"]
     for score in ("soft_accuracy", "relative_positive", "perplexity"):
         name = score.replace("_", " ")
         means = rows.assign(pair=pairs).dropna(subset=score).groupby(["model", "pair"])[score]
-        for model, own in means.mean().groupby(level="model", sort=False):
+        for model, scores in means.mean().groupby(level="model", sort=False):
             yield Number(
                 name,
                 {"model": str(model)},
-                {str(pair): float(mean) for pair, mean in own.droplevel("model").items()},
+                {str(pair): float(mean) for pair, mean in scores.droplevel("model").items()},
             )

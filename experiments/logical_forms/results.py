@@ -98,8 +98,12 @@ class Results:
 
     def reading(self, stage: str) -> list[str]:
         """The competent models that also read another set, by the criterion of `incompetence`."""
-        found = typical_perplexity(self.scores[stage].groupby("model"))
-        return [name for name in self.competent if found.get(name, np.inf) < self.vocabulary[name]]
+        perplexities = typical_perplexity(self.scores[stage].groupby("model"))
+        return [
+            name
+            for name in self.competent
+            if perplexities.get(name, np.inf) < self.vocabulary[name]
+        ]
 
     def pooled(self, stage: str, *, valid: bool = False) -> pd.DataFrame:
         """The rows of the competent models; if `valid`, only of questions whose answer is Yes."""
@@ -192,8 +196,8 @@ def clustered_means(
     count = table["clusters"].to_numpy(dtype=float)
     variance = pd.Series(count * squares, index=table.index).div((count - 1) * table["n"] ** 2)
     half = stdtrit(count - 1, UPPER) * variance.where(count > 1) ** 0.5
-    found = pd.DataFrame({"mean": mean, "low": mean - half, "high": mean + half})
+    means = pd.DataFrame({"mean": mean, "low": mean - half, "high": mean + half})
     if value in SHARES:
-        found[["low", "high"]] = found[["low", "high"]].clip(0.0, 1.0)
-    found = found.assign(n=table["n"], **{f"{cluster}s": table["clusters"]})
-    return found.reset_index()
+        means[["low", "high"]] = means[["low", "high"]].clip(0.0, 1.0)
+    means = means.assign(n=table["n"], **{f"{cluster}s": table["clusters"]})
+    return means.reset_index()

@@ -279,12 +279,12 @@ def mediated_share(
     arranged = spec.arranged(prompts)
     # In such large batches, the short texts of many prompts are written together.
     effects = collect(bind(spec, model, batch_tokens=16384), arranged)["thought_effects"]
-    own = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
+    exchanged = effects[(effects["donor_kind"] == "instance") & (effects["segment"] == PREMISE)]
     entities = pd.DataFrame(
         {"prompt_id": prompt.id, "entity": rule.read(prompt.segment_text(PREMISE)).entity}
         for prompt in arranged
     ).assign(weight=1.0)
-    table = mediation_table(effect_products(own), entities, cluster="entity")
+    table = mediation_table(effect_products(exchanged), entities, cluster="entity")
     (row,) = table.to_dict("records") or [{}]  # empty if no thoughts ended on a prompt and donor
     names = ("total", "share", "share_low", "share_high", "prompts", "clusters")
     return {"planted": planted_share(rule, arranged), **{name: row.get(name) for name in names}}

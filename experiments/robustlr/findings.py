@@ -201,9 +201,9 @@ def finding_section(results: Results, table: pd.DataFrame) -> page.Section:
         findings.matrix("between_sets", f"{title} between contrast sets", between, x="contrast"),
         *(
             findings.model_matrix(
-                f"models_{place}", f"{title} between models, {name}", own, results.models
+                f"models_{place}", f"{title} between models, {name}", differences, results.models
             )
-            for place, (name, own) in enumerate(models.groupby("sets", sort=False), start=1)
+            for place, (name, differences) in enumerate(models.groupby("sets", sort=False), start=1)
         ),
     )
     return findings.named_section(table, item, matrices)

@@ -79,13 +79,13 @@ def _found(begun: Mapping[str, RunFolder], rows: Mapping[str, pd.DataFrame]) -> 
     """How the methods rank the proof, and whether the answer was right."""
     if SHORT not in begun:
         return pd.DataFrame()
-    found = Attributions.of(begun[SHORT]).finds()
-    if found.empty:
-        return found
+    premises = Attributions.of(begun[SHORT]).finds()
+    if premises.empty:
+        return premises
     judged = rows[SHORT][["model", "prompt_id", "pair_id", "gold", "answer"]]
     right = judged["answer"] == judged["gold"]
     outcomes = judged.assign(outcome=right.map({True: "right", False: "wrong"}))
-    return found.merge(outcomes.drop(columns="answer"), on=["model", "prompt_id"])
+    return premises.merge(outcomes.drop(columns="answer"), on=["model", "prompt_id"])
 
 
 def answered(prompts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:

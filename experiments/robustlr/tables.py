@@ -86,9 +86,9 @@ def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
     the sets as a sample, so they are somewhat too wide. `theories` are rows of `theory_scores` by
     source, model and set.
     """
-    own = with_equal_sets(theories[theories["set"].isin(SETS[kind])])
-    table = estimate(replace(results.SCORES, by=["source", "model"]), own)
-    sets = own.groupby(["source", "model"], sort=False)["set"].nunique().to_numpy()
+    statement_scores = with_equal_sets(theories[theories["set"].isin(SETS[kind])])
+    table = estimate(replace(results.SCORES, by=["source", "model"]), statement_scores)
+    sets = statement_scores.groupby(["source", "model"], sort=False)["set"].nunique().to_numpy()
     missing = sets < len(SETS[kind])
     table.loc[missing, "note"] = "a set of this kind has no theories"
     table.loc[missing, "f1":"consistency_high"] = float("nan")

@@ -55,12 +55,12 @@ def unreadable(texts: pd.DataFrame) -> list[str]:
     counts = unparsed.agg(["sum", "size"]).reset_index()
     sentences = []
     for name, rows in counts.groupby("set", sort=False):
-        found = rows[rows["sum"] >= 0.9 * rows["size"]]
-        if len(found):
-            by = "" if len(found) == len(rows) else f" by {counted(len(found), 'model')}"
+        unread = rows[rows["sum"] >= 0.9 * rows["size"]]
+        if len(unread):
+            by = "" if len(unread) == len(rows) else f" by {counted(len(unread), 'model')}"
             sentences.append(
-                f"{name}: no answer could be parsed in {found['sum'].sum():,} of "
-                f"{found['size'].sum():,} texts{by}, so accuracy on this set says little."
+                f"{name}: no answer could be parsed in {unread['sum'].sum():,} of "
+                f"{unread['size'].sum():,} texts{by}, so accuracy on this set says little."
             )
     return sentences
 

@@ -122,9 +122,9 @@ def _found(study: StudyFolder) -> pd.DataFrame:
     attributed, answered = (study.runs.get(name) for name in (ATTRIBUTION, "direct"))
     if attributed is None or answered is None or not answered.tables():
         return pd.DataFrame()
-    found = Attributions.of(attributed).finds()
-    if found.empty:
-        return found
+    rules = Attributions.of(attributed).finds()
+    if rules.empty:
+        return rules
     prompts = attributed.table("prompts").set_index("prompt_id")
     texts = answered.table("completions", _ANSWERS)
     texts = texts[(texts["error"] == "") & texts["prompt_id"].isin(prompts.index)]
@@ -133,7 +133,7 @@ def _found(study: StudyFolder) -> pd.DataFrame:
         for row in texts.to_dict("records")
     ]
     judged = texts[["model", "prompt_id"]].assign(outcome=outcomes)
-    return found.merge(judged, on=["model", "prompt_id"]).merge(
+    return rules.merge(judged, on=["model", "prompt_id"]).merge(
         prompts[["set", RULE]], left_on="prompt_id", right_index=True
     )
 
@@ -241,7 +241,7 @@ def _of_models(texts: pd.DataFrame) -> Iterator[Compared]:
     plain = under(texts, **_PLAIN)
     plain = plain[plain["rules"].isin(["golden", "few"])]
     for cell, rows in grouped(plain, ["set", "rules"]):
-        by_model = {str(name): own for name, own in rows.groupby("model", sort=False)}
+        by_model = {str(name): answers for name, answers in rows.groupby("model", sort=False)}
         for a, b in combinations(by_model, 2):
             where = {"subject": MODELS, "model": "", "set": cell["set"], "contrast": f"{a} - {b}"}
             name = f"{a} − {b}, {cell['set']}, {cell['rules']}"

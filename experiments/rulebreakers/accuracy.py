@@ -123,12 +123,12 @@ def filters(results: Results) -> pd.DataFrame:
     geographical = results.known[results.known["entity_group"] == "geographical"]
     rows = []
     for model in results.models:
-        own = geographical[geographical["model"] == model]
+        facts = geographical[geographical["model"] == model]
         answers = results.drawn_answers[results.drawn_answers["model"] == model]
-        excluded, unknown = own["excluded"].astype(bool), ~own["known"].astype(bool)
+        excluded, unknown = facts["excluded"].astype(bool), ~facts["known"].astype(bool)
         chosen = {"all models": excluded, "own": unknown, "none": excluded & False}
         for name, left_out in chosen.items():
-            prompts = results.drawn[~results.drawn[CLUSTER].isin(own.loc[left_out, CLUSTER])]
+            prompts = results.drawn[~results.drawn[CLUSTER].isin(facts.loc[left_out, CLUSTER])]
             table = paired_accuracy(replace(results, answers=answers, prompts=prompts))
             table.insert(1, "filter", name)
             table.insert(2, "left_out", int(left_out.sum()))
@@ -281,9 +281,9 @@ def contrast_section(results: Results) -> Section:
 def phrasings(results: Results) -> pd.DataFrame:
     """Range and sample SD of paired accuracy over phrasings, partly by chance (Appendix D)."""
     rows = []
-    for of, own in statistics.grouped(paired_accuracy(results, "phrasing"), ["model"]):
+    for of, by_phrasing in statistics.grouped(paired_accuracy(results, "phrasing"), ["model"]):
         # Numbers that should be equal may differ by rounding errors.
-        share = own.set_index("phrasing")["accuracy"].round(12)
+        share = by_phrasing.set_index("phrasing")["accuracy"].round(12)
         ends = {"lowest": share.min(), "highest": share.max()}
         at_ends = {f"{name}_phrasing": _phrasings_at(share, end) for name, end in ends.items()}
         spread = {"range": ends["highest"] - ends["lowest"], "mean": share.mean()}

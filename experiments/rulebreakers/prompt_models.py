@@ -133,8 +133,8 @@ def _undefined(
         return "the terms separate the outcomes, so the estimates would be infinite"
     whole = design.T @ design
     for cluster in range(clusters.max() + 1):
-        own = design[clusters == cluster]
-        values = np.linalg.eigvalsh(whole - own.T @ own)
+        prompts = design[clusters == cluster]
+        values = np.linalg.eigvalsh(whole - prompts.T @ prompts)
         if values[0] <= LEAST_INFORMATION * values[-1]:
             return "a coefficient depends on a single entity pair"
     return ""

@@ -190,15 +190,15 @@ def thought_table(thoughts: pd.DataFrame) -> pd.DataFrame:
     of thoughts whose text, tokenized again, does not give the generated tokens); tokens, sentences
     (means). Rows with an error are not counted.
     """
-    own = thoughts[thoughts["error"] == ""]
+    written = thoughts[thoughts["error"] == ""]
     names = {"ended": "marker", "too_long": "length", "unmarked": "eos"}
-    counts = {name: own["finished"] == value for name, value in names.items()}
-    counts["forced"] = own["forced"].eq(True)
-    counts["other_tokens"] = own["same_tokens"].eq(False)
-    lengths = {"tokens": own["tokens"], "sentences": own["sentences"].map(len)}
-    sums = pd.DataFrame(counts).groupby(own["model"], sort=False).sum()
-    means = pd.DataFrame(lengths).groupby(own["model"], sort=False).mean()
-    sums.insert(0, "thoughts", own.groupby("model", sort=False).size())
+    counts = {name: written["finished"] == value for name, value in names.items()}
+    counts["forced"] = written["forced"].eq(True)
+    counts["other_tokens"] = written["same_tokens"].eq(False)
+    lengths = {"tokens": written["tokens"], "sentences": written["sentences"].map(len)}
+    sums = pd.DataFrame(counts).groupby(written["model"], sort=False).sum()
+    means = pd.DataFrame(lengths).groupby(written["model"], sort=False).mean()
+    sums.insert(0, "thoughts", written.groupby("model", sort=False).size())
     return sums.join(means).reset_index()
 
 

@@ -154,14 +154,14 @@ def constant_phrasings(rows: pd.DataFrame) -> dict[str, str]:
     rows = _in_one_order(rows)
     usual = _most_frequent(rows, ["phrasing", UNORDERED])
     found = {}
-    for phrasing, own in rows.groupby("phrasing", sort=False):
-        same = usual[own.index] == own["answer"]
+    for phrasing, answers in rows.groupby("phrasing", sort=False):
+        same = usual[answers.index] == answers["answer"]
         others = (usual != rows["answer"])[rows["phrasing"] != phrasing]
-        if len(own) < LEAST or others.empty or not is_constant(own, usual[own.index]):
+        if len(answers) < LEAST or others.empty or not is_constant(answers, usual[answers.index]):
             continue
-        chance = bdtr(int((~same).sum()), len(own), float(others.mean()))
+        chance = bdtr(int((~same).sum()), len(answers), float(others.mean()))
         if chance <= UNLIKELY / rows["phrasing"].nunique():
-            found[str(phrasing)] = str(usual[own.index].mode()[0])
+            found[str(phrasing)] = str(usual[answers.index].mode()[0])
     return found
 
 

@@ -119,19 +119,19 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
         [
             {"baseline": name, **asdict(mean_over(prompts.assign(over=over)))}
             for name in dict.fromkeys([sample.better, CHANCE])
-            for own in readings.values()
-            for over in [prompts["prompt_id"].map(own["credit"] - sample.baselines[name])]
+            for credits in readings.values()
+            for over in [prompts["prompt_id"].map(credits["credit"] - sample.baselines[name])]
         ]
     )
     tested = tests["p_holm"].mask(out_of_reach(tests))
     tests["verdict"] = [*map(_verdict, tested, tests["mean"])]
-    of = {name: own.reset_index(drop=True) for name, own in tests.groupby("baseline")}
+    of = {name: credits.reset_index(drop=True) for name, credits in tests.groupby("baseline")}
     rows = []
     compared = of[sample.better].to_dict("records")
-    for ((model, reading), own), test in zip(readings.items(), compared, strict=True):
-        row = _row(sample, own)
+    for ((model, reading), credits), test in zip(readings.items(), compared, strict=True):
+        row = _row(sample, credits)
         untested = test["note"] if row["prompts"] and np.isnan(test["p"]) else ""
-        note = joined(_lacking(reading, own), row.get("note"), untested)
+        note = joined(_lacking(reading, credits), row.get("note"), untested)
         rows.append({"model": model, "reading": reading, **row, "note": note})
     table = pd.DataFrame(rows).assign(compared=sample.better)
     table[HOLM_LEAST] = tests[HOLM_LEAST].max()
@@ -139,9 +139,9 @@ def reading_table(sample: Sample, readings: Mapping[tuple[str, str], pd.DataFram
         table = table.join(of[name][["p", "p_holm", "verdict"]].add_suffix(ending))
     ends = [name for name in table if str(name).endswith(("low", "high"))]
     baselines = [  # known, so they have no intervals
-        {"model": NO_MODEL, "reading": name, **_row(sample, own.to_frame("credit"))}
+        {"model": NO_MODEL, "reading": name, **_row(sample, credits.to_frame("credit"))}
         | {**dict.fromkeys(ends, np.nan), "note": ""}
-        for name, own in reversed([*sample.baselines.items()])
+        for name, credits in reversed([*sample.baselines.items()])
     ]
     table = pd.concat([table, pd.DataFrame(baselines)], ignore_index=True)
     sides = [f"{side}_{name}" for side in sample.sides for name in ("accuracy", "low", "high")]

@@ -96,9 +96,9 @@ def median_choice(scored: pd.DataFrame) -> pd.DataFrame:
     them, the prompt has no credit. It is right to subtract it if every option is correct equally
     often: two options then each win half of the prompts.
     """
-    own = scored.groupby(["phrasing", "option"], sort=False)
+    options = scored.groupby(["phrasing", "option"], sort=False)
     medians = pd.Series(np.nan, scored.index)
-    for _, rows in own:
+    for _, rows in options:
         medians[rows.index] = left_out_medians(
             rows["log_odds"].to_numpy(dtype=float), pd.factorize(rows["unit"])[0]
         )

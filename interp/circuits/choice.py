@@ -139,8 +139,8 @@ def mean_scores(graph: Graph, effects: pd.DataFrame) -> dict[str, EdgeValues]:
     rows = {reader.name: row for row, reader in enumerate(graph.readers)}
     columns = {writer: column for column, writer in enumerate(graph.writers)}
     found = {}
-    for method, own in effects.groupby("method", sort=False):
-        means = own.groupby(["reader", "writer"], sort=False)["effect"].mean().reset_index()
+    for method, edges in effects.groupby("method", sort=False):
+        means = edges.groupby(["reader", "writer"], sort=False)["effect"].mean().reset_index()
         values = torch.full(graph.edges.shape, torch.nan, dtype=torch.float64)
         for reader, writer, mean in means.itertuples(index=False, name=None):
             if reader not in rows or writer not in columns:

@@ -123,11 +123,11 @@ def _known_share(folder: Path, known: "Filter") -> float | None:
     runs = [run for run in runs_in(folder).values() if "knowledge" in run.tables()]
     if not runs:
         return None
-    facts, found = runs[0].table("prompts"), runs[0].table("knowledge")
+    facts, knowledge = runs[0].table("prompts"), runs[0].table("knowledge")
     asked = facts["side"].eq(FACT_SIDE) & facts[known.factor].isin(known.levels)
     fact_prompts = facts.loc[asked, "prompt_id"]
-    own = found[found["prompt_id"].isin(fact_prompts)]
-    return float(own["known"].astype(bool).groupby(own["prompt_id"]).all().mean())
+    asked_facts = knowledge[knowledge["prompt_id"].isin(fact_prompts)]
+    return float(asked_facts["known"].astype(bool).groupby(asked_facts["prompt_id"]).all().mean())
 
 
 def _expected(

@@ -77,10 +77,10 @@ class Differences(Estimated):
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The small table."""
-        found = super().frame
-        half = (found["difference_high"] - found["difference_low"]) / 2
-        power = found["clusters"].map(lambda count: beyond_half(max(2, int(count))))
-        return found.assign(detectable=half * (1 + power))
+        differences = super().frame
+        half = (differences["difference_high"] - differences["difference_low"]) / 2
+        power = differences["clusters"].map(lambda count: beyond_half(max(2, int(count))))
+        return differences.assign(detectable=half * (1 + power))
 
     def narrow(self, rows: pd.DataFrame, of: Iterable[str]) -> pd.DataFrame:
         """The columns that a terminal shows, with the detectable difference."""

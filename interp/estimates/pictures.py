@@ -48,9 +48,9 @@ def grids(
 ) -> Iterator[tuple[str, Panel]]:
     """A grid of each number for each pair of the given prompts: one column of `by` over another."""
     table, trials = estimated.table, estimated.trials
-    own = trials[trials["pair_id"].isin(prompts["pair_id"])]
+    shown = trials[trials["pair_id"].isin(prompts["pair_id"])]
     others = ["pair_id", *(name for name in table.by if name not in (rows, columns))]
-    for of, members in grouped(own, others):
+    for of, members in grouped(shown, others):
         labels = {name: text(value) for name, value in of.items() if name != "pair_id"}
         for number in table.numbers:
             if number.interval is None or members[number.column].isna().all():

@@ -200,10 +200,10 @@ class Estimated:
         for of, rows in self._headlined(declared):
             for place in range(declared.places):
                 first = largest(rows, declared.number, ["model"], place)[by].drop_duplicates()
-                found = compared.frame.merge(first, on=by)
-                if len(first) == 1 and len(found) == 1:
+                differences = compared.frame.merge(first, on=by)
+                if len(first) == 1 and len(differences) == 1:
                     ends = [declared.number, *(compared.table.main.interval or ())]
-                    value, low, high = found[ends].iloc[0].astype(float)
+                    value, low, high = differences[ends].iloc[0].astype(float)
                     yield _named(declared, {**of, "place": place + 1}), (value, low, high)
 
     def cautions(self, rows: pd.DataFrame | None = None) -> Iterator[Caution]:

@@ -232,8 +232,8 @@ def prompts_item(prompts: pd.DataFrame, answers: pd.DataFrame) -> PromptsItem:
     table = shown[["text", "gold"]].rename(columns={"text": "prompt"})
     columns = apart(models, "model", [*table, "side"])
     for model, column in zip(models, columns, strict=True):
-        own = answers[answers["model"] == model].set_index("prompt_id")
-        table[column] = _outcomes(own.reindex(shown["prompt_id"])).to_numpy()
+        answered = answers[answers["model"] == model].set_index("prompt_id")
+        table[column] = _outcomes(answered.reindex(shown["prompt_id"])).to_numpy()
     table["side"] = shown["side"]
     table[apart(factors, "factor", table.columns)] = shown[factors]
     of_all = "" if len(shown) == len(prompts) else f" of {len(prompts):,}, spread evenly over pairs"

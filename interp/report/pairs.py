@@ -197,6 +197,8 @@ def by_pair(
 def mean_by_pair(rows: pd.DataFrame, prompts: pd.DataFrame, value: str) -> Mapping[str, float]:
     """The mean over a pair's prompts of a number, by pair_id; missing ones are left out."""
     pairs = dict(zip(prompts["prompt_id"], prompts["pair_id"], strict=True))
-    own = rows.dropna(subset=value)
-    means = own[value].astype(float).groupby(own["prompt_id"].map(pairs), sort=False).mean()
+    measured = rows.dropna(subset=value)
+    means = (
+        measured[value].astype(float).groupby(measured["prompt_id"].map(pairs), sort=False).mean()
+    )
     return {str(pair): float(number) for pair, number in means.items()}

@@ -191,13 +191,13 @@ def _outcomes(
     browser: Browser, model: str, sides: Sequence[str], by_pair: Mapping[str, Sequence[int]]
 ) -> Column:
     """A model's outcomes: three bits for each side, of which a letter holds two, lowest first."""
-    own = browser.answers[browser.answers["model"] == model].set_index("prompt_id")
-    own = own.reindex(browser.prompts["prompt_id"])
-    asked = own["error"].notna().to_numpy()
-    correct = own["correct"].eq(True).fillna(False).to_numpy(dtype=bool)
-    failed = (own["error"].fillna("") != "").to_numpy()
-    silent = own["answer"].eq("").fillna(False).to_numpy(dtype=bool) & ~failed
-    wrong = np.where(own["correct"].notna().to_numpy() | failed, _WRONG, _UNJUDGED)
+    answers = browser.answers[browser.answers["model"] == model].set_index("prompt_id")
+    answers = answers.reindex(browser.prompts["prompt_id"])
+    asked = answers["error"].notna().to_numpy()
+    correct = answers["correct"].eq(True).fillna(False).to_numpy(dtype=bool)
+    failed = (answers["error"].fillna("") != "").to_numpy()
+    silent = answers["answer"].eq("").fillna(False).to_numpy(dtype=bool) & ~failed
+    wrong = np.where(answers["correct"].notna().to_numpy() | failed, _WRONG, _UNJUDGED)
     codes = np.where(correct, _RIGHT, np.where(silent & (wrong == _WRONG), _SILENT, wrong)) * asked
     side = browser.prompts["side"].map({name: place for place, name in enumerate(sides)})
     width = -(-len(sides) // _SIDES_A_CODE)
@@ -325,15 +325,15 @@ def _details(browser: Browser, by_pair: Mapping[str, Sequence[int]]) -> Iterator
     answers = browser.answers[[*_ANSWER]]
     pairs = list(by_pair)
     for chosen in (pairs[start : start + AT_ONCE] for start in range(0, len(pairs), AT_ONCE)):
-        own = browser.prompts.iloc[[place for pair in chosen for place in by_pair[pair]]]
+        shown_prompts = browser.prompts.iloc[[place for pair in chosen for place in by_pair[pair]]]
         panels: dict[str, list[dict[str, Any]]] = {}
-        for pair, panel in browser.panels(own):
+        for pair, panel in browser.panels(shown_prompts):
             panels.setdefault(str(pair), []).append(panel_data(panel))
         prompts: dict[str, list[dict[str, Any]]] = {}
-        for row in own.to_dict("records"):
+        for row in shown_prompts.to_dict("records"):
             prompts.setdefault(str(row["pair_id"]), []).append(_prompt(row))
         given: dict[str, list[list[Any]]] = {}
-        there = answers[answers["prompt_id"].isin(own["prompt_id"])]
+        there = answers[answers["prompt_id"].isin(shown_prompts["prompt_id"])]
         for values in there.itertuples(index=False, name=None):
             given.setdefault(str(values[1]), []).append(_answer(*values))
         for pair in chosen:

@@ -52,14 +52,14 @@ def with_thoughts(
 
 def _with_rows(model: Model, table: pd.DataFrame, where: str) -> Model:
     """The model with the thoughts in a table like that of `generate`."""
-    own = table[(table["model"] == model.name) & (table["error"] == "")]
-    if own.empty:
+    thoughts = table[(table["model"] == model.name) & (table["error"] == "")]
+    if thoughts.empty:
         there = ", ".join(table["model"].unique())
         raise UserError(f"{where} has no thoughts of {model.name}; it has thoughts of {there}")
-    if own.duplicated(["prompt_id", "draw"]).any():
+    if thoughts.duplicated(["prompt_id", "draw"]).any():
         raise UserError(f"{where} has two thoughts of one draw; draw the thoughts again")
     found: dict[str, list[Thought]] = {}
-    for row in own.sort_values("draw").to_dict("records"):
+    for row in thoughts.sort_values("draw").to_dict("records"):
         ended = row["finished"] == "marker" or bool(row["forced"])
         thought = Thought(row["before"], tuple(row["sentences"]), row["after"], ended=ended)
         found.setdefault(row["prompt_id"], []).append(thought)

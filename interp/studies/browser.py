@@ -68,9 +68,9 @@ def stacked(
     prompts, answers = [], []
     for name, run in runs.items():
         given = judged_answers(InFolder(run))
-        own = whole_pairs(run.table("prompts"), given)
-        ids = {column: f"{name}/" + own[column] for column in _IDS}
-        prompts.append(own.assign(**ids, **{factor: values[name]}))
+        asked = whole_pairs(run.table("prompts"), given)
+        ids = {column: f"{name}/" + asked[column] for column in _IDS}
+        prompts.append(asked.assign(**ids, **{factor: values[name]}))
         answers.append(given.assign(prompt_id=f"{name}/" + given["prompt_id"])[JUDGED])
     return pd.concat(prompts, ignore_index=True), pd.concat(answers, ignore_index=True)
 

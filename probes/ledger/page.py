@@ -98,12 +98,12 @@ def _headline(results: LedgerResults) -> pd.DataFrame:
     """The share of each entry among each model's failures; without a value if there are none."""
     parts, failures = [], _with_words(results.failures)
     for entry in SHOWN:
-        own = failures[failures["entry"] == entry].set_index("model")
-        own = own.reindex(results.models).rename_axis("model").reset_index()
-        few = own["clusters"] < FEWEST
-        note = own["share"].isna().map({True: "no failure with an entry", False: ""})
-        note = note.mask(few, own["said"])
-        table = own.assign(note=note, **{name: own[name].mask(few) for name in _NUMBERS})
+        entries = failures[failures["entry"] == entry].set_index("model")
+        entries = entries.reindex(results.models).rename_axis("model").reset_index()
+        few = entries["clusters"] < FEWEST
+        note = entries["share"].isna().map({True: "no failure with an entry", False: ""})
+        note = note.mask(few, entries["said"])
+        table = entries.assign(note=note, **{name: entries[name].mask(few) for name in _NUMBERS})
         parts.append(page.headline(table, entry, value="share", n="n", unit="failures"))
     return pd.concat(parts, ignore_index=True)
 

@@ -45,11 +45,11 @@ class LedgerResults:
     @cached_property
     def entries(self) -> pd.DataFrame:
         """The ledger (`LensReadings.ledger`) with `seen`, and the prompts' factors."""
-        found = self.read.ledger(self.known, self.steered).merge(self.seen, how="left")
+        entries = self.read.ledger(self.known, self.steered).merge(self.seen, how="left")
         prompts = self.read.prompts
         # The ledger has columns of its own about the fact.
-        factors = [name for name in factors_of(prompts) if name not in found]
-        return found.merge(prompts[["prompt_id", *factors]], on="prompt_id")
+        factors = [name for name in factors_of(prompts) if name not in entries]
+        return entries.merge(prompts[["prompt_id", *factors]], on="prompt_id")
 
     @cached_property
     def clusters(self) -> str:
@@ -102,11 +102,11 @@ class LedgerResults:
         model, side, retrieved (a share) with its interval, embedding (from the token's embedding
         alone), seen (share of prompts with the right word before the token), n, clusters.
         """
-        found = self.read.retrieved.merge(self.read.prompts[["prompt_id", "side"]])
-        found = found.merge(self.seen, how="left").astype({"retrieved": "boolean"})
+        facts = self.read.retrieved.merge(self.read.prompts[["prompt_id", "side"]])
+        facts = facts.merge(self.seen, how="left").astype({"retrieved": "boolean"})
         by = ["model", "side"]
-        shares = proportions(found, values=["retrieved"], by=by, cluster="cluster")
-        means = found.astype({"embedding": float, "seen": float}).groupby(by)[["embedding", "seen"]]
+        shares = proportions(facts, values=["retrieved"], by=by, cluster="cluster")
+        means = facts.astype({"embedding": float, "seen": float}).groupby(by)[["embedding", "seen"]]
         table = shares.rename(columns={"share": "retrieved"}).merge(means.mean().reset_index())
         return table[[*by, "retrieved", "low", "high", "embedding", "seen", "n", "clusters"]]
 

@@ -225,8 +225,8 @@ def read_whole(whole: pd.DataFrame) -> Iterator[Caution]:
 
     `whole` has a row for each model and prompt (or pair): model, whole.
     """
-    for model, own in whole.groupby("model", sort=False)["whole"]:
-        share = float(own.eq(True).mean())
+    for model, answers in whole.groupby("model", sort=False)["whole"]:
+        share = float(answers.eq(True).mean())
         if share:
             some = "every prompt" if share == 1 else f"{share:.0%} of the prompts"
             yield Caution(

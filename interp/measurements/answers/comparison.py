@@ -35,12 +35,12 @@ def judged_pairs(
     Raises:
         UserError: none of the model's answers was judged.
     """
-    own = answers[(answers["model"] == model) & answers["correct"].notna()]
-    if own.empty:
+    judged = answers[(answers["model"] == model) & answers["correct"].notna()]
+    if judged.empty:
         raise UserError(f"no answer of {model} was judged, so there is nothing to compare")
     sides = tuple(prompts["side"].unique())
     keep = [] if cluster == "pair_id" else [cluster]
-    pairs = pairs_of(own, prompts, keep=keep, sides=sides)
+    pairs = pairs_of(judged, prompts, keep=keep, sides=sides)
     # As in `accuracies`, a pair with members from different strata has the weight of the first.
     weights = prompts.groupby("pair_id")["weight"].first()
     return pairs.assign(weight=pairs["pair_id"].map(weights))

@@ -17,10 +17,10 @@ def option_panels(measured: ResultTables, prompts: pd.DataFrame) -> Iterator[tup
         return
     columns = ["model", "prompt_id", "option", "probability"]
     rows = measured.table("option_probabilities", columns, prompts=prompts["prompt_id"])
-    for pair, labels, own in by_pair(with_sides(rows, prompts), ["model"]):
+    for pair, labels, options in by_pair(with_sides(rows, prompts), ["model"]):
         groups = {
             str(side): list(zip(each["option"], each["probability"], strict=True))
-            for side, each in own.groupby("side", sort=False)
+            for side, each in options.groupby("side", sort=False)
         }
         yield pair, Bars("Probabilities of the options", labels, groups, note=_OPTIONS)
 

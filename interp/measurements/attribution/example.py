@@ -33,15 +33,15 @@ def typical_pair(result: Answered, ratios: pd.DataFrame | None) -> PictureItem |
     if values.empty:
         return None
     model, method = values[["model", "method"]].iloc[0]
-    own = values[(values["model"] == model) & (values["method"] == method)]
+    scored = values[(values["model"] == model) & (values["method"] == method)]
     prompts, answers = result.prompts, result.answers
     answers = answers[(answers["model"] == model) & (answers["error"] == "")]
     whole = whole_pairs(prompts, answers)
-    own = own[own["prompt_id"].isin(whole["prompt_id"])].dropna(subset="value")
-    if own.empty:
+    scored = scored[scored["prompt_id"].isin(whole["prompt_id"])].dropna(subset="value")
+    if scored.empty:
         return None
-    own = own.sort_values("value", kind="stable")
-    middle = own.iloc[(len(own) - 1) // 2]
+    scored = scored.sort_values("value", kind="stable")
+    middle = scored.iloc[(len(scored) - 1) // 2]
     pairs = prompts.set_index("prompt_id")["pair_id"]
     pair = prompts[prompts["pair_id"] == pairs[middle["prompt_id"]]]
     shares, unit = _shares(result, pair, str(model), str(method))

@@ -53,8 +53,8 @@ def largest_effects(coalition_values: pd.DataFrame) -> pd.DataFrame:
     keys = ["model", "donor_kind", "prompt_id"]
     several = coalition_values[coalition_values["segments"].map(len) > 1]
     rows = [
-        dict(zip(keys, key, strict=True)) | _by_donors(own.sort_values("coalition"))
-        for key, own in several.groupby(keys, sort=False)
+        dict(zip(keys, key, strict=True)) | _by_donors(effects.sort_values("coalition"))
+        for key, effects in several.groupby(keys, sort=False)
     ]
     return pd.DataFrame(rows, columns=[*keys, "segment", "outcome", "alone"])
 
@@ -72,12 +72,12 @@ def largest_scores(segment_scores: pd.DataFrame) -> pd.DataFrame:
     rows["close"] = rows["size"] >= (1 - EQUAL) * rows.groupby(keys)["size"].transform("max")
     rows["any"] = rows["size"] > 0
     each = rows.groupby(keys, sort=False)
-    found = rows.loc[each["size"].idxmax(), [*keys, "segment", "size"]].set_index(keys)
+    largest = rows.loc[each["size"].idxmax(), [*keys, "segment", "size"]].set_index(keys)
     counts = each[["close", "any"]].sum()
-    first = (counts["close"] == 1) & (found["size"] > 0)
+    first = (counts["close"] == 1) & (largest["size"] > 0)
     return pd.DataFrame(
         {
-            "segment": found["segment"].where(first, ""),
+            "segment": largest["segment"].where(first, ""),
             "outcome": np.where(first, LARGEST, TIE),
             "alone": first & (counts["any"] == 1),
         }
@@ -112,8 +112,8 @@ def largest_of(
     by: Sequence[str],
 ) -> pd.DataFrame:
     """`largest_table` of a measured table, whose columns `find` reads part by part."""
-    found = pd.concat(map(find, result.measured.parts(table, columns)), ignore_index=True)
-    return largest_table(found, result.prompts, by=by, cluster=result.cluster or "pair_id")
+    largest = pd.concat(map(find, result.measured.parts(table, columns)), ignore_index=True)
+    return largest_table(largest, result.prompts, by=by, cluster=result.cluster or "pair_id")
 
 
 def largest_table(
@@ -194,8 +194,8 @@ def sentence(rows: pd.DataFrame, who: str, what: str, prompts: pd.DataFrame) -> 
     """
     unit = "pair" if prompts["pair_id"].duplicated().any() else "prompt"
     of = int(rows["of_pairs"].iloc[0])
-    found = rows[rows["pairs"] > 0]
-    first, others = (found[found["outcome"] == name] for name in (LARGEST, SIDES))
+    told = rows[rows["pairs"] > 0]
+    first, others = (told[told["outcome"] == name] for name in (LARGEST, SIDES))
     if first.empty:
         return f"{who}: no segment clearly has the largest {what} in any {unit}; n = {of:,}."
     row = first.iloc[0]

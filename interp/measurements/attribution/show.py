@@ -241,13 +241,13 @@ class Attributions(Answered):
         if len(self._largest):
             title = "Which segment has the largest score?"
             yield largest.item(self._largest, list(self._findings()), title, _LARGEST_NOTE)
-        found = self.finds()
-        if len(found):
+        premises = self.finds()
+        if len(premises):
             from interp.measurements.attribution.figures import decisive_segments, decisive_title
 
             cluster = self.cluster or "pair_id"
             clusters = self.prompts[["prompt_id", cluster]]
-            table = decisive_table(found.merge(clusters, on="prompt_id"), cluster)
+            table = decisive_table(premises.merge(clusters, on="prompt_id"), cluster)
             title = decisive_title(self.measured.about.decisive)
             note = f"Intervals are clustered: prompts with the same {cluster} form one cluster."
             draw = partial(decisive_segments, table)
@@ -262,8 +262,8 @@ class Attributions(Answered):
         """Which segment has the largest score by the first method, for each model."""
         table = self._largest
         rows = table[table["method"] == table["method"].iloc[:1].max()]
-        for (model, method), own in rows.groupby(["model", "method"], sort=False):
-            yield largest.sentence(own, f"{model}, {method}", "score", self.prompts)
+        for (model, method), outcomes in rows.groupby(["model", "method"], sort=False):
+            yield largest.sentence(outcomes, f"{model}, {method}", "score", self.prompts)
 
     @cached_property
     def _largest(self) -> pd.DataFrame:

@@ -93,7 +93,7 @@ def ranking(
     for method in methods or ():
         if method not in known:
             raise UserError(unknown("method", method, known))
-    own = effects if methods is None else effects[effects["method"].isin(methods)]
+    ranked = effects if methods is None else effects[effects["method"].isin(methods)]
     if split is None:
-        return own
-    return own[own[split].isin(half_of(own[split].dropna(), split))]
+        return ranked
+    return ranked[ranked[split].isin(half_of(ranked[split].dropna(), split))]

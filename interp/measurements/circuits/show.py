@@ -221,6 +221,6 @@ class CircuitAnswers(PairResult):
             effects = self.effects(model)
             methods = list(effects["method"].unique())
             method = "exact" if "exact" in methods else methods[0]
-            own = effects[effects["method"] == method]
-            self._kept[model] = (method, own, *greedy_members(own))
+            edges = effects[effects["method"] == method]
+            self._kept[model] = (method, edges, *greedy_members(edges))
         return self._kept[model]

@@ -265,12 +265,12 @@ def survival_table(distances: pd.DataFrame) -> pd.DataFrame:
             fits = largest[True][largest[True] <= bound].index if True in largest else []
             row: dict[str, object] = {**key, "bound": bound}
             if len(fits):
-                own = members[members["share"] == min(fits)]
-                tested = own[~own["chosen"].astype(bool)]
+                fitting = members[members["share"] == min(fits)]
+                tested = fitting[~fitting["chosen"].astype(bool)]
                 worst = tested.nlargest(1, "distance")
                 row |= {
                     "share": min(fits),
-                    "edges": int(own["edges"].iloc[0]),
+                    "edges": int(fitting["edges"].iloc[0]),
                     "largest_chosen": largest[True][min(fits)],
                     "largest_tested": tested["distance"].max(),
                     "worst": "".join(worst["value"].astype(str)),

@@ -64,13 +64,15 @@ def edges_as_cells(edges: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     checked = edges.join(pairs.set_index(key)["checked"], on=key)["checked"].astype(bool)
     exact = edges.loc[edges["method"] == "exact", [*key, *_EDGE]]
     run = edges[[*key, *_EDGE]].merge(exact, how="left", indicator=True)["_merge"] == "both"
-    own = edges[~checked.to_numpy() | run.to_numpy()]
-    named = own["reader"].str.extract(r"^(?:a(?P<a>\d+)\..*\.(?P<site>[qkv])|m(?P<m>\d+)|logits)$")
+    shown = edges[~checked.to_numpy() | run.to_numpy()]
+    named = shown["reader"].str.extract(
+        r"^(?:a(?P<a>\d+)\..*\.(?P<site>[qkv])|m(?P<m>\d+)|logits)$"
+    )
     mlp_or_logits = np.where(named["m"].notna(), "mlp", "logits")
-    edge = pd.factorize(own["writer"] + " " + own["reader"])[0]
-    return own.assign(
+    edge = pd.factorize(shown["writer"] + " " + shown["reader"])[0]
+    return shown.assign(
         source="counterpart",
-        site=named["site"].fillna(pd.Series(mlp_or_logits, index=own.index)),
+        site=named["site"].fillna(pd.Series(mlp_or_logits, index=shown.index)),
         layer=named["a"].fillna(named["m"]).astype(float),
         head=np.nan,
         role="",

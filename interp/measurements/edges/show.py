@@ -92,15 +92,15 @@ class EdgeEffects(PairResult):
             UserError: there are no such effects, or no such factor.
         """
         edges = self.edges
-        own = edges[(edges["model"] == model) & (edges["direction"] == "noising")]
-        if own.empty:
+        effects = edges[(edges["model"] == model) & (edges["direction"] == "noising")]
+        if effects.empty:
             raise UserError(f"there are no edges of {model} measured in the noising direction")
         if factor is None:
-            return own
+            return effects
         if factor not in self.prompts:
             raise UserError(unknown("factor", factor, list(map(str, self.prompts.columns))))
         of_pair = self.prompts[["pair_id", factor]].drop_duplicates("pair_id")
-        return own.merge(of_pair, on="pair_id", how="left")
+        return effects.merge(of_pair, on="pair_id", how="left")
 
     def items(self) -> Iterator[TableItem | FigureItem]:
         """Tables of the edges with the largest effects, and of estimates against exact effects."""

@@ -177,8 +177,10 @@ class SegmentEffects(Result):
 
     def _findings(self) -> Iterator[str]:
         """Which segment has the largest effect, for each model and kind of donor."""
-        for (model, kind), own in self._largest.groupby(["model", "donor_kind"], sort=False):
-            yield largest.sentence(own, f"{model}, {_BY_KIND[str(kind)]}", "effect", self.prompts)
+        for (model, kind), outcomes in self._largest.groupby(["model", "donor_kind"], sort=False):
+            yield largest.sentence(
+                outcomes, f"{model}, {_BY_KIND[str(kind)]}", "effect", self.prompts
+            )
 
     @cached_property
     def _largest(self) -> pd.DataFrame:

@@ -51,13 +51,14 @@ def used(effects: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:
         )
     known = effects.dropna(subset="effect")
     keys = ["model", "prompt_id"]
-    own = known[known["source"] == "direction"].groupby(keys, sort=False)["effect"].mean()
+    directed = known[known["source"] == "direction"].groupby(keys, sort=False)["effect"].mean()
     random = known[known["source"] == "placebo"]
     drawn = random.groupby([*keys, "draw"], sort=False)["effect"].mean().unstack("draw")
     if drawn.shape[1] < 2:
         raise UserError("the effects have fewer than two random directions; expected draws >= 2")
     parts = [
-        _verdicts(own[rows.index], rows, clusters) for _, rows in drawn.groupby("model", sort=False)
+        _verdicts(directed[rows.index], rows, clusters)
+        for _, rows in drawn.groupby("model", sort=False)
     ]
     return pd.concat(parts).reset_index()
 
@@ -109,25 +110,27 @@ def ledger(
     facts = known_by_wording(known, retrieved.drop_duplicates("fact").set_index("fact")["cluster"])
     verdicts = used(effects[effects["prompt_id"].isin(clusters.index)], clusters)
     keys = ["model", "prompt_id"]
-    found = (
+    entries = (
         retrieved.rename(columns={"error": "retrieved_error"})
         .merge(verdicts.rename(columns={"error": "used_error"})[[*keys, "used", "used_error"]])
         .merge(facts)
         .merge(answers[[*keys, "correct"]])
     )
-    if found.empty:
+    if entries.empty:
         raise UserError(
             "no prompt has a fact that was probed, a reading and an effect; expected the three "
             "measurements of the same models and prompts"
         )
-    steps = found[["known", "retrieved", "used"]].astype("boolean")
+    steps = entries[["known", "retrieved", "used"]].astype("boolean")
     entry = np.select(
         [~steps[name].fillna(True).to_numpy(bool) for name in steps], ENTRIES[:3], ENTRIES[3]
     )
     missing = [steps[name].isna() & np.isin(entry, ENTRIES[n:]) for n, name in enumerate(steps)]
-    found = found.assign(**steps, entry=pd.Series(entry, found.index).mask(np.any(missing, axis=0)))
+    entries = entries.assign(
+        **steps, entry=pd.Series(entry, entries.index).mask(np.any(missing, axis=0))
+    )
     columns = ["cluster", "fact", "correct", "wording", *steps]
-    return found[[*keys, *columns, "retrieved_error", "used_error", "entry"]]
+    return entries[[*keys, *columns, "retrieved_error", "used_error", "entry"]]
 
 
 def known_by_wording(known: pd.DataFrame, clusters: pd.Series) -> pd.DataFrame:

@@ -46,16 +46,16 @@ def _verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     first = rows.drop_duplicates("prompt_id").reset_index(drop=True)
     codes = pd.factorize(first["cluster"])[0]
     right = np.eye(len(words), dtype=bool)[first["right"].map(words.index)]
-    found = first[[*PLACE, "prompt_id", "cluster", "fact"]]
+    facts = first[[*PLACE, "prompt_id", "cluster", "fact"]]
     if codes.max() == 0:
         nothing = dict.fromkeys(("strength", "threshold", "error"), np.nan)
-        return found.assign(**nothing, retrieved=None, embedding=None)
+        return facts.assign(**nothing, retrieved=None, embedding=None)
     strengths, alone = (
         _strengths(rows, name, right, codes) for name in ("scores", "from_embedding")
     )
     limits, limits_alone = (_thresholds(own, right, codes) for own in (strengths, alone))
     beyond = strengths > limits[:, None]
-    return found.assign(
+    return facts.assign(
         strength=strengths[right],
         threshold=limits,
         retrieved=beyond[right],

@@ -210,12 +210,12 @@ class LensReadings(Result):
     def _left_out(self) -> Iterator[Caution]:
         columns = ["model", "prompt_id", "right", "left_out", "words"]
         rows = self.table("lens_readings", columns).drop_duplicates(columns[:2])
-        for model, own in rows.groupby("model", sort=False):
-            most = int(own["left_out"].max())
+        for model, readings in rows.groupby("model", sort=False):
+            most = int(readings["left_out"].max())
             if most:
-                lost = 0 if self._has_own_words else int(own["right"].isna().sum())
+                lost = 0 if self._has_own_words else int(readings["right"].isna().sum())
                 prompts = f", among them the right word of {counted(lost, 'prompt')}" * bool(lost)
-                total = int((own["left_out"] + own["words"].map(len)).max())
+                total = int((readings["left_out"] + readings["words"].map(len)).max())
                 text = (
                     f"{most:,} of {counted(total, 'word')} begin with the same token as another "
                     f"and are left out{prompts}."

@@ -59,19 +59,19 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
     codes = pd.factorize(rows["cluster"])[0]
     raw, alone = (np.stack(rows[name].tolist()) for name in ("scores", "from_embedding"))
     each = np.arange(len(rows))
-    found = rows[[*PLACE, "prompt_id", "cluster", "log_odds"]].assign(
+    readings = rows[[*PLACE, "prompt_id", "cluster", "log_odds"]].assign(
         raw_accuracy=shared_first(raw, raw)[each, right], chance=1 / len(words)
     )
     if codes.max() == 0:
         nothing = dict.fromkeys(("accuracy", "embedding", "shuffled", "margin"), np.nan)
-        return found.assign(**nothing, why="there is no other cluster to centre by")
+        return readings.assign(**nothing, why="there is no other cluster to centre by")
     centred = raw - others_mean(raw, codes)
     # The probability that each word is the right one of a cluster that is drawn at random.
     drawn = pd.DataFrame(np.eye(len(words))[right]).groupby(codes).mean().mean().to_numpy()
     first = shared_first(centred, raw)
     own = centred[each, right]
     centred[each, right] = -np.inf
-    return found.assign(
+    return readings.assign(
         accuracy=first[each, right],
         embedding=shared_first(alone - others_mean(alone, codes), alone)[each, right],
         shuffled=(drawn * first).sum(1),

@@ -107,14 +107,14 @@ def _sizes(parts: Parts, checked: pd.Series) -> pd.DataFrame:
 
     A cell that should have been run but has no finite effect counts as exceeding every bound.
     """
-    found = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
+    sizes = [pd.DataFrame(columns=[*STRATUM, "pair_id", "checked", *_SIZES])]
     for part in parts:
         cells = with_exact(part, "left").dropna(subset="effect").join(checked, on=PAIR)
         estimate, effect = cells["effect"].abs(), cells["effect_exact"].abs().fillna(math.inf)
         cells = cells.assign(estimate=estimate, effect=effect, excess=effect - estimate)
         by = [*STRATUM, "pair_id", "checked"]
-        found.append(cells.groupby(by, sort=False, dropna=False)[_SIZES].max().reset_index())
-    return pd.concat([part for part in found if len(part)] or found, ignore_index=True)
+        sizes.append(cells.groupby(by, sort=False, dropna=False)[_SIZES].max().reset_index())
+    return pd.concat([part for part in sizes if len(part)] or sizes, ignore_index=True)
 
 
 def _guarantee(rows: pd.DataFrame, level: float) -> dict[str, object]:

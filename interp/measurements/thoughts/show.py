@@ -183,8 +183,8 @@ class ThoughtEffects(Result):
         for factor in factors:
             if 1 < prompts[factor].nunique() <= 10:
                 # Under its own name, a factor could replace a column of the table.
-                own = prompts.assign(**{_GROUP: prompts[factor]})
-                table = mediation_table(whole, own, cluster=self._cluster, by=[_GROUP])
+                grouped_prompts = prompts.assign(**{_GROUP: prompts[factor]})
+                table = mediation_table(whole, grouped_prompts, cluster=self._cluster, by=[_GROUP])
                 table.insert(1, "factor", factor)
                 tables.append(table.rename(columns={_GROUP: "value"}))
         both = ["donor_kind", "segment"]
@@ -260,8 +260,10 @@ def _shares(table: pd.DataFrame) -> "Axes":
     """Draw the mediated share of each segment, with one point per model."""
     from interp.report.figures.points import interval_points
 
-    own = table[table["donor_kind"] == "instance"]
-    named = own.assign(segment=own["segment"].map(segment_label), mediated_share=own["share"])
+    shares = table[table["donor_kind"] == "instance"]
+    named = shares.assign(
+        segment=shares["segment"].map(segment_label), mediated_share=shares["share"]
+    )
     return interval_points(
         named,
         x="mediated_share",
