@@ -149,7 +149,8 @@ def given_answers(measured: ResultTables) -> pd.DataFrame | None:
     names = measured.names()
     for name, text in ANSWERED.items():
         if name in names:
-            return measured.table(name, [*_KEYS, "answer", "error", text])
+            more = [text, "finished"] if text == "completion" else [text]
+            return measured.table(name, [*_KEYS, "answer", "error", *more])
     if "thought_answers" in names:
         rows = measured.table("thought_answers", [*_KEYS, "draw", "reading", "answer", "error"])
         rows = rows[rows["reading"] == "whole"].sort_values("draw").drop_duplicates(_KEYS)

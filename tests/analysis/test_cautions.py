@@ -187,10 +187,15 @@ def test_replies_outside_the_options_come_with_the_accuracy_of_a_forced_choice()
     [(["The answer is No."] * 3 + ["\n\nI think"] * 2, "The answer"), (["", " \n", None], "")],
 )
 def test_texts_without_an_answer_are_told_by_their_first_words(texts, words):
-    answers = answers_of(["Yes"] * 4 + [""] * len(texts)).assign(completion=["Yes"] * 4 + texts)
+    written = {"completion": ["Yes"] * 4 + texts, "finished": "eos"}
+    answers = answers_of(["Yes"] * 4 + [""] * len(texts)).assign(**written)
     (found,) = answer_cautions(answers, prompts_of(BALANCED))
     assert (found.kind, found.numbers["words"]) == (OUTSIDE_OPTIONS, words)
     assert words in found.text and "Yes" not in found.text
+    assert "--shots" in found.text
+    (cut,) = answer_cautions(answers.assign(finished="length"), prompts_of(BALANCED))
+    assert cut.numbers["cut_off"] == 1.0 and "--max-new-tokens" in cut.text
+    assert "--shots" not in cut.text
 
 
 def test_a_forced_choice_that_is_always_the_same_is_said_too():
@@ -351,7 +356,7 @@ def test_what_helps_a_model_to_reply_with_an_option_is_said_with_its_counts(temp
 
 def test_every_caution_about_replies_names_a_flag():
     silent, constant = answers_of([""] * 24, tokens=["The"] * 24), answers_of(["No"] * 24)
-    texts = answers_of([""] * 24).assign(completion="Well")
+    texts = answers_of([""] * 24).assign(completion="Well", finished="length")
     for answers, flags in ((silent, FLAGS), (constant, FLAGS[1:2]), (texts, ["--max-new-tokens"])):
         (found,) = answer_cautions(answers, prompts_of(BALANCED))
         assert all(flag in found.text for flag in flags)

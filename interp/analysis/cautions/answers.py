@@ -132,7 +132,12 @@ def _outside(model: str, rows: pd.DataFrame, silent: pd.Series, mend: str) -> Ca
         begin = f"they begin with “{reply_text(words)}”"
         text += f"; most often {begin if words else 'they are empty'}"
         numbers["words"] = words
-        mend = " --shots 4 shows a model how to answer, and --max-new-tokens gives it room."
+        cut = numbers["cut_off"] = float(rows.loc[silent, "finished"].eq("length").mean())
+        if cut >= MOST_OUTSIDE:
+            text += f"; {percent(cut)} of them were cut off at their length"
+            mend = " Longer texts (--max-new-tokens) give it room to answer."
+        else:
+            mend = " --shots 4 shows a model how to answer."
     text += "."
     if rows["forced"].map(len).all():
         # Equally probable options share the point, as in the table of readings.
