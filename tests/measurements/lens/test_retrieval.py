@@ -62,6 +62,14 @@ def test_verdicts_equal_loops():
         assert row["error"] == np.mean(np.delete(strengths[one], right[one]) > threshold)
 
 
+def test_without_information_the_share_is_the_error():
+    rows, clusters, _ = planted(0.0, clusters=400)
+    found = retrieved(rows, clusters)
+    assert found["error"].mean() == pytest.approx(0.05, abs=0.005)
+    for verdict in ("retrieved", "embedding"):
+        assert found[verdict].mean() == pytest.approx(0.05, abs=0.025)
+
+
 def test_facts_that_are_retrieved_do_not_change_the_error_of_others():
     shares = []
     for size in (0.0, 4.0, 400.0):
