@@ -28,7 +28,7 @@ def planted(share, *, clusters=60, each=2, seed=0, size=4.0):
     parts = []
     for layer in (1, 2, 3):
         scores = chance.normal(size=(len(of), len(WORDS))) + 3 * common
-        alone = chance.normal(size=scores.shape)
+        alone = 3 * chance.normal(size=scores.shape)
         scores[np.arange(len(of)), right] += 10 * size if layer == 3 else size * knows
         part = readings(scores, right, embedding=alone, words=WORDS)
         parts.append(part.assign(layer=layer))

@@ -137,8 +137,10 @@ def test_readings_among_different_words_are_centred_apart():
 
 def test_words_by_side():
     scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
-    table = word_table(readings(scores, [None] * 3), ["a", "b", "a"]).set_index(["side", "word"])
-    assert table.loc[("a", "Norway"), ["first", "score", "readings"]].tolist() == [1.0, 2.5, 2]
+    rows = readings(scores, [None] * 3, embedding=-scores)
+    table = word_table(rows, ["a", "b", "a"]).set_index(["side", "word"])
+    columns = ["first", "score", "embedding_score", "readings"]
+    assert table.loc[("a", "Norway"), columns].tolist() == [1.0, 2.5, -2.5, 2]
     assert table.loc["b", "first"][["Peru", "Norway"]].tolist() == [1.0, 0.0]
 
 
