@@ -122,6 +122,17 @@ def test_token_scores_equal_plain_autograd(kind, target, prompts):
             np.testing.assert_allclose(rows["score"], values.numpy(), rtol=2e-4, atol=2e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_float64_agrees_with_float32(kind, prompts):
+    one, other = (
+        interp.attribute(tiny_model(kind, dtype=dtype), prompts).ratios()
+        for dtype in (torch.float32, torch.float64)
+    )
+    assert (other["error"] == "").all()
+    np.testing.assert_allclose(one["ratio"], other["ratio"], rtol=2e-4)
+
+
 def test_scores_of_a_float64_model_are_not_rounded(prompts):
     model = tiny_model("llama", dtype=torch.float64)
     # captum's occlusion itself computes in float32; these scores are never all equal to 0.

@@ -45,7 +45,7 @@ def test_shapley_values_are_means_over_all_orders(players):
     )
 
 
-@pytest.mark.parametrize("players", [2, 3, 4])
+@pytest.mark.parametrize("players", [1, 2, 3, 4])
 def test_interactions_share_out_the_dividends(players):
     """By another formula: the dividend of each coalition, over its number of members less one."""
     games = random_games(players)

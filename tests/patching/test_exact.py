@@ -228,6 +228,16 @@ def test_cells_that_nothing_reads_have_no_effect_when_they_are_run(kind, monkeyp
     assert all(metric == pytest.approx(metrics.base, abs=TOLERANCE) for metric in metrics.cells)
 
 
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_float64_agrees_with_float32(kind):
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        model = tiny_model(kind, dtype=dtype)
+        pair = some_pair(model)
+        results.append(patched(model, pair, cells(model, pair, ["resid_pre", "v"])).cells)
+    assert results[0] == pytest.approx(results[1], abs=2e-5)
+
+
 def test_the_metric_of_a_bfloat16_model_is_not_quantised():
     model = make_tiny("llama", byte_level(), dtype=torch.bfloat16)
     pair = some_pair(model)

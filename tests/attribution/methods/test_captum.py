@@ -117,6 +117,20 @@ def test_deep_lift_refuses_what_it_has_no_rule_for():
         interp.attribute(tiny_model("llama"), some_prompts(1), methods=["captum:deep_lift"])
 
 
+def test_they_stand_beside_the_native_methods():
+    model, prompts = tiny_model("gpt2"), some_prompts(2)
+    methods = ["input_gradient", "captum:occlusion", "attention"]
+    found = interp.attribute(model, prompts, methods=methods)
+    both = found.segment_scores.set_index("method")
+    alone = interp.attribute(model, prompts).segment_scores.set_index("method")
+    assert list(dict.fromkeys(both.index)) == methods
+    for method in ("input_gradient", "attention"):
+        np.testing.assert_allclose(both.loc[method, "score"], alone.loc[method, "score"], rtol=1e-6)
+    gaps = both["completeness_gap"].notna()
+    assert gaps.tolist() == (both.index == "captum:occlusion").tolist()
+    assert found.summary()["captum:occlusion_mean_ratio"].notna().all()
+
+
 def test_the_gap_is_what_the_stored_scores_lack(organism):
     """Integrated gradients add up from the tables alone: raw, signed, by segment."""
     prompt = some_prompts(1)[0]

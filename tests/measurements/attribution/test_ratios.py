@@ -114,6 +114,33 @@ def first(ratios, prompts):
     return ratio_table(ratios, prompts, cluster="city").iloc[0]
 
 
+def test_one_prompt_decides_the_mean_and_neither_median_nor_geometric_mean():
+    ratios = np.exp(np.random.default_rng(0).normal(-0.5, 0.3, 400))
+    cities = np.arange(400) // 4
+    usual = first(*robust_tables(ratios, cities=cities))
+    ratios[7] = 1000.0
+    row = first(*robust_tables(ratios, cities=cities))
+    assert usual["mean"] < 1 < row["mean"]
+    assert usual["largest_share"] < 0.05
+    assert row["largest_share"] > 0.5
+    for name in ("geometric", "median"):
+        assert row[name] == pytest.approx(usual[name], rel=0.03)
+        assert row[f"{name}_low"] < row[name] < row[f"{name}_high"] < 1
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_where_prompts_hang_together(monkeypatch):
+    monkeypatch.setattr("interp.statistics.means.RESAMPLES", 199)
+    rng, held = np.random.default_rng(2), []
+    city = np.repeat(np.arange(40), 5)
+    for _ in range(200):
+        ratios = np.exp(-0.4 + rng.normal(0, 0.5, 40)[city] + rng.normal(0, 0.3, 200))
+        row = first(*robust_tables(ratios, cities=city, weights=rng.choice([1.0, 6.0], 40)[city]))
+        ends = [(row[f"{name}_low"], row[f"{name}_high"]) for name in ("geometric", "median")]
+        held.append([low <= np.exp(-0.4) <= high for low, high in ends])
+    assert (np.mean(held, axis=0) > 0.88).all()
+
+
 def test_a_summary_by_hand_with_weights():
     ratios = [0.5, 1.0, 4.0, np.nan]
     row = first(*robust_tables(ratios, cities=list("aabb"), weights=[1.0, 2.0, 1.0, 9.0]))

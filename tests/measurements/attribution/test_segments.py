@@ -5,14 +5,17 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from interp.estimates.compute import estimate
 from interp.measurements.attribution.segments import (
     LENGTH,
     MEAN,
     POSITION,
+    SEGMENTS,
     SUM,
     decisive_table,
     finds,
     segment_ratios,
+    segment_trials,
     token_shares,
 )
 from interp.prompts.prompt_set import Decisive
@@ -70,6 +73,36 @@ def test_a_ratio_that_is_missing_has_a_reason(segments, error, reason):
     assert table["error"].tolist() == [reason, ""]
     np.testing.assert_array_equal(table["ratio"], [np.nan, 0.5])
     np.testing.assert_array_equal(table["ratio_unnormalized"], [np.nan, 0.5])
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 1024.0])
+def test_ratios_do_not_depend_on_a_common_factor(factor):
+    rows = [
+        row
+        for prompt, size in (("1", 1.0), ("2", factor))
+        for row in scores_of(prompt, {"premise1": (3, 0.7 * size), "premise2": (7, 0.1 * size)})
+    ]
+    one, other = segment_ratios(pd.DataFrame(rows), RATIO)["ratio"]
+    assert one == other == pytest.approx(3 / 49)
+
+
+def test_means_by_segment_by_hand():
+    """Over the cities of prompts; a failed prompt has tokens and no score."""
+    rows = [
+        *scores_of("1", {"a": (2, 0.25), "b": (4, 0.75)}),
+        *scores_of("2", {"a": (4, 0.75), "c": (1, 0.25)}),
+        *scores_of("3", {"c": (3, 0.75)}),
+        *scores_of("4", {"a": (9, None)}, error="non-finite"),
+    ]
+    prompts = pd.DataFrame({"prompt_id": list("1234"), "pair_id": "p", "city": list("xyyz")})
+    table = estimate(SEGMENTS, segment_trials(pd.DataFrame(rows), prompts, "city"))
+    assert table["segment"].tolist() == ["a", "b", "c"]
+    assert table[["prompts", "clusters"]].to_numpy().tolist() == [[2, 2], [1, 1], [2, 1]]
+    assert table["tokens"].tolist() == [3.0, 4.0, 2.0]
+    assert table["share"].tolist() == [0.5, 0.75, 0.5]
+    assert table["score"].tolist() == [-1.0, -1.5, -1.0]
+    sd = np.std([0.25, 0.75], ddof=1)
+    assert table["share_sd"].tolist() == pytest.approx([sd, np.nan, sd], nan_ok=True)
 
 
 def test_shares_of_tokens_by_hand():

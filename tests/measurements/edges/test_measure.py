@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -29,6 +30,16 @@ def test_each_pair_has_each_edge_by_each_method(result):
     assert len(counts) == len(METHODS) * len(result.pairs)
     assert set(result.pairs["direction"]) == {"noising"}
     assert set(result.pairs["cells"]) == {82}
+
+
+def test_the_table_averages_over_pairs(result):
+    every, by = result.derived()["edge_table"], ["method", "writer", "reader"]
+    assert (len(every), len(result.summary())) == (82 * len(METHODS), 20)
+    means = result.edges.groupby(by)["effect"].mean()
+    found = every.set_index(by)["effect"]
+    np.testing.assert_allclose(found, means[found.index], atol=1e-12)
+    for _, effects in found.groupby("method"):
+        assert effects.abs().is_monotonic_decreasing
 
 
 def test_estimates_are_compared_with_exact_effects(result):

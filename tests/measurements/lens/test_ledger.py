@@ -74,6 +74,13 @@ def test_verdicts_on_use_equal_loops():
         assert found.loc[one, "error"] == np.mean(np.array(own) > threshold)
 
 
+def test_random_directions_are_used_at_the_stated_rate():
+    strengths = np.random.default_rng(1).normal(0, 0.5, 600)
+    found = used(effects_of(strengths, layers=(0,)), clusters_of(600))
+    assert found["error"].mean() == pytest.approx(0.05, abs=0.01)
+    assert found["used"].mean() < 0.05
+
+
 def test_an_entry_is_the_first_step_that_is_missing():
     known = [False, False, True, True, True, True]
     retrieved = [False, True, False, False, True, True]
@@ -119,6 +126,19 @@ def test_without_other_facts_the_wording_of_the_data_counts():
     assert chosen[["wording", "known"]].to_numpy().tolist() == [["as asked", False]]
 
 
+def test_the_choice_of_a_wording_does_not_flatter_a_model():
+    """Of facts that are completed at random, the best of eight wordings has more."""
+    places = pd.MultiIndex.from_product([range(400), range(24), range(8)])
+    known = places.to_frame(index=False, name=["model", "fact", "wording"])
+    known["known"] = np.random.default_rng(5).random(len(known)) < 0.4
+    best = known.groupby(["model", "wording"])["known"].mean().groupby("model").max()
+    chosen = known_by_wording(known, pd.Series(range(24)))
+    assert best.mean() > 0.5
+    # 9,600 facts: three standard errors are 0.015.
+    assert chosen["known"].mean() == pytest.approx(0.4, abs=0.015)
+    assert chosen.groupby(["model", "fact"]).size().eq(1).all()
+
+
 def test_a_missing_verdict_matters_only_if_the_entry_depends_on_it():
     known, retrieved = [False, True, True], pd.array([pd.NA, pd.NA, False], dtype="boolean")
     found = ledger(*measured(known, retrieved, [9.0, 9.0, 9.0], [False] * 3))
@@ -159,6 +179,18 @@ def covered(studies, shares, *, each=1, seed=3):
 def test_intervals_cover_planted_shares_although_verdicts_err():
     # At the nominal rate, fewer than 34 of 40 are covered in 1 of 400 cases.
     assert covered(40, (0.25, 0.25, 0.25, 0.25)).min() >= 34 / 40
+
+
+@pytest.mark.slow
+@pytest.mark.release
+@pytest.mark.parametrize(
+    ("shares", "each"),
+    [((0.25,) * 4, 1), ((0.1, 0.5, 0.3, 0.1), 1), ((0.0, 0.5, 0.5, 0.0), 1), ((0.25,) * 4, 3)],
+    ids=["even", "half not retrieved", "none used", "three prompts about each fact"],
+)
+def test_intervals_of_each_entry_cover_at_the_stated_rate(shares, each):
+    # 0.917 is three standard errors of 400 studies below the nominal rate.
+    assert covered(400, shares, each=each).min() >= 0.917
 
 
 def test_shares_without_the_errors_of_verdicts_equal_the_counts_of_a_thousand_prompts():

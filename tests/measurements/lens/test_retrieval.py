@@ -28,7 +28,7 @@ def planted(share, *, clusters=60, each=2, seed=0, size=4.0):
     parts = []
     for layer in (1, 2, 3):
         scores = chance.normal(size=(len(of), len(WORDS))) + 3 * common
-        alone = chance.normal(size=scores.shape)
+        alone = 3 * chance.normal(size=scores.shape)
         scores[np.arange(len(of)), right] += 10 * size if layer == 3 else size * knows
         part = readings(scores, right, embedding=alone, words=WORDS)
         parts.append(part.assign(layer=layer))
@@ -60,6 +60,14 @@ def test_verdicts_equal_loops():
         assert row["strength"] == pytest.approx(strengths[one][right[one]])
         assert row["retrieved"] == (strengths[one][right[one]] > threshold)
         assert row["error"] == np.mean(np.delete(strengths[one], right[one]) > threshold)
+
+
+def test_without_information_the_share_is_the_error():
+    rows, clusters, _ = planted(0.0, clusters=400)
+    found = retrieved(rows, clusters)
+    assert found["error"].mean() == pytest.approx(0.05, abs=0.005)
+    for verdict in ("retrieved", "embedding"):
+        assert found[verdict].mean() == pytest.approx(0.05, abs=0.025)
 
 
 def test_facts_that_are_retrieved_do_not_change_the_error_of_others():

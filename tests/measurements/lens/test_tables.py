@@ -135,6 +135,15 @@ def test_readings_among_different_words_are_centred_apart():
     assert table[["readings", "clusters"]].to_numpy().tolist() == [[5, 5]]
 
 
+def test_words_by_side():
+    scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
+    rows = readings(scores, [None] * 3, embedding=-scores)
+    table = word_table(rows, ["a", "b", "a"]).set_index(["side", "word"])
+    columns = ["first", "score", "embedding_score", "readings"]
+    assert table.loc[("a", "Norway"), columns].tolist() == [1.0, 2.5, -2.5, 2]
+    assert table.loc["b", "first"][["Peru", "Norway"]].tolist() == [1.0, 0.0]
+
+
 def test_the_middle_layers_are_those_from_38_to_92_percent_of_the_depth():
     layers = pd.DataFrame({"model": "m", "layer": range(-1, 30)})
     assert in_middle(layers)["layer"].tolist() == [*range(11, 27)]

@@ -130,3 +130,27 @@ def test_nothing_estimated_is_nothing_bounded():
     sites, strata = guarantee_tables([nothing], pairs_of([False]), level=0.9)
     assert sites.empty
     assert strata.empty
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alike", [1, 10])
+def test_bounds_hold_for_as_many_pairs_as_they_say(alike):
+    """100 studies of 40 pairs, of which those of a city are alike and 5 are checked, as drawn.
+
+    5 of 6 others are covered, of a site and of each role alone; one rank less would cover 4 of 6.
+    Cells of a pair err together, with heavy tails, and more in some roles than in others.
+    """
+    rng, shares = np.random.default_rng(12), []
+    for _ in range(100):
+        of_pair = np.abs(rng.standard_t(2, size=(40 // alike, 1)))
+        exact = of_pair * rng.normal(size=(40 // alike, 3)) * [0.05, 3.0, 0.5]
+        estimates = 0.3 * exact + rng.normal(0, 0.1, exact.shape)
+        exact, estimates = (np.repeat(part, alike, axis=0) for part in (exact, estimates))
+        exact += rng.normal(0, 1e-6, exact.shape)
+        checked = rng.permutation(40) < 5
+        sites, strata = tables(estimates, exact, checked, 0.8)
+        excess = (np.abs(exact) - np.abs(estimates))[~checked]
+        by_role = excess <= strata.set_index("role").loc[[*ROLES], "margin"].to_numpy()
+        at_once = (excess <= sites["margin"].item()).all(axis=1)
+        shares.append([at_once.mean(), *by_role.mean(axis=0)])
+    np.testing.assert_allclose(np.mean(shares, axis=0), 5 / 6, atol=0.06)

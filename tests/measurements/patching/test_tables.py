@@ -109,6 +109,12 @@ def test_what_a_counterpart_does_beyond_its_control():
     assert rows.loc[("city", "beyond control"), "recovered"] == pytest.approx(0.75)
 
 
+def test_pairs_are_clustered_by_a_column():
+    pairs = pairs_of(np.full(24, 2.0)).assign(cluster=np.repeat(range(12), 2))
+    row = only(effect_table(patches_of(np.arange(24.0)), pairs))
+    assert (row["pairs"], row["clusters"]) == (24, 12)
+
+
 def test_pairs_are_split_by_recognition():
     recognized = [True, False, False]
     table = effect_table(patches_of([1.0, 4.0, 6.0]), pairs_of([2.0, 2.0, 2.0], recognized))
