@@ -52,7 +52,7 @@ def test_scores_of_every_target_are_those_in_float64(models, target, answers):
         assert apart(found, expected) < CLOSE
 
 
-@pytest.fixture(params=[1, 2], ids="{} threads".format)
+@pytest.fixture(params=[1, 2], ids="threads{}".format)
 def threads(request):
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
