@@ -21,7 +21,6 @@ from interp.runs.folder import RunFolder
 from interp.runs.options import ComputeOptions
 from interp.runs.records import Call, now, versions
 from interp.runs.run import Run
-from interp.runs.thoughts import with_thoughts
 
 
 @dataclass(frozen=True)
@@ -175,6 +174,8 @@ def load_for_run(
     model = load_found(found, loading) if weights else load_skeleton(found, loading)
     set_threads(model, computing.threads)
     if computing.thoughts is not None:
+        from interp.runs.thoughts import with_thoughts  # with all readers of stored texts
+
         model = with_thoughts(model, computing.thoughts, prompts=list(prompts))
     if model.quantization is not None:
         echo(f"the weights of {model.name} are quantized: {model.quantization}")

@@ -10,7 +10,7 @@ from interp.errors import UserError
 from interp.models.model import Model
 from interp.prompts.prompt import Prompt
 from interp.prompts.thought import Thought
-from interp.reading.thoughts import stored_thoughts
+from interp.reading.stored_thoughts import stored_thoughts
 from interp.runs.folder import RunFolder
 
 

@@ -5,7 +5,8 @@ import pytest
 
 import interp
 from interp.errors import UserError
-from interp.reading.thoughts import marks_of, stored_thought
+from interp.reading.stored_thoughts import stored_thought
+from interp.reading.thoughts import marks_of
 from interp.stored.output import Output
 from tests.support.prompts import some_prompts
 from tests.support.stored import WRITERS, lines
