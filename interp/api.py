@@ -5,7 +5,7 @@ from functools import wraps
 from inspect import cleandoc, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import pandas as pd
 from pydantic import InstanceOf, JsonValue
@@ -13,12 +13,9 @@ from pydantic import InstanceOf, JsonValue
 from interp.console import echo
 from interp.errors import UserError, described, one_line, shortened, unknown
 from interp.jobs import Job, finish_study
-from interp.judging.study import Faithfulness
 from interp.measurements.activations.show import ActivationVectors
 from interp.measurements.answers.show import Completions, Scores
 from interp.measurements.attribution.show import Attributions
-from interp.measurements.circuits.measure import circuits_by
-from interp.measurements.circuits.show import CircuitAnswers
 from interp.measurements.edges.show import EdgeEffects
 from interp.measurements.effects.show import SegmentEffects
 from interp.measurements.lens.show import LensReadings
@@ -53,14 +50,15 @@ from interp.prompts.systems import tell_counting
 from interp.results.files import finish
 from interp.results.measured import InMemory
 from interp.results.result import Result, result_class
-from interp.runs.edge_effects import EdgesRun
 from interp.runs.options import INLINE, ComputeOptions, ExecutionOptions
 from interp.runs.plan import load_for_run
-from interp.stored.text_file import TextFile
 from interp.studies.folder import StudyFolder
 from interp.studies.study import Study, find_study
 from interp.training.folder import TrainRecord
 from interp.training.spec import CheckpointOptions, TrainSpec
+
+if TYPE_CHECKING:
+    from interp.measurements.circuits.show import CircuitAnswers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -277,6 +275,9 @@ def faithfulness(
     Raises:
         UserError: as `run`, or scores cannot be read or fit no prompt.
     """
+    from interp.judging.study import Faithfulness
+    from interp.stored.text_file import TextFile
+
     given = {} if scores is None else scores
     if not isinstance(given, Mapping):
         raise UserError(f"scores is {described(given)}; expected {{name: data frame or file}}")
@@ -358,13 +359,17 @@ def find_circuits(
     effects: EdgeEffects | None = None,
     batch_tokens: int | None = None,
     **options: Any,
-) -> CircuitAnswers:
+) -> "CircuitAnswers":
     """The answers of a model restricted to the edges of circuits.
 
     The circuits are chosen by the effects in `effects` (a result of `edges` on any prompts of the
     system) or in the run folder `edges`. Without either, the edges are first measured on these
     prompts.
     """
+    from interp.measurements.circuits.measure import circuits_by
+    from interp.measurements.circuits.show import CircuitAnswers
+    from interp.runs.edge_effects import EdgesRun
+
     _check_model(model)
     _check_prompts(prompts)
     spec = Circuits(**options)
