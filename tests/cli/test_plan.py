@@ -87,7 +87,7 @@ def refused(capsys, arguments):
         (["--accuracy", "1.2"], "expected a number from 0 to 1"),
         (["--correlation", "much"], "expected a number from 0 to 1"),
         (["--models", "0"], "expected a whole number from 1"),
-        (["--pilot", "nowhere"], "holds neither a run nor a study"),
+        (["--pilot", "nowhere"], "no folder nowhere"),
         (["--pilot", "nowhere", "--accuracy", "0.4"], "expected either the pilot"),
     ],
 )

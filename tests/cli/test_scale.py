@@ -107,7 +107,7 @@ def test_a_worker_takes_part_in_the_command_that_it_is_given(tmp_path, folder, c
 def test_a_worker_is_refused_where_there_is_no_run_or_no_job(tmp_path, folder, capsys):
     work = ["work", str(tmp_path / "none"), "0", "--call", "0123456789ab", "--"]
     assert main([*work, JOB]) == 2
-    assert re.search(r"\brun.*study", capsys.readouterr().err)
+    assert re.search(r"no folder .*none", capsys.readouterr().err)
     work[1] = str(folder)
     for text in ("", "status", "[1]", '{"kind": "measurement", "name": "x"}', JOB[:-2]):
         assert main([*work, text]) == 2

@@ -104,7 +104,7 @@ def test_generated_texts_are_written_whole(tmp_path):
         (["inspect-log"], "inspect-log requires --answers DIR"),
         (["lm-eval", "--answers", "runs"], "do not accept it"),
         (["inspect-log", "--answers", "RUN", "--limit", "3"], "its own prompts; omit --limit"),
-        (["inspect-log", "--answers", "nowhere"], "holds neither a run nor a study"),
+        (["inspect-log", "--answers", "nowhere"], "no folder nowhere"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(arguments, message, run, tmp_path, capsys):

@@ -268,7 +268,7 @@ def test_thoughts_that_the_model_has_are_not_written_again():
     for got, old in zip(table["own"][whole], expected["own"][whole.to_numpy()], strict=True):
         np.testing.assert_allclose(got, old[::-1], atol=1e-5)
     few = replace(model, thoughts={prompt.id: own[:1]})
-    with pytest.raises(UserError, match=rf"\b1 thoughts.*{prompt.id}; .*\b3\b.*--draws"):
+    with pytest.raises(UserError, match=rf"\b1 thought\b.*{prompt.id}; .*\b3\b.*--draws"):
         collect(bind(SPEC, few), [prompt])
 
 
