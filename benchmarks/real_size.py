@@ -1,6 +1,6 @@
 """Speed on a real model, compared with transformers, inseq, captum and TransformerLens.
 
-    python -m benchmarks.real_size MODEL [--parts PART ...]
+    python -m benchmarks.real_size MODEL [--parts PART ...] [--dtype NAME] [--repeats N]
 
 Each part runs in one process, on one CPU thread, with the same model and the same prompts of
 RULEBREAKERS (`patch` and `edges`: one short pair, since TransformerLens makes a pass per cell):
@@ -40,37 +40,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", help="a name, folder or file")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
     given = parser.parse_args()
     torch.set_num_threads(1)
     print(machine("inseq", "captum", "transformer-lens"))
-    model = interp.load_model(given.model, device="cpu")
+    model = interp.load_model(given.model, device="cpu", dtype=given.dtype)
     for part in given.parts:
-        print(f"\n{part}\n{PARTS[part](model)}", flush=True)
+        print(f"\n{part}\n{PARTS[part](model, given.repeats)}", flush=True)
 
 
-def evaluated(model: interp.Model) -> str:
-    found = evaluate.compare(model, instances=INSTANCES, repeats=REPEATS)
+def evaluated(model: interp.Model, repeats: int) -> str:
+    found = evaluate.compare(model, instances=INSTANCES, repeats=repeats)
     return lines(model.name, found)
 
 
-def attributed(model: interp.Model) -> str:
-    return attribution.compare(model, pairs=PAIRS, repeats=REPEATS)
+def attributed(model: interp.Model, repeats: int) -> str:
+    return attribution.compare(model, pairs=PAIRS, repeats=repeats)
 
 
-def exchanged(model: interp.Model) -> str:
+def exchanged(model: interp.Model, _repeats: int) -> str:
     found = effects.compare(model, effects.prompts_of(1), repeats=1)
     return lines(model.name, found)
 
 
-def patched(model: interp.Model) -> str:
+def patched(model: interp.Model, _repeats: int) -> str:
     found = patching.compare(model, short_pair(model), repeats=1, nnsight=False)
     return str(found.to_string(float_format="{:.3g}".format))
 
 
-def edged(model: interp.Model) -> str:
+def edged(model: interp.Model, repeats: int) -> str:
     pair = short_pair(model)
     ways = {"edges": edges.estimated(model, pair), "pass": edges.plain_backward(model, pair)}
-    seconds = timed(ways, REPEATS, min)
+    seconds = timed(ways, repeats, min)
     found = {
         "edges": float(graph_of(model).edges.sum()),
         "seconds, all edges": seconds["edges"],
@@ -80,7 +82,7 @@ def edged(model: interp.Model) -> str:
     return lines(model.name, found)
 
 
-PARTS: dict[str, Callable[[interp.Model], str]] = {
+PARTS: dict[str, Callable[[interp.Model, int], str]] = {
     # First, so that its peak memory is its own.
     "edges": edged,
     "evaluate": evaluated,
