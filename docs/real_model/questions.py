@@ -1,7 +1,7 @@
 """The questions of plan.md, answered from the folders of ask.py: python questions.py [FOLDER].
 
-Writes questions.csv beside this file, with p corrected over the first six questions and alone for
-the confirmation, and the picture of README.md.
+Writes questions.csv beside this file, with p corrected over the questions that were planned
+together, and the picture of README.md.
 """
 
 import sys
@@ -105,8 +105,31 @@ def questions(folder: Path) -> pd.DataFrame:
         pd.DataFrame([again | {"p": np.nan}, confirmed]), family="confirmation"
     )
     not_planned = pd.DataFrame(exploratory(folder)).drop(columns="p").assign(family="exploratory")
-    rows = pd.concat([table, others.assign(number=[2, 3]), not_planned], ignore_index=True)
+    shots = statistics.holm(with_shots(folder / "shots"), family="four shots")
+    studies = statistics.holm(other_studies(folder), family="other studies")
+    rows = pd.concat(
+        [table, others.assign(number=[2, 3]), not_planned, shots, studies], ignore_index=True
+    )
     return rows.astype(dict.fromkeys(("number", "pairs", "clusters", "family_size"), "Int64"))
+
+
+def with_shots(folder: Path) -> pd.DataFrame:
+    """Questions 7 to 9: what `told_apart` says, and the accuracy against chance between them."""
+    concordance, gain = told_apart(folder)
+    accuracy = pd.read_csv(folder / "accuracy_by_reading.csv").iloc[0]
+    names = ["accuracy", "low", "high", "p_chance", "pairs", "clusters"]
+    row = dict(zip(NUMBERS, ["accuracy", *accuracy[names]], strict=True))
+    return pd.DataFrame([concordance, row, gain]).assign(number=[7, 8, 9])
+
+
+def other_studies(folder: Path) -> pd.DataFrame:
+    """The concordance of each of the other three studies."""
+    rows = []
+    for name in ("logical-forms", "robustlr", "rulebench"):
+        whole = pd.read_csv(folder / name / "tables" / "told_apart.csv").iloc[0]
+        numbers = whole[["concordance", "low", "high", "p", "pairs", "clusters"]]
+        rows.append(dict(zip(NUMBERS, [f"concordance, {name}", *numbers], strict=True)))
+    return pd.DataFrame(rows)
 
 
 def premises_part(folder: Path) -> pd.DataFrame:
