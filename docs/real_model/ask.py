@@ -48,6 +48,12 @@ STEPS = {
         interp.Evaluate(without_premises=True),
         interp.with_messages(pairs(80), shots=4),
     ),
+    "logical-forms": lambda: (
+        interp.Evaluate(without_premises=True),
+        interp.load_prompts("logical-forms", limit=120),
+    ),
+    "robustlr": lambda: (interp.Evaluate(), interp.load_prompts("robustlr", limit=24)),
+    "rulebench": lambda: (interp.Evaluate(), interp.load_prompts("rulebench-versions", limit=16)),
 }
 
 

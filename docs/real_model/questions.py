@@ -123,10 +123,10 @@ def with_shots(folder: Path) -> pd.DataFrame:
 
 
 def other_studies(folder: Path) -> pd.DataFrame:
-    """The concordance of each of the other three studies."""
+    """The concordance in the prompts of each of the other three studies."""
     rows = []
     for name in ("logical-forms", "robustlr", "rulebench"):
-        whole = pd.read_csv(folder / name / "tables" / "told_apart.csv").iloc[0]
+        whole = pd.read_csv(folder / name / "told_apart.csv").iloc[0]
         numbers = whole[["concordance", "low", "high", "p", "pairs", "clusters"]]
         rows.append(dict(zip(NUMBERS, [f"concordance, {name}", *numbers], strict=True)))
     return pd.DataFrame(rows)
