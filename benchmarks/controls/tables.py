@@ -123,17 +123,14 @@ def rulebreakers(rng: np.random.Generator, effects: Effects, folder: Path) -> Re
     answers, options, ratios, familiarity = (
         pd.concat(parts, ignore_index=True) for parts in zip(*tables, strict=True)
     )
-    known = familiarity[["model", "entity_pair", "entity_group"]]
     return Results(
         models=MODELS,
         drawn=prompts,
-        drawn_answers=answers,
         prompts=prompts,
         answers=answers,
         ratios=ratios,
         options=options,
         familiarity=familiarity,
-        known=known.assign(known=True, excluded=False),
         unknown=pd.DataFrame({"entity_b": [], "excluded": pd.Series([], dtype=bool)}),
         residuals=(_residuals(rng, effects, prompts, folder / "residuals.parquet"),),
         probed=prompts,

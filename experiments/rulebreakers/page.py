@@ -30,7 +30,6 @@ NAMES = {
 def report_of(folder: StudyFolder) -> Report:
     """The report on the measurements in a study's folder."""
     results = read_results(folder)
-    told_apart = sides.sensitivity(results)
     return paper_report(
         folder,
         title="RULEBREAKERS",
@@ -47,10 +46,9 @@ def report_of(folder: StudyFolder) -> Report:
         sections=(
             findings.finding_section(results),
             accuracy.sample_section(results, model_parameters(folder.runs["answers"])),
-            accuracy.accuracy_section(results, told_apart),
+            accuracy.accuracy_section(results),
             choice_section(results.answers, results.prompts, results.options, CLUSTER),
-            sides.sensitivity_section(results, told_apart),
-            accuracy.contrast_section(results),
+            sides.sensitivity_section(results),
             knowledge.knowledge_section(results),
             *_ledger(folder),
             ratios.attribution_section(results),

@@ -34,7 +34,6 @@ class Results:
     drawn: pd.DataFrame
     """Complete pairs; also question_verb and entity_pair, such as "Stockholm (Sweden)", of both
     sides."""
-    drawn_answers: pd.DataFrame
     prompts: pd.DataFrame
     """The drawn prompts, without those about excluded entity pairs."""
     answers: pd.DataFrame
@@ -43,9 +42,6 @@ class Results:
     options: pd.DataFrame
     familiarity: pd.DataFrame
     """By model and entity pair; shared_with counts other answers with the same first token."""
-    known: pd.DataFrame
-    """By model and entity pair: known (completed as asked); excluded (geographical, and some model
-    fails)."""
     unknown: pd.DataFrame
     """Entity pairs that a model failed to complete: excluded, the models that failed,
     completions."""
@@ -124,8 +120,6 @@ def read_results(study: StudyFolder) -> Results:
             "(knowledge/ has the completions); use models that complete the facts"
         )
     about = facts[["prompt_id", "entity_group", "entity_pair", "entity_a", "entity_b"]]
-    known = knowledge[["model", "prompt_id", "known"]].merge(about.iloc[:, :3], on="prompt_id")
-    known["excluded"] = known["prompt_id"].isin(unknown.loc[unknown["excluded"], "prompt_id"])
     given, options = _of(answers, prompts), _of(asked.table("option_probabilities"), prompts)
     familiarity = show.flag_shared(familiar.table("familiarity"), facts)
     models = InFolder(asked).facts()
@@ -133,13 +127,11 @@ def read_results(study: StudyFolder) -> Results:
     return Results(
         models=tuple(answers["model"].unique()),
         drawn=drawn,
-        drawn_answers=_of(answers, drawn),
         prompts=prompts,
         answers=given,
         ratios=_of(Attributions.of(asked).ratios(), prompts),
         options=options,
         familiarity=familiarity.merge(about, on="prompt_id").drop(columns="prompt_id"),
-        known=known.drop(columns="prompt_id"),
         unknown=unknown.drop(columns=["prompt_id", "entity_group"]),
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
