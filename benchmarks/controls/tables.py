@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from interp.runs.folder import RunFolder
 from interp_experiments.logical_forms.forms import main_forms
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import Results
@@ -135,9 +134,6 @@ def rulebreakers(rng: np.random.Generator, effects: Effects, folder: Path) -> Re
         residuals=(_residuals(rng, effects, prompts, folder / "residuals.parquet"),),
         probed=prompts,
         probed_answers=answers,
-        example_run=RunFolder.__new__(RunFolder),  # no file in it is read
-        examples=prompts[:0],
-        example_answers=answers[:0],
     )
 
 

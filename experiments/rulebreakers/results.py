@@ -6,21 +6,18 @@ from pathlib import Path
 import pandas as pd
 
 from interp import Attributions, StudyFolder, UserError
-from interp.extend import InFolder, RunFolder, shortened
+from interp.extend import InFolder, shortened
 from interp.extend.cautions import Caution, cautions_on, ordered
 from interp.extend.results import pairs_of, whole_pairs
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_probes.facts import show
 
-STAGES = ("answers", "familiarity", "knowledge", "residuals", "examples")
+STAGES = ("answers", "familiarity", "knowledge", "residuals")
 
 CLUSTER = "entity_pair"
 
 WEIGHT = "weight"
 """Column: the number of prompts in the data set that a prompt represents."""
-
-EXAMPLE_PAIRS = 8
-"""Number of pairs searched for each model's first failure, which is shown token by token."""
 
 ENTITY = ["category", "entity_b"]
 """Each B has only one A."""
@@ -50,10 +47,6 @@ class Results:
     probed: pd.DataFrame
     """Without prompts about excluded entity pairs."""
     probed_answers: pd.DataFrame
-    example_run: RunFolder
-    examples: pd.DataFrame
-    """Without prompts about excluded entity pairs."""
-    example_answers: pd.DataFrame
     worded: pd.DataFrame = field(default_factory=pd.DataFrame)
     """`KnownFacts.by_wording`."""
     cautions: tuple[Caution, ...] = ()
@@ -93,7 +86,7 @@ def read_results(study: StudyFolder) -> Results:
         UserError: a stage has no measurements, or no pair is completed by every model.
     """
     study.require(*STAGES)
-    asked, familiar, completed, probed, shown = (study.runs[stage] for stage in STAGES)
+    asked, familiar, completed, probed = (study.runs[stage] for stage in STAGES)
     answers, facts = asked.table("answers"), familiar.table("prompts")
     if (answers["error"] != "").all():
         raise UserError(
@@ -136,9 +129,6 @@ def read_results(study: StudyFolder) -> Results:
         residuals=tuple(probed.files("residuals", probed.finished_models())),
         probed=_without(probed.table("prompts"), unknown),
         probed_answers=probed.table("answers"),
-        example_run=shown,
-        examples=_without(shown.table("prompts"), unknown),
-        example_answers=shown.table("answers"),
         worded=known_facts.by_wording,
         cautions=ordered([*cautions, *show.leading(show.in_wordings(familiarity))]),
     )

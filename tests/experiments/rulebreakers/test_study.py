@@ -26,7 +26,7 @@ from interp_experiments.rulebreakers.accuracy import (
 from interp_experiments.rulebreakers.entities import entity_correlations
 from interp_experiments.rulebreakers.findings import finding_section, first_screen
 from interp_experiments.rulebreakers.knowledge import familiarity
-from interp_experiments.rulebreakers.page import example_pair, example_section, report_of
+from interp_experiments.rulebreakers.page import report_of
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, read_results
 from interp_experiments.rulebreakers.sensitivity import confidence, sensitivity
@@ -284,26 +284,6 @@ def test_the_first_screen_says_what_the_tables_say(results):
     assert re.search(rf"\b{len(table)} comparisons.*\b{tested}\b.*tested", section.text)
     assert "is exploratory." in section.text
     assert [item.name for item in section.items] == ["between_models", "within_models", "contrasts"]
-
-
-def test_each_model_shows_the_first_pair_that_it_fails(results):
-    prompts, answers = results.examples, results.example_answers
-    for model in results.models:
-        own = answers[answers["model"] == model]
-        chosen = example_pair(prompts, own)
-        assert len(chosen) == 2
-        correct = own.set_index("prompt_id")["correct"]
-        broken = prompts[prompts["side"] == SIDES[0]]
-        failed = broken[~broken["prompt_id"].map(correct).eq(True)]
-        expected = broken if failed.empty else failed
-        assert chosen["pair_id"].iloc[0] == expected["pair_id"].iloc[0]
-
-
-def test_an_example_is_never_a_pair_that_was_left_out(results):
-    left_out = set(results.unknown.loc[results.unknown["excluded"], "entity_b"])
-    assert not set(results.examples["entity_b"]) & left_out
-    none_kept = dataclasses.replace(results, examples=results.examples[:0])
-    assert not example_section(none_kept).items
 
 
 def test_an_unfinished_study_still_renders(small, tmp_path, capsys):
