@@ -3,7 +3,7 @@
 import pandas as pd
 
 from interp.extend import counted, page
-from interp_experiments.findings import in_brief, matrix, named_section, opening
+from interp_experiments.findings import in_brief, named_section, opening
 from interp_experiments.rulebench import tables
 from interp_experiments.rulebench.results import MODELS, RULE, Results, kinds_tested
 
@@ -46,24 +46,13 @@ def sizes(texts: pd.DataFrame) -> str:
     )
 
 
-def finding_section(results: Results, compared: pd.DataFrame) -> page.Section:
+def finding_section(compared: pd.DataFrame) -> page.Section:
     """The results of the comparisons that were named in advance."""
-    within = compared[compared["subject"] != MODELS]
-    within = within.assign(where=within["subject"] + ", " + within["set"])
-    return named_section(
+    item = page.TableItem(
+        "comparisons",
+        "Differences in accuracy that were named in advance",
         compared,
-        page.TableItem(
-            "comparisons",
-            "Differences in accuracy that were named in advance",
-            compared,
-            "Each comparison covers the questions asked in both conditions; a text without an "
-            "answer counts as wrong. clusters: golden rules.",
-        ),
-        [
-            matrix(
-                *("between_settings", "Differences in accuracy between settings", within),
-                x="model",
-                y="where",
-            )
-        ],
+        "Each comparison covers the questions asked in both conditions; a text without an answer "
+        "counts as wrong. clusters: golden rules.",
     )
+    return named_section(compared, item)

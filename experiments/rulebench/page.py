@@ -70,7 +70,7 @@ def report_of(folder: StudyFolder) -> Report:
         ),
         glance=first_screen(results, compared),
         sections=(
-            finding_section(results, compared),
+            finding_section(compared),
             dimension_section(results, every.item),
             *setting_sections(results, cells),
             *(

@@ -10,8 +10,6 @@ from interp.extend.statistics import CONFIRMATORY, MODEL
 from interp_experiments.findings import (
     EXPLORATORY,
     in_brief,
-    matrix,
-    model_matrix,
     named_section,
     opening,
 )
@@ -20,13 +18,6 @@ from interp_experiments.rulebreakers.knowledge import familiar, familiarity
 from interp_experiments.rulebreakers.prompts import SIDES
 from interp_experiments.rulebreakers.results import CLUSTER, Results
 from interp_experiments.rulebreakers.sensitivity import sensitivity
-
-_CONTRASTS = {
-    MODEL: "Between models",
-    "rule": "Modus tollens minus disjunctive syllogism",
-    "entity_group": "Geographical minus categorical entity pairs",
-    "phrasing": "Best minus worst phrasing",
-}
 
 _ACCURACIES = {
     "paired": "paired accuracy",
@@ -43,8 +34,10 @@ def first_screen(results: Results) -> page.Glance:
     named = dict(list(_among(confirmatory(results), void).groupby("factor", sort=False)))
     judged = accuracy(results)
     judged = judged[~judged["model"].isin(void)]
-    rules = _CONTRASTS["rule"].lower()
-    subjects = {MODEL: "Paired accuracy between models", "rule": f"Paired accuracy, {rules}"}
+    subjects = {
+        MODEL: "Paired accuracy between models",
+        "rule": "Paired accuracy, modus tollens minus disjunctive syllogism",
+    }
     said = [
         *([sides(judged)] if len(judged) else []),
         *(
@@ -127,26 +120,19 @@ def confirmatory(results: Results) -> pd.DataFrame:
 
 
 def finding_section(results: Results) -> page.Section:
-    """The contrasts, and matrices of those that were named in advance."""
-    table = confirmatory(results)
-    of_models = table["factor"] == MODEL
-    within = table[~of_models].assign(compared=table["factor"].map(_CONTRASTS))
-    title = "Differences in paired accuracy"
-    matrices = (
-        model_matrix("between_models", f"{title} between models", table[of_models], results.models),
-        matrix("within_models", f"{title} within each model", within, x="compared"),
-    )
+    """The contrasts, of which some were named in advance."""
+    table = contrasts(results)
     item = page.TableItem(
         "contrasts",
         "Rules, groups, phrasings and models compared",
-        contrasts(results),
+        table,
         "Differences in paired accuracy, weighted to the data set. Exploratory contrasts are not "
         "corrected: p_holm is blank, and the verdict is by p. For phrasings and for the question's "
         "verbs, the difference is the best minus the worst, with a simultaneous interval for all "
         "pairs. detectable: the difference that a test at 5% finds with a power of 80%. model is "
         "blank for contrasts between models.",
     )
-    return named_section(table, item, matrices, text=EXPLORATORY)
+    return named_section(table[table["status"] == CONFIRMATORY], item, EXPLORATORY)
 
 
 def _gap(table: pd.DataFrame) -> pd.Series:

@@ -283,7 +283,7 @@ def test_the_first_screen_says_what_the_tables_say(results):
     tested = table["p"].notna().sum()
     assert re.search(rf"\b{len(table)} comparisons.*\b{tested}\b.*tested", section.text)
     assert "is exploratory." in section.text
-    assert [item.name for item in section.items] == ["between_models", "within_models", "contrasts"]
+    assert [item.name for item in section.items] == ["contrasts"]
 
 
 def test_an_unfinished_study_still_renders(small, tmp_path, capsys):
