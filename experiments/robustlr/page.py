@@ -99,7 +99,7 @@ def report_of(folder: StudyFolder) -> page.Report:
         ),
         glance=first_screen(results, compared),
         sections=(
-            finding_section(results, compared),
+            finding_section(compared),
             contrast_section(results),
             group_section(results),
             equivalence_section(results),
