@@ -104,13 +104,7 @@ def models_section(results: Results) -> Section:
 
 def adjusted_section(results: Results) -> Section:
     """Formula 4 as in the paper: Figures 3 and 4."""
-    rows = results.pooled("questions", valid=True)
-    found = effects(rows, "soft_accuracy")
-    within = effects(rows, "soft_accuracy", covariate="perplexity_within_form")
-    items = [*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)]
-    if not isinstance(within, str):
-        title = "Fixed effects with perplexity centered within each form"
-        items.append(TableItem("within_form_coefficients", title, within.model.coefficients()))
+    found = effects(results.pooled("questions", valid=True), "soft_accuracy")
     return Section(
         "The paper's model: soft accuracy on valid forms, adjusted for perplexity (4)",
         "Exploratory: a linear mixed model, fitted to the questions whose answer is Yes, with the "
@@ -120,9 +114,8 @@ def adjusted_section(results: Results) -> Section:
         f"if there are at least {MIN_GROUPS} models. An adjusted mean is the mean predicted at "
         "mean perplexity. Forms differ in perplexity, so an adjusted difference excludes the "
         "effect that a form has through perplexity; if no question of a level has mean "
-        "perplexity, its adjusted mean is extrapolated. In a second model, perplexity is centered "
-        f"within each form, so its coefficient compares questions of the same form.{remark(found)}",
-        tuple(items),
+        f"perplexity, its adjusted mean is extrapolated.{remark(found)}",
+        (*effect_items(found, name="adjusted", figure="Figure 3"), *_random_effects(found)),
     )
 
 
@@ -164,27 +157,22 @@ def effect_items(
     found: MixedEffects | str,
     *,
     name: str,
-    only: str = "",
     figure: str | None = None,
     chance: float | None = None,
 ) -> tuple[Item, ...]:
-    """Figure, with a line at `chance`, and tables of a mixed model, if it was fitted.
-
-    `only` names the questions in the titles if they are only some of the section's.
-    """
+    """Figure, with a line at `chance`, and tables of a mixed model, if it was fitted."""
     if isinstance(found, str):
         return ()
     words = RESPONSES[found.model.formula.response]
-    of = f"{words}, {only}" if only else words
-    title = f"Means of {of}, adjusted for perplexity"
-    tests = f"Pairwise tests of the adjusted means of {of} (exploratory)"
+    title = f"Means of {words}, adjusted for perplexity"
+    tests = f"Pairwise tests of the adjusted means of {words} (exploratory)"
     freedom = f"{found.model.freedom:,} degrees of freedom"
     raw = "Raw means have intervals clustered by interpretation."
     tables = {
         "means": (title, found.means, raw),
-        "fit": (f"The mixed model of {of}", found.fit, ""),
-        "coefficients": (f"Fixed effects on {of}", found.model.coefficients(), ""),
-        "term_tests": (f"Tests of each fixed effect on {of}", found.term_tests, TERM_TESTS),
+        "fit": (f"The mixed model of {words}", found.fit, ""),
+        "coefficients": (f"Fixed effects on {words}", found.model.coefficients(), ""),
+        "term_tests": (f"Tests of each fixed effect on {words}", found.term_tests, TERM_TESTS),
         "tests": (tests, found.tests, f"Two-sided, by Student's t with {freedom}. {LIMITS}"),
     }
     averaged = "averaged over the other factor with equal weights, "

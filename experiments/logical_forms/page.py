@@ -66,7 +66,6 @@ def report_of(folder: StudyFolder) -> Report:
             sections.affirmation_section(results, affirmed),
             about_pairs(sections.introduction_section(results), set="introduction"),
             about_pairs(sections.distribution_section(results), set="distribution"),
-            *sections.planted_sections(results),
         ),
         prompts=results.prompts,
         answers=results.answers_of_all,

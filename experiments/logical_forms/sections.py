@@ -1,7 +1,5 @@
 """The sections of the page, in its order, except those of `effect_sections`."""
 
-from functools import partial
-
 import pandas as pd
 
 from interp.extend.cautions import said_outside
@@ -125,18 +123,15 @@ def perplexity_section(results: Results, correlations: pd.DataFrame) -> Section:
 
 def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
     """Formula 5: Figure 6."""
-    balanced, valid = (
-        effects(results.pooled("questions", valid=only), "relative_positive")
-        for only in (False, True)
-    )
+    found = effects(results.pooled("questions"), "relative_positive")
     return Section(
         "Affirmation and rejection (5)",
         "The dependent variable is the share of Yes in the probability of Yes and No. Over all "
         "questions, half of the correct answers are Yes, so a mean above 0.5 shows a bias to "
         "affirm, and a mean below 0.5 a bias to reject. The paper does not say which questions "
-        "its model is fitted to; here it is fitted to all questions, then to those whose answer "
-        "is Yes. The model is exploratory and adjusted for perplexity; raw means are next to the "
-        f"adjusted means.{remark(balanced)}",
+        "its model is fitted to; here it is fitted to all. (Where the answer is Yes, the share of "
+        "Yes is the soft accuracy.) The model is exploratory and adjusted for perplexity; raw "
+        f"means are next to the adjusted means.{remark(found)}",
         (
             TableItem(
                 "affirmation",
@@ -146,17 +141,7 @@ def affirmation_section(results: Results, affirmed: pd.DataFrame) -> Section:
                 "inclination to Yes. sensitivity: mean log-odds of the correct answer, 0 if "
                 "answers do not depend on whether the conclusion follows.",
             ),
-            TableItem(
-                "detection",
-                "How well valid arguments are distinguished from invalid ones",
-                tables.detection(results),
-                "auroc: probability that a valid argument has a larger share of Yes than an "
-                "invalid one. d_prime and criterion: d' and c of signal detection, from the greedy "
-                "answers; c is above 0 for an inclination to No. Intervals: bootstrap over "
-                "interpretations.",
-            ),
-            *effect_items(balanced, name="yes", figure="Figure 6", chance=0.5),
-            *effect_items(valid, name="yes_valid", only="valid forms only"),
+            *effect_items(found, name="yes", figure="Figure 6", chance=0.5),
         ),
     )
 
@@ -204,25 +189,3 @@ def distribution_section(results: Results) -> Section:
             *effect_items(yes, name="distribution_yes"),
         ),
     )
-
-
-def planted_sections(results: Results) -> list[Section]:
-    """The planted and the measured answers of each organism of this system."""
-    sections = []
-    for model, rows in tables.planted_and_measured(results).groupby("model"):
-        name, title = f"planted_{str(model).rpartition('/')[2]}", "Share of Yes, form by form"
-        figure = FigureItem(
-            name,
-            title,
-            partial(figures.planted_and_measured, rows),
-            "On the dotted line, the training text and the model agree. Whiskers: 95% intervals, "
-            "clustered by interpretation. Filled: valid forms.",
-        )
-        text = (
-            "The share of Yes among the answers that the training text gives to a form's "
-            "questions, and among the answers of the trained model. The two base forms of the "
-            "distribution set are modus ponens and have the same share."
-        )
-        items = (figure, TableItem(name, title, rows))
-        sections.append(Section(f"Planted and measured: {model}", text, items))
-    return sections

@@ -11,13 +11,12 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from interp import StudyFolder
 from interp.extend import page
-from interp.extend.figures import grouped_bars, lines, panel_a_model
+from interp.extend.figures import grouped_bars, lines
 from interp_experiments import scaffold
 from interp_experiments.findings import listed
 from interp_experiments.robustlr import system, tables
 from interp_experiments.robustlr.findings import comparisons, finding_section, first_screen
 from interp_experiments.robustlr.language import LABELS
-from interp_experiments.robustlr.learning import TheoryMaker
 from interp_experiments.robustlr.results import (
     BARE,
     DISTRACTORS,
@@ -44,14 +43,8 @@ headings of tables."""
 
 THEORIES = "theories: number in each set; brackets: 95% interval, with the theory as the unit"
 
-COUNTED = 300
-"""Number of theories, from the training set "All", in which features are counted."""
-
-_UNASKED = "counted in theories of the training set, about which no model was asked"
-
 NAMES = {
-    "accuracy": "share of statements with the right answer; in the section on counts, share of "
-    "statements whose label is guessed correctly from one count",
+    "accuracy": "share of statements with the right answer",
     "score": "for answers: f1 or consistency; for a sentence: its score by an attribution method",
     "theory": "the facts and rules by which a statement is judged; a group is a theory with its "
     "variants",
@@ -86,7 +79,6 @@ def report_of(folder: StudyFolder) -> page.Report:
     compared = comparisons(results.rows)
     begun = {stage: run for stage, run in folder.runs.items() if run.tables()}
     asked = page.stacked(begun, THEORIES_HAVE, NAMED)
-    seed = folder.record.options.get("seed", 0)
     return scaffold.paper_report(
         folder,
         title="RobustLR",
@@ -112,7 +104,6 @@ def report_of(folder: StudyFolder) -> page.Report:
             ),
             *distractor_sections(results),
             *size_sections(results),
-            feature_section(seed if isinstance(seed, int) else 0),
         ),
         prompts=results.prompts,
         answers=results.answers,
@@ -315,34 +306,6 @@ def size_sections(results: Results) -> list[page.Section]:
     ]
 
 
-def feature_section(seed: int) -> page.Section:
-    """Figure 8."""
-    maker = TheoryMaker("All", "train", seed)
-    features = tables.feature_table([one for index in range(COUNTED) for one in maker.group(index)])
-    return page.Section(
-        "Counts that predict nothing",
-        f"Counts in {COUNTED} theories of the training set All, each with six statements. If a "
-        "count gave the label away, the lines of its labels would differ.",
-        (
-            page.FigureItem(
-                "figure8_features",
-                "Labels by statistical feature (Figure 8)",
-                partial(label_shares, features),
-                "Gray: number of instances with each value, relative to the most frequent value.",
-                no_pairs=_UNASKED,
-            ),
-            page.TableItem(
-                "feature_guesses",
-                "How often the best guess from one count is right",
-                tables.guess_table(features),
-                "gain: the accuracy minus the share of the most frequent label.",
-                no_pairs=_UNASKED,
-            ),
-            page.TableItem("features", "Labels by count", features, no_pairs=_UNASKED),
-        ),
-    )
-
-
 def _sets_item(
     name: str,
     title: str,
@@ -377,16 +340,3 @@ def size_lines(table: pd.DataFrame) -> Axes:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_ylim(0, 1.05)
     return ax
-
-
-def label_shares(table: pd.DataFrame) -> Axes:
-    """Share of each label (`tables.feature_table`), and how frequent each value is (Figure 8)."""
-
-    def draw(rows: pd.DataFrame, ax: Axes) -> None:
-        each = rows.drop_duplicates("value")
-        ax.bar(each["value"], each["n"] / each["n"].max(), color="#d0d7de", label="instances")
-        lines(rows, x="value", y="share", hue="label", n="n", ax=ax)
-        ax.set_ylim(0, 1.05)
-
-    own = table.melt(["feature", "value", "n"], list(LABELS), "label", "share")
-    return panel_a_model(own.rename(columns={"feature": "model"}), draw)

@@ -1,6 +1,6 @@
-"""The tables of the study: measured, baseline and published scores, and counts in the data."""
+"""The tables of the study: measured, baseline and published scores."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal as OneOf
 
@@ -9,7 +9,6 @@ import pandas as pd
 from interp.extend.estimates import estimate
 from interp_experiments.robustlr import results
 from interp_experiments.robustlr.evaluation_sets import EVALUATION_SETS
-from interp_experiments.robustlr.language import LABELS, Instance, Operator, Rule
 from interp_experiments.robustlr.learning import STATEMENTS, RobustLRTraining
 from interp_experiments.robustlr.variants import CONTRAST_SETS, EQUIVALENCE_SETS
 from interp_experiments.scaffold import in_order, published_table, trained
@@ -181,53 +180,3 @@ def size_table(rows: pd.DataFrame, sizes: pd.DataFrame) -> pd.DataFrame:
     compared = sizes[numbers > 1].merge(rows.assign(sets=rows["set"].map(kinds)), on="model")
     by = ["begun_as", "train_set", "sets", "statements", "model"]
     return results.score_table(compared.sort_values(by, kind="stable"), by)
-
-
-def _joined_by(rule: Rule, operator: Operator) -> bool:
-    return rule.operator == operator and len(rule.body) > 1
-
-
-FEATURES: Mapping[str, Callable[[Instance], int]] = {
-    "rules": lambda one: len(one.theory.rules),
-    "facts": lambda one: len(one.theory.facts),
-    "facts with negation": lambda one: sum(not fact.positive for fact in one.theory.facts),
-    "rules with negation": lambda one: sum(
-        not all(literal.positive for literal in rule.literals) for rule in one.theory.rules
-    ),
-    "rules with conjunction": lambda one: sum(
-        _joined_by(rule, "and") or len(rule.head) > 1 for rule in one.theory.rules
-    ),
-    "rules with disjunction": lambda one: sum(_joined_by(rule, "or") for rule in one.theory.rules),
-    "statements with negation": lambda one: int(not one.statement.positive),
-}
-"""The seven features from Appendix D."""
-
-
-def feature_table(instances: Sequence[Instance]) -> pd.DataFrame:
-    """One row per feature and value: the share of each label among its instances, and n."""
-    counts = pd.DataFrame(
-        [
-            {"label": one.label.value, **{name: count(one) for name, count in FEATURES.items()}}
-            for one in instances
-        ]
-    ).melt("label", var_name="feature")
-    table = pd.crosstab([counts["feature"], counts["value"]], counts["label"])
-    table = table.reindex(columns=list(LABELS), fill_value=0).rename_axis(columns=None)
-    n = table.sum(axis=1)
-    shares = table.div(n, axis=0).assign(n=n).reset_index()
-    return in_order(shares, {"feature": list(FEATURES)}).reset_index(drop=True)
-
-
-def guess_table(features: pd.DataFrame) -> pd.DataFrame:
-    """One row per feature: how often the best guess from its value alone is right.
-
-    Columns are feature, accuracy, baseline (the share of the most frequent label: the accuracy
-    without the feature), gain (the difference), and n.
-    """
-    counts = features[list(LABELS)].mul(features["n"], axis=0)
-    names = features["feature"]
-    n = features.groupby("feature", sort=False)["n"].sum()
-    accuracy = counts.max(axis=1).groupby(names, sort=False).sum() / n
-    baseline = counts.groupby(names, sort=False).sum().max(axis=1) / n
-    table = {"accuracy": accuracy, "baseline": baseline, "gain": accuracy - baseline, "n": n}
-    return pd.DataFrame(table).reset_index()

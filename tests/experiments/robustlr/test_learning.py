@@ -6,11 +6,10 @@ import pytest
 from interp.errors import UserError
 from interp.training.spec import find_training
 from interp_experiments.robustlr import learning
-from interp_experiments.robustlr.language import LABELS, Verdict
+from interp_experiments.robustlr.language import Verdict
 from interp_experiments.robustlr.sampling import Words, sample
 from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import system
-from interp_experiments.robustlr.tables import FEATURES, feature_table, guess_table
 
 
 def theory_of(prompt):
@@ -87,33 +86,6 @@ def test_labels_are_the_solvers_and_balanced_in_every_theory(made):
                 assert one.version.startswith(one.label.value.lower())
                 assert one.version.endswith("negated") is not one.statement.positive
                 assert one.statement.predicate in one.theory.predicates()
-
-
-def test_no_feature_tells_the_label(made):
-    table = feature_table([one for group in made["All"] for one in group])
-    assert set(table["feature"]) == set(FEATURES)
-    assert table[list(LABELS)].to_numpy() == pytest.approx(1 / 3)
-    guesses = guess_table(table)
-    assert guesses["gain"].tolist() == pytest.approx([0] * 7)
-    assert guesses["baseline"].tolist() == pytest.approx([1 / 3] * 7)
-
-
-def test_a_feature_that_tells_the_label_is_seen(made):
-    groups = made["All"]
-    biased = [group[0] for group in groups] + [group[3] for group in groups]  # True; ¬ and False
-    gain = guess_table(feature_table(biased)).set_index("feature")["gain"]
-    assert gain["statements with negation"] == pytest.approx(0.5)
-    assert gain["rules"] == pytest.approx(0)
-
-
-def test_features_by_hand(made):
-    one = made["All"][0][0]
-    text = one.context
-    rules = [words for words in text.split(". ") if " if " in words.lower() or "If " in words]
-    assert FEATURES["rules"](one) == len(rules)
-    assert FEATURES["rules with disjunction"](one) == sum(" or " in words for words in rules)
-    assert FEATURES["rules with conjunction"](one) == sum(" and " in words for words in rules)
-    assert FEATURES["rules with negation"](one) == sum(" not " in words for words in rules)
 
 
 @pytest.mark.parametrize("distractors", [None, 0])

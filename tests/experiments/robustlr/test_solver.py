@@ -12,7 +12,6 @@ from interp_experiments.robustlr.language import Literal, Predicate, Rule, Theor
 from interp_experiments.robustlr.solver import (
     MOST_PREDICATES,
     Worlds,
-    columns,
     proof_set,
     proof_sets,
     verdict,
@@ -71,14 +70,6 @@ def test_a_theory_that_contradicts_itself_is_recognized(facts, rules):
     assert not Worlds.of(theory).consistent
     with pytest.raises(UserError, match=r"theory.*facts.*rules"):
         verdict(theory, R)
-
-
-def test_columns_of_a_truth_table():
-    for predicates in range(8):
-        for place, column in enumerate(columns(predicates)):
-            bits = [column >> row & 1 for row in range(1 << predicates)]
-            assert bits == [row >> place & 1 for row in range(1 << predicates)]
-            assert column >> (1 << predicates) == 0
 
 
 def test_too_many_dependent_predicates_are_refused_in_words():

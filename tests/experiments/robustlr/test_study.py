@@ -178,7 +178,7 @@ def test_the_report_is_written(folder):
     names = {path.stem for path in (folder / "tables").iterdir()}
     assert {"contrast", "equivalence", "groups", "contrast_labels"} <= names
     assert {"contrast_without_unknown", "distractors", "in_domain"} <= names
-    assert {"feature_guesses", "scores", "comparisons"} <= names
+    assert {"scores", "comparisons"} <= names
     in_domain = pd.read_csv(folder / "tables" / "in_domain.csv")
     columns = ["nothing else", f"up to {OTHERS} sentences", tables.WHOLE]
     assert list(in_domain.columns) == [*tables.KEY, "statements", *columns]
@@ -191,7 +191,7 @@ def test_the_report_is_written(folder):
     assert published[tables.WHOLE].notna().all()
     figures = {path.stem for path in (folder / "figures").glob("*.png")}
     assert figures >= {"at_a_glance", "against_a_guess", "between_sets"}
-    assert figures >= {"figure4_groups", "figure6_distractors", "figure8_features", "proof"}
+    assert figures >= {"figure4_groups", "figure6_distractors", "proof"}
     check_readings(folder, chance=1 / 3)
     by_label = pd.read_csv(folder / "tables" / "proof_by_label.csv")
     assert set(by_label["gold"].astype(str)) <= {"True", "False"}  # what is Unknown has no proof
