@@ -31,8 +31,12 @@ GROUPS = tuple(dict.fromkeys(edit.group for edits in CONTRAST_SETS.values() for 
 
 
 def published(*tables: int) -> pd.DataFrame:
-    """Published scores: one row per table, model, training data, set and part of the set."""
+    """Published scores: one row per table, model, training data, set and part of the set.
+
+    `column` is that of `sets` and `parts`.
+    """
     frame = published_table(__package__, "published.csv").fillna({"training": "", "part": ""})
+    frame["column"] = (frame["set"] + " " + frame["part"]).str.removesuffix(" all")
     return frame[frame["table"].isin(tables)].reset_index(drop=True)
 
 
@@ -52,15 +56,14 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     set, such as "40" or "6-7"; empty if published), average, and the sets, each followed by the
     ends of its 95% interval (low and high; NaN if published). Published averages are as printed.
     """
-    names = SETS[kind]
-    measured = scores(rows[rows["set"].isin(names)]).rename(columns={"set": "column"})
-    means = averages(
-        results.theory_scores(results.with_baselines(rows), ["source", "model", "set"]), kind
-    )
-    both = pd.concat([measured, means.drop(columns="theories").assign(column="average")])
-    theirs = published(*published_in)
-    theirs["column"] = theirs["set"].replace({f"{kind} average": "average"})
-    return _beside(both, theirs, ["average", *names], ("f1", "f1_low", "f1_high"))
+    rows, names = rows[rows["set"].isin(SETS[kind])], SETS[kind]
+    ours = _and_averages(rows, kind).assign(column=lambda both: both["set"])
+    ours["theories"] = ours["theories"].where(ours["set"].isin(names))
+    both = [
+        each.replace({"column": {f"{kind} average": "average"}})
+        for each in (ours, published(*published_in))
+    ]
+    return _beside(*both, ["average", *names], ("f1", "f1_low", "f1_high"))
 
 
 def parts(
@@ -72,10 +75,14 @@ def parts(
     """
     measured = scores(rows[rows["set"].isin(SETS[kind])], part)
     measured = measured.assign(column=measured["set"] + " " + measured[part])
-    theirs = published(*published_in)
-    theirs = theirs.assign(column=theirs["set"] + " " + theirs["part"])
     columns = [f"{name} {of}" for name in SETS[kind] for of in names]
-    return _beside(measured, theirs, columns).dropna(axis="columns", how="all")
+    return _beside(measured, published(*published_in), columns).dropna(axis="columns", how="all")
+
+
+def _and_averages(rows: pd.DataFrame, *kinds: Kind) -> pd.DataFrame:
+    theories = results.theory_scores(results.with_baselines(rows), ["source", "model", "set"])
+    means = [averages(theories, kind).assign(set=f"{kind} average") for kind in kinds]
+    return pd.concat([scores(rows), *means], ignore_index=True)
 
 
 def averages(theories: pd.DataFrame, kind: Kind) -> pd.DataFrame:
@@ -106,11 +113,10 @@ def operators(rows: pd.DataFrame) -> pd.DataFrame:
     return in_order(table, {"group": GROUPS}).reset_index(drop=True)
 
 
-def distractors(by_stage: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every score on the contrast sets, without and with distractors (Figure 6)."""
+def distractors(by_stage: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Every score, and the averages of both kinds, without and with distractors (Figure 6)."""
     parts = [
-        scores(rows[rows["set"].isin(SETS["contrast"])]).assign(theories_have=name)
-        for name, rows in by_stage.items()
+        _and_averages(rows, *SETS).assign(theories_have=name) for name, rows in by_stage.items()
     ]
     return pd.concat(parts, ignore_index=True)
 

@@ -12,7 +12,7 @@ import interp
 from interp.analysis.cautions.caution import LEFT_OUT, void_models
 from interp.errors import UserError
 from interp.prompts.source import PromptSource
-from interp.report.page import FigureItem, TableItem
+from interp.report.page import TableItem
 from interp.runs.records import StudyRecord
 from interp.studies.folder import StudyFolder
 from interp_experiments.logical_forms import tables
@@ -20,7 +20,7 @@ from interp_experiments.logical_forms.effects import NOBODY, confirmatory, effec
 from interp_experiments.logical_forms.findings import first_screen
 from interp_experiments.logical_forms.forms import MODALITIES
 from interp_experiments.logical_forms.results import CLUSTER, STAGES, clustered_means, read_results
-from interp_experiments.logical_forms.sections import affirmation_section, model_section
+from interp_experiments.logical_forms.sections import model_section
 from interp_experiments.logical_forms.study import LogicalFormsStudy
 from interp_experiments.logical_forms.tables import TOGETHER, perplexity_correlations
 from interp_experiments.scaffold import published_table
@@ -65,14 +65,6 @@ def test_formula_4_finds_the_known_effects(results):
     assert found.fit["model_formula"][0].endswith(
         "(1 + relative_perplexity | model) + (1 | modality:model) + (1 | argument_form:model)"
     )
-
-
-@pytest.mark.slow
-def test_formula_5_finds_affirmation_and_rejection(results):
-    found = effects(results.pooled("questions"), response="relative_positive")
-    means = found.means.set_index("level")
-    assert means.loc["none", "low"] > 0.5 > means.loc["box", "high"]
-    assert found.term_tests.set_index("term").loc["argument_form", "df1"] == 5
 
 
 def test_an_interaction_of_modality_and_form_is_found():
@@ -189,17 +181,6 @@ def test_a_share_without_an_answer_says_which_questions_it_is_about():
     results.answers.loc[:72, "answer"] = ""
     section = model_section(results, TableItem("parameters", "Parameters", rows))
     assert re.search(r"main set .*model 0: 10\.1%", section.items[0].note)
-
-
-@pytest.mark.slow
-def test_a_line_at_one_half_is_drawn_only_where_it_is_chance(results):
-    items = affirmation_section(results, tables.affirmation(results)).items
-    lines = {
-        item.name: [line for line in item.draw().lines if list(line.get_xdata()) == [0.5, 0.5]]
-        for item in items
-        if isinstance(item, FigureItem)
-    }
-    assert {name: len(found) for name, found in lines.items()} == {"yes_means": 1}
 
 
 def screen(results):
@@ -361,18 +342,7 @@ def test_a_stage_without_rows_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("limit", "questions"), [(5, 10), (12, 24), (30, 48)])
+@pytest.mark.parametrize(("limit", "questions"), [(5, 10), (12, 24), (30, 48), ("all", 24_000)])
 def test_a_limit_takes_whole_interpretations(limit, questions):
     main, mirror, *_ = LogicalFormsStudy().stages(PromptSource(limit=limit))
     assert len(main.prompts) == len(mirror.prompts) == questions
-
-
-def test_the_modalities_of_table_a3_are_compared():
-    assert ("box base", "diamond base") in tables.FORM_CHANGES
-    assert len(tables.FORM_CHANGES) == 7
-
-
-@pytest.mark.slow
-def test_all_pairs_without_a_limit():
-    stages = LogicalFormsStudy().stages(PromptSource(limit="all"))
-    assert [len(stage.prompts) for stage in stages] == [24_000, 24_000, 3_000, 7_000]

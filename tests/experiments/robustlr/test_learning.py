@@ -12,27 +12,6 @@ from interp_experiments.robustlr.solver import verdict
 from interp_experiments.robustlr.system import system
 
 
-def theory_of(prompt):
-    """The sentences of a prompt's theory, whatever their order."""
-    start = prompt.segments["statement"][0]
-    return frozenset(
-        prompt.text[a:b] for name, (a, b) in prompt.segments.items() if b <= start and name
-    )
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("name", learning.TRAINING_SETS)
-def test_splits_of_a_training_share_no_theory(name):
-    spec = learning.RobustLRTraining(train_set=name, theories=40, held_out=30)
-    splits = {split: spec.prompts(split) for split in ("train", "dev", "test")}
-    assert [len(prompts) for prompts in splits.values()] == [240, 180, 180]
-    theories = {split: set(map(theory_of, prompts)) for split, prompts in splits.items()}
-    assert all(len(own) > 25 for own in theories.values())
-    assert not theories["train"] & theories["dev"]
-    assert not theories["train"] & theories["test"]
-    assert not theories["dev"] & theories["test"]
-
-
 def test_a_larger_set_begins_with_the_smaller_one_and_the_seed_decides():
     few, more = (learning.RobustLRTraining(theories=n).prompts("train") for n in (2, 4))
     assert list(more[:12]) == list(few)

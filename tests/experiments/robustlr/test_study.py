@@ -94,6 +94,7 @@ def test_averages_are_of_all_sets_of_a_kind_or_as_printed(rows):
     assert table.loc["right", "D-CS"] == 1.0
     assert pd.isna(table.loc["right", "average"])
     assert table.loc["human", "average"] == 0.88
+    assert tables.sets(rows, "equivalence", 4, 5).set_index("model").loc["human", "average"] == 0.91
     roberta = table.loc["roberta-large"].set_index("training").loc["NOT"]
     assert roberta[["average", "C-CS", "D-CS", "N-CS"]].tolist() == [0.39, 0.39, 0.45, 0.34]
 
