@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from scipy.linalg import block_diag
+from scipy.special import stdtrit
 from scipy.stats import chi2, f, t
 
-from interp.extend.statistics import FEWEST
+from interp.extend.statistics import FEWEST, ONE_SIDED, UPPER
 from interp_experiments.logical_forms.mixed.design import (
     Design,
     MixedFormula,
@@ -94,18 +95,34 @@ class MixedModel:
 
     def coefficients(self) -> pd.DataFrame:
         """One row per fixed coefficient: term, estimate, standard_error, t, df, p (two-sided)."""
-        errors = np.sqrt(np.diag(self.fit.covariance))
-        statistic = self.fit.coefficients / errors
-        return pd.DataFrame(
-            {
-                "term": self.design.columns,
-                "estimate": self.fit.coefficients,
-                "standard_error": errors,
-                "t": statistic,
-                "df": self.freedom,
-                "p": 2 * t.sf(np.abs(statistic), self.freedom),
-            }
-        )
+        estimates, errors = self.fit.coefficients, np.sqrt(np.diag(self.fit.covariance))
+        table = pd.DataFrame({"term": self.design.columns, "estimate": estimates})
+        tests = student_tests(estimates, errors, self.freedom)
+        return table.join(tests[["standard_error", "t", "df", "p"]])
+
+
+def student_tests(
+    estimates: Float[np.ndarray, " n"], errors: Float[np.ndarray, " n"], df: int
+) -> pd.DataFrame:
+    """Student's 95% interval (low, high) and two-sided test (p, standard_error, t, df) of each.
+
+    One-sided tests exclude values below excluded_below and above excluded_above
+    (`interp.statistics.decisions`).
+    """
+    statistic = estimates / errors
+    half, limit = (float(stdtrit(df, level)) * errors for level in (UPPER, ONE_SIDED))
+    return pd.DataFrame(
+        {
+            "low": estimates - half,
+            "high": estimates + half,
+            "p": 2 * t.sf(np.abs(statistic), df),
+            "standard_error": errors,
+            "t": statistic,
+            "df": df,
+            "excluded_below": estimates - limit,
+            "excluded_above": estimates + limit,
+        }
+    )
 
 
 def fit_mixed_model(

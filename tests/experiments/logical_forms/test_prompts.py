@@ -4,10 +4,8 @@ from collections import Counter
 
 import pytest
 
-import interp
 from interp.errors import UserError
 from interp.prompts.systems import find_system
-from interp.reading.tokens import tokenize
 from interp_experiments.logical_forms.language import (
     INTERPRETATIONS,
     interpretations,
@@ -23,7 +21,6 @@ from interp_experiments.logical_forms.system import (
     strict,
     system,
 )
-from tests.support.tiny import tiny_model
 
 FUNCTION_WORDS = {"a", "the", "on", "in", "to", "for", "with", "down"}
 
@@ -91,12 +88,6 @@ def test_an_outline_is_part_of_what_the_prompt_says_and_draws_the_same():
     assert set(factors) == {*whole.strata, *whole.unit}
     built = dataclasses.replace(whole, outline=None)
     assert whole.spread(40, 3).numbers == built.spread(40, 3).numbers
-
-
-@pytest.mark.slow
-def test_a_limit_takes_every_form_of_an_interpretation():
-    frame = generated(system).spread(40).to_frame()
-    assert sorted(frame.groupby("interpretation")["formula"].nunique()) == [8, 24, 24, 24]
 
 
 @pytest.mark.slow
@@ -172,15 +163,6 @@ def test_dataset():
 def test_published_data_do_not_exist():
     with pytest.raises(UserError, match=r"logical-forms.*'somewhere\.csv'.*--data.*--seed"):
         system.prompts(seed=0, data="somewhere.csv")
-
-
-@pytest.mark.slow
-def test_premises_can_be_attributed_to():
-    model = tiny_model("llama")
-    prompts = generated(system).spread(2)
-    assert all(len(p.segments) == 4 for p in tokenize(model, prompts))
-    ratios = interp.attribute(model, prompts).ratios("premise2", "premise1")
-    assert ratios["ratio"].notna().all()
 
 
 def test_every_command_finds_the_systems():
