@@ -51,12 +51,10 @@ class Logs(InMemory):
             for name, item in side.items.items():
                 answer = written.get((item.item, item.epoch)) or item.answer
                 text = "\n\n".join(filter(None, [item.text, answer]))
-                id_ = f"{name} ({side.name})"
-                rows.append((id_, name, side.name, text, item.target, 1.0))
+                rows.append((f"{name} ({side.name})", name, side.name, text, item.target, 1.0))
         columns = ["prompt_id", "pair_id", "side", "text", "gold", "weight"]
-        items = pd.DataFrame(rows, columns=columns).join(factors, on="pair_id", how="inner")
-        place = items["pair_id"].map({name: number for number, name in enumerate(factors.index)})
-        return items.iloc[place.argsort(kind="stable")].reset_index(drop=True)
+        items = pd.DataFrame(rows, columns=columns).set_index("pair_id", drop=False)
+        return factors.join(items, how="inner")[[*columns, *factors]].reset_index(drop=True)
 
     @cached_property
     def _scored(self) -> pd.DataFrame:
