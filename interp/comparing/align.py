@@ -164,14 +164,14 @@ def _once(items: Items) -> pd.DataFrame:
     return found.drop_duplicates(["kind", "text"], keep=False)
 
 
-def clusters_of(sides: Sequence[Side], column: str, said: list[str]) -> dict[str, str]:
+def clusters_of(sides: Sequence[Side], column: str | None, said: list[str]) -> dict[str, str]:
     """The cluster of each item: the value of a field or, without one, what items share.
 
     Raises:
         UserError: no item has the field.
     """
     items = every(sides)
-    column = column or next((side.log.cluster for side in sides if side.log.cluster), "")
+    column = column or next((side.log.cluster for side in sides if side.log.cluster), None)
     if column and column != ALONE:
         values = values_of(sides, column, "each counts as its own cluster", said)
         return {name: values.get(name, f"item {name}") for name in items}

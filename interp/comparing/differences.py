@@ -14,6 +14,7 @@ import pandas as pd
 
 from interp.comparing.align import aligned, clusters_of, values_of
 from interp.comparing.items import Side, chosen_metrics, read_sides
+from interp.comparing.options import Comparing
 from interp.console import counted
 from interp.errors import UserError, one_line
 from interp.estimates.declared import Mean, Plain, Table
@@ -140,38 +141,26 @@ def _sentence(row: Mapping[Any, Any], a: str, b: str) -> str:
     return f"{a if value > 0 else b} scores {told} higher ({metric}) on {n}{shown}."
 
 
-def compared(
-    logs: Sequence[Path],
-    *,
-    metric: Sequence[str] = (),
-    filter: Sequence[str] = (),
-    cluster: str = "",
-    by: str = "",
-    pair: str = "id",
-    model: Sequence[str] = (),
-) -> Compared:
-    """The logs, aligned; see `interp.comparing.result.compare`.
+def compared(logs: Sequence[Path], options: Comparing) -> Compared:
+    """The logs, aligned.
 
     Raises:
         UserError: a log cannot be read, or items cannot be paired honestly.
     """
     if len(logs) < 2:
         raise UserError("got fewer than two logs; expected at least two")
-    if pair not in ("id", "text"):
-        raise UserError(f"got pair {pair!r}; expected id or text")
     said: list[str] = []
     collecting = gc.isenabled()
     gc.disable()  # hundreds of thousands of objects are made and kept: looking for garbage is vain
     try:
-        read = read_sides(logs, metrics=metric, filters=filter, models=model)
-        sides = aligned(read, said, by_text=pair == "text")
+        sides = aligned(read_sides(logs, options), said, by_text=options.pair == "text")
     finally:
         if collecting:
             gc.enable()
-    metrics = chosen_metrics(sides, metric)
-    clusters = clusters_of(sides, cluster, said)
+    metrics = chosen_metrics(sides, options.metric)
+    clusters = clusters_of(sides, options.cluster, said)
     factors = pd.DataFrame({"cluster": clusters}, [*clusters], dtype=object)
-    if by:
+    if by := options.by:
         subsets = pd.Series(values_of(sides, by, "they are in no subset", said), dtype=object)
         factors["subset"] = subsets.replace(ALL, f"{by} {ALL}")  # all items have this name
     trials = pd.concat(_trials(sides, metrics, factors), ignore_index=True)

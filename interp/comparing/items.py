@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from interp.comparing.options import Comparing
 from interp.errors import UserError, one_line, shortened, unknown
 from interp.files import reading
 from interp.stored.scores import Scored, ScoreFile, read_scores
@@ -34,17 +35,18 @@ class Side(NamedTuple):
         return self.log.name
 
 
-def read_sides(
-    paths: Sequence[Path], *, metrics: Sequence[str], filters: Sequence[str], models: Sequence[str]
-) -> list[Side]:
+def read_sides(paths: Sequence[Path], options: Comparing) -> list[Side]:
     """The logs in the given places.
 
     Raises:
         UserError: one cannot be read, holds several models, or has no filter of these names.
     """
-    logs = [_of_run(path, models) if is_own(path) else read_scores(path, metrics) for path in paths]
+    logs = [
+        _of_run(path, options.model) if is_own(path) else read_scores(path, options.metric)
+        for path in paths
+    ]
     known = {row.filter for log in logs for row in log.rows}
-    for name in filters:
+    for name in options.filter:
         if name not in known:
             raise UserError(unknown("filter", name, sorted(filter(None, known))))
     for name, count in Counter(log.name for log in logs).items():
@@ -53,7 +55,7 @@ def read_sides(
             for n, part in zip(same, _told_apart([paths[n] for n in same]), strict=True):
                 logs[n].name = f"{name} ({part})"
     tasks = any(len({row.task for row in log.rows}) > 1 for log in logs)
-    return [_side(log, filters, tasks) for log in logs]
+    return [_side(log, options.filter, tasks) for log in logs]
 
 
 def _told_apart(paths: Sequence[Path]) -> Sequence[str]:

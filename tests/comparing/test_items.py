@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from interp.comparing.differences import compared
 from interp.errors import UserError
-from tests.support.logs import NO, YES, archive, letters, log, samples, says, table
+from tests.support.logs import NO, YES, archive, compared, letters, log, samples, says, table
 
 
 def changed(scores=YES, name="org/model", again=(), header=(), **of_item):
