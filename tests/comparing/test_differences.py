@@ -13,9 +13,9 @@ from statsmodels.api import OLS
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from interp.comparing.differences import DIFFERENCES, Differences, compared
+from interp.comparing.differences import DIFFERENCES, Differences
 from interp.statistics import means
-from tests.support.logs import archive, log, samples, table
+from tests.support.logs import archive, compared, log, samples, table
 
 RNG = np.random.default_rng(7)
 
