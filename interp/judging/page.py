@@ -25,6 +25,7 @@ from interp.report.formatting import segment_label
 from interp.report.page import FigureItem, Report, Section, TableItem, apart
 from interp.results.given import cautions_about
 from interp.results.measured import InFolder
+from interp.runs.shards import Filters
 from interp.studies.folder import StudyFolder
 from interp.tables import TEXT, column
 
@@ -42,6 +43,16 @@ _TEXT = (
 _GIVEN_TEXT = " Scores of other tools are ranked with the methods that use only the model."
 
 
+class _OtherTools(InFolder):
+    """Scores of other tools without their targets, which some folders have beside the method."""
+
+    def _parts(
+        self, name: str, columns: Sequence[str] | None, filters: Filters | None
+    ) -> Iterator[pd.DataFrame]:
+        for part in super()._parts(name, columns, filters):
+            yield part.assign(target="") if "target" in part else part
+
+
 def report_of(folder: StudyFolder) -> Report:
     """The report on a finished or unfinished study.
 
@@ -57,8 +68,9 @@ def report_of(folder: StudyFolder) -> Report:
     metrics, random_weights = _joined(results, "metrics"), _joined(results, "random_weights")
     measured = SegmentEffects.of(folder.runs[EFFECTS])
     browser = measured.browser()
-    for stage in filter(folder.has, (SCORES, GIVEN)):
-        browser = browser.beside(Attributions.of(folder.runs[stage]).browser())
+    for stage, tables in ((SCORES, InFolder), (GIVEN, _OtherTools)):
+        if folder.has(stage):
+            browser = browser.beside(Attributions(tables(folder.runs[stage])).browser())
     shares, distances = pd.concat([shares_of(own.model, own.trials) for own in results]), None
     if "share" in shares:
         distances = distances_of(shares.merge(measured.prompts[["prompt_id", "pair_id"]]))
