@@ -10,9 +10,9 @@ import pytest
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 from interp.judging import ranking
 from interp.judging.first_screen import first_screen
-from interp.judging.page import _wide, beyond, blanks, distances_of, standings, verdict_matrix
+from interp.judging.page import _wide, blanks, distances_of, verdict_matrix
 from interp.judging.ranking import check_table, difference_table, judge, metric_table
-from interp.judging.results import ModelResults, described, segments_of, shares_of
+from interp.judging.results import ModelResults, _of_part, described, segments_of, shares_of
 from interp.judging.trials import CONTROL, Contender, Tables, trials_of
 from interp.judging.verdicts import REFUTED, TRUST, UNTESTED, at_worst, verdict_table
 from interp.report.page import MOST_WORDS
@@ -204,7 +204,6 @@ def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     void = checks.set_index("metric")["void"]
     ratios = {"nc", "ns", "cpr", "cpr_of_means", "cmd"}
     assert set(void.index[void]) == ratios == set(metrics.loc[metrics["void"], "metric"])
-    assert not set(standings(metrics, checks)["metric"]) & ratios
     assert set(verdict_table(metrics, checks, NONE)["metric"]) == {"top_segment"}
     own = ModelResults("m", (), metrics, checks, NONE, NONE, NONE, "")
     wide = _wide(own).set_index("contender")
@@ -316,17 +315,6 @@ def test_no_verdict_without_a_metric_that_can_be_used(tables):
     assert nothing.empty
 
 
-def test_ratios_with_tiny_denominators_are_not_colored(tables):
-    metrics, checks, _ = tables
-    assert beyond(metrics) == []
-    assert "cpr_of_means" in set(standings(metrics, checks)["metric"])
-    large = metrics.assign(value=metrics["value"].mask(metrics["metric"] == "cpr_of_means", -4.9))
-    assert beyond(large) == ["cpr_of_means"]
-    assert "cpr_of_means" not in set(standings(large, checks)["metric"])
-    # What is no ratio may have any value.
-    assert beyond(metrics.assign(value=metrics["value"].mask(metrics["metric"] == "lds", 3))) == []
-
-
 def test_distances_from_the_exact_share_are_means_over_prompts(judged):
     trials, _ = judged
     shares = shares_of("m", trials)
@@ -385,6 +373,45 @@ def test_planted_segments_are_hit_or_missed():
     assert rows.loc[RANDOM, "value"] == 0.5
 
 
+def test_nothing_is_planted_where_no_segments_are_compared():
+    tables = made_up(prompts=4)
+    planted = pd.Series(1.0, index=tables.prompts["prompt_id"])
+    rows = metric_table(judge(trials_of(replace(tables, planted=planted, ratio=None))))
+    assert rows.query("metric == 'planted'")["value"].isna().all()
+
+
+def test_the_reversed_oracle_has_the_same_sizes_the_other_way_round(judged):
+    ((trials,), _) = judged
+    oracle, reversed_ = (
+        trials.sizes[trials.contenders.index(Contender(name, CONTROL))]
+        for name in (ORACLE, REVERSED)
+    )
+    np.testing.assert_allclose(oracle + reversed_, (oracle + reversed_)[:, :1].repeat(3, 1))
+    np.testing.assert_allclose(reversed_.max(-1), oracle.max(-1))
+
+
+@pytest.mark.parametrize(
+    ("control", "value", "problem"),
+    [(REVERSED, 0.5, "reversed oracle"), (ORACLE, 0.95, "above the oracle")],
+)
+def test_metrics_that_rank_known_controls_wrongly_are_not_used(judged, control, value, problem):
+    (judgement,) = (own for own in judged[1] if own.metric.name == "top_segment")
+    assert judgement.problem() == ""
+    values = judgement.values.copy()
+    values[judgement.contenders.index(Contender(control, CONTROL))] = value
+    assert problem in replace(judgement, values=values).problem()
+
+
+def test_scores_of_some_prompts_are_untested_by_a_metric_that_is_unfit_there(tables):
+    _, checks, _ = tables
+    by_lds, own = checks.assign(used=checks["metric"] == "lds"), made_up()
+    worse = own.segment_scores.assign(score=-own.segment_scores["score"])
+    turned = replace(own, segment_scores=worse.replace({GUESSES: "gim"}))
+    found = [_of_part(KNOWS, trials_of(part), by_lds)[-1]["verdict"] for part in (own, turned)]
+    assert TRUST in set(found[0])
+    assert set(found[1]) == {UNTESTED}
+
+
 def test_the_value_is_the_mean_over_donors():
     tables = made_up(prompts=2, donors=3)
     (trials,) = trials_of(tables)
@@ -409,7 +436,7 @@ def cancelling(tables, prompts):
     ("prompts", "left_out"),
     [(1, {"nc", "ns", "cpr", "cmd"}), (60, {"nc", "ns", "cpr", "cmd", "cpr_of_means"})],
 )
-def test_ratios_with_next_to_nothing_below_are_not_used_and_not_colored(prompts, left_out):
+def test_ratios_with_next_to_nothing_below_are_not_used(prompts, left_out):
     judgements = judge(trials_of(cancelling(made_up(), prompts)))
     checks = check_table(judgements)
     rows = checks.set_index("metric")
@@ -421,6 +448,3 @@ def test_ratios_with_next_to_nothing_below_are_not_used_and_not_colored(prompts,
             rows["problem"]["cpr_of_means"]
             == "v(N) - v(0) is 0.20 on average, which is almost zero"
         )
-    colored = set(standings(metric_table(judgements), checks)["metric"])
-    assert {"top_segment", "tau", "lds"} <= colored
-    assert not colored & left_out
