@@ -6,8 +6,10 @@ X has the fixed effects, as a formula gives them (`design`); Z has a column of o
 whose slope varies, and the levels of factors whose effects vary, which share one variance. The
 likelihood (`likelihood`) is that of lme4's `lmer` (Bates et al., 2015, Journal of Statistical
 Software 67(1)). statsmodels' `MixedLM` has the same, but cannot end at a variance of zero, which is
-often right for a model with few groups. With fewer than `MIN_GROUPS` groups, the spread between
-groups cannot be estimated, so groups become fixed effects.
+often right for a model with few groups; for formula 4 its search ended 8.5 nats below the maximum,
+and finds it only from several starts with and without each effect, in 15 times the time. With fewer
+than `MIN_GROUPS` groups, the spread between groups cannot be estimated, so groups become fixed
+effects.
 
 For statements about groups in general, the number of observations is the number of groups, not of
 rows, so estimates are tested by Student's t with one degree of freedom fewer than there are groups.

@@ -308,7 +308,7 @@ def test_the_report_is_written(folder):
     assert sorted_by == {"soft accuracy", "relative positive", "perplexity"}
     assert found["cluster"] == CLUSTER
     names = {path.stem for path in (folder / "tables").iterdir()}
-    assert {"models", "table1", "table1_nonsense", "table_a2", "table_a3", "forms"} <= names
+    assert {"models", "table1", "table_a2", "table_a3", "forms"} <= names
     assert {"table1_intervals", "table_a2_intervals", "affirmation"} <= names
     assert {"adjusted_fit", "valid_tests", "yes_tests"} <= names
     a3 = pd.read_csv(folder / "tables" / "table_a3.csv")
