@@ -195,6 +195,15 @@ def test_one_model_is_not_called_every_model(judged, metrics):
     assert first.sentences and "every" not in " ".join(first.sentences)
 
 
+@pytest.mark.parametrize(("clusters", "untested"), [(9, 1), (10, 0)])
+def test_ten_clusters_are_the_fewest_that_are_tested(clusters, untested):
+    trials = trials_of(made_up(prompts=20, clusters=clusters))
+    judged = trials, judge(trials)
+    first = screen(judged, metric_table(judged[1]).assign(model="m"))
+    assert sum(f"n = {clusters} clusters" in own for own in first.sentences[:1]) == 1
+    assert sum("but 10 are needed" in own for own in first.sentences) == untested
+
+
 def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     own = made_up()
     opposite = own.coalition_values["values"].map(lambda values: [-value for value in values])
