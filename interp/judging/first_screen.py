@@ -102,8 +102,9 @@ def methods_found(table: pd.DataFrame, *, kinds: Mapping[str, str]) -> Axes:
         for index, (kind, label) in enumerate(kinds.items()):
             own = (table["kind"] == kind).to_numpy()
             if own.any():
-                how = {"index": index, "label": label, "named": ["contender"]}
-                whiskers(ax, table[own], places[own], x="value", interval=("low", "high"), **how)
+                rows, ends = table[own], ("low", "high")
+                how = partial(whiskers, ax, rows, places[own], x="value", interval=ends)
+                how(index=index, label=label, named=["contender"])
         ax.axvline(float(table["chance"].iloc[0]), color=QUIET, linewidth=1, linestyle="--")
         ax.set_yticks(places, table["contender"])
         ax.set_ylim(len(table) - 0.4, -0.6)

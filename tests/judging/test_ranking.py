@@ -10,7 +10,8 @@ import pytest
 from interp.choices import LENGTH, ORACLE, RANDOM, REVERSED
 from interp.judging import ranking
 from interp.judging.first_screen import first_screen
-from interp.judging.page import _wide, blanks, distances_of, verdict_matrix
+from interp.judging.metrics import LEAST_EFFECT, METRICS
+from interp.judging.page import _wide, blanks, distances_of, verdict_matrix, worst_items
 from interp.judging.ranking import check_table, difference_table, judge, metric_table
 from interp.judging.results import ModelResults, _of_part, described, segments_of, shares_of
 from interp.judging.trials import CONTROL, Contender, Tables, trials_of
@@ -195,6 +196,15 @@ def test_one_model_is_not_called_every_model(judged, metrics):
     assert first.sentences and "every" not in " ".join(first.sentences)
 
 
+@pytest.mark.parametrize(("clusters", "untested"), [(9, 1), (10, 0)])
+def test_ten_clusters_are_the_fewest_that_are_tested(clusters, untested):
+    trials = trials_of(made_up(prompts=20, clusters=clusters))
+    judged = trials, judge(trials)
+    first = screen(judged, metric_table(judged[1]).assign(model="m"))
+    assert sum(f"n = {clusters} clusters" in own for own in first.sentences[:1]) == 1
+    assert sum("but 10 are needed" in own for own in first.sentences) == untested
+
+
 def test_a_metric_that_ranks_the_oracle_below_its_reverse_is_void():
     own = made_up()
     opposite = own.coalition_values["values"].map(lambda values: [-value for value in values])
@@ -371,6 +381,40 @@ def test_planted_segments_are_hit_or_missed():
     shapley = np.abs(trials.shapley)
     assert rows.loc[ORACLE, "value"] == pytest.approx((shapley[:, 1] > shapley[:, 0]).mean())
     assert rows.loc[RANDOM, "value"] == 0.5
+
+
+def test_effects_are_those_of_other_instances_alone():
+    own = made_up(prompts=3)
+    values = own.coalition_values
+    deleted = values.assign(donor_kind="deletion", values=[[9.0]] * len(values))
+    (plain,) = trials_of(own)
+    (more,) = trials_of(replace(own, coalition_values=pd.concat([values, deleted])))
+    np.testing.assert_array_equal(more.values, plain.values)
+
+
+def test_what_was_planted_decides_whatever_the_effects():
+    tables = made_up(prompts=12)
+    ids = tables.prompts["prompt_id"]
+    for planted in (0.0, 1.0):
+        own = trials_of(replace(tables, planted=pd.Series(planted, index=ids)))
+        assert shares_of("m", own)["decides"].eq(planted).all()
+
+
+def test_prompts_whose_compared_effects_are_weak_have_no_exact_share(judged):
+    ((trials,), _) = judged
+    (metric,) = (own for own in METRICS if own.name == "share_rho")
+    weak = replace(trials, values=trials.values * (LEAST_EFFECT / 99))
+    assert np.isnan(metric.parts(weak)[1]).all()
+    assert np.isfinite(metric.parts(trials)[1]).any()
+
+
+def test_who_has_no_value_on_some_model_has_no_lowest_value(metrics):
+    both = of_two_models(metrics)
+    absent = (both["model"] == "n") & (both["method"] == KNOWS)
+    found = at_worst(both.assign(value=both["value"].mask(absent)))
+    assert KNOWS not in set(found["method"]) and GUESSES in set(found["method"])
+    items = worst_items(both.assign(void=False))
+    assert items[0].frame["model"].isin(["m", "n"]).all() and worst_items(both[:9]) == ()
 
 
 def test_nothing_is_planted_where_no_segments_are_compared():
