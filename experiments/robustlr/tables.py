@@ -59,11 +59,11 @@ def sets(rows: pd.DataFrame, kind: Kind, *published_in: int) -> pd.DataFrame:
     rows, names = rows[rows["set"].isin(SETS[kind])], SETS[kind]
     ours = _and_averages(rows, kind).assign(column=lambda both: both["set"])
     ours["theories"] = ours["theories"].where(ours["set"].isin(names))
-    both = [
+    ours, theirs = (
         each.replace({"column": {f"{kind} average": "average"}})
         for each in (ours, published(*published_in))
-    ]
-    return _beside(*both, ["average", *names], ("f1", "f1_low", "f1_high"))
+    )
+    return _beside(ours, theirs, ["average", *names], ("f1", "f1_low", "f1_high"))
 
 
 def parts(

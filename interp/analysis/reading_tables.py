@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ FEW_SIDES = 3
 
 
 _ENDS = ("low", "high")
-_CLUSTERED = {"cluster": "unit", "weight": "weight"}
+_mean_over_units = partial(mean_concordance, cluster="unit", weight="weight")
 
 
 class Sample:
@@ -239,9 +239,9 @@ def _row(sample: Sample, own: pd.DataFrame) -> dict[str, object]:
             found |= share_of(rows, cluster, f"{name}_accuracy", f"{name}_")
     clusters = judged["unit"].nunique()
     counts = {"prompts": len(judged), "pairs": len(pairs), "clusters": clusters}
-    mean = mean_concordance(judged, value="credit", **_CLUSTERED)
-    own = {"accuracy": mean.mean, "low": mean.low, "high": mean.high, "note": mean.note}
-    return {**found, **own, **counts}
+    mean = _mean_over_units(judged, value="credit")
+    accuracy = {"accuracy": mean.mean, "low": mean.low, "high": mean.high, "note": mean.note}
+    return {**found, **accuracy, **counts}
 
 
 def _over(sample: Sample, credit: pd.Series, baseline: pd.Series) -> ClusterMean:
@@ -249,7 +249,7 @@ def _over(sample: Sample, credit: pd.Series, baseline: pd.Series) -> ClusterMean
     prompts = sample.prompts[["prompt_id", "unit", "weight"]]
     rows = prompts.assign(over=prompts["prompt_id"].map(credit - baseline))
     bounds = -float(baseline.max()), 1 - float(baseline.min())
-    return mean_concordance(rows, value="over", **_CLUSTERED, bounds=bounds, against=0.0)
+    return _mean_over_units(rows, value="over", bounds=bounds, against=0.0)
 
 
 def _lacking(reading: str, own: pd.DataFrame) -> str:
@@ -282,7 +282,7 @@ def share_of(rows: pd.DataFrame, cluster: str | None, name: str, ends: str = "")
 
 def mean_over(rows: pd.DataFrame) -> ClusterMean:
     """The mean of the column over, with its test (`cluster_mean`)."""
-    return cluster_mean(rows, value="over", **_CLUSTERED)
+    return cluster_mean(rows, value="over", cluster="unit", weight="weight")
 
 
 def corrected(rows: Sequence[Mapping[str, object]]) -> pd.DataFrame:

@@ -155,10 +155,10 @@ def spearman(x: pd.Series, y: pd.Series, *, tested: bool = True) -> SpearmanTest
         note = f"interval undefined: {reason}"
         return SpearmanTest(rho=rho, p=p, n=n, method=method, note=note)
     error, center = math.sqrt((1 + rho**2 / 2) / (n - 3)), math.atanh(rho)
-    ends = math.tanh(center - Z * error), math.tanh(center + Z * error)
+    low, high = math.tanh(center - Z * error), math.tanh(center + Z * error)
     if tested:
-        *ends, p = agreeing(ends, 2 * float(stats.norm.sf(abs(center) / error)), p)
-    return SpearmanTest(rho, *ends, p=p, n=n, method=method)
+        low, high, p = agreeing((low, high), 2 * float(stats.norm.sf(abs(center) / error)), p)
+    return SpearmanTest(rho, low, high, p=p, n=n, method=method)
 
 
 def spearman_table(
