@@ -4,16 +4,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from interp.extend.estimates import TEXT, Estimated, Plain, Share, Table, column, estimate
 from interp.extend.training import absolute
 from interp_experiments.rulebench.learning import RuleFollowing
-from interp_experiments.rulebench.reading import FAILURES, behavior
-from interp_experiments.rulebench.results import RULE, SETTING, Results, under
+from interp_experiments.rulebench.reading import named_rule
+from interp_experiments.rulebench.results import (
+    EXECUTION,
+    RULE,
+    SETTING,
+    TRIGGERING,
+    Results,
+    under,
+)
 from interp_experiments.scaffold import in_order, published_table, trained
 
 LONG_TAIL = 0.1
+
+_NO_RULE = "no rule named"
 
 RULES = "golden_rules"
 
@@ -140,11 +150,11 @@ def failures(results: Results) -> pd.DataFrame:
     changed = rows["version"] == "counterfactual"
     rows = rows[changed | ~rows["set"].isin(rows.loc[changed, "set"])]
     wrong = rows[~rows["correct"]]
-    used = [
-        behavior(text, correct=False, golden_place=int(place))
-        for text, place in zip(wrong["completion"], wrong["golden_place"], strict=True)
-    ]
-    keys, kinds = ["model", "set", "version"], pd.DataFrame({"behavior": FAILURES})
+    named = wrong["completion"].map(named_rule).astype(float)
+    golden = named == wrong["golden_place"].astype(float)
+    used = np.select([named.isna(), golden], [_NO_RULE, EXECUTION], TRIGGERING)
+    kinds = pd.DataFrame({"behavior": [TRIGGERING, EXECUTION, _NO_RULE]})
+    keys = ["model", "set", "version"]
     each = wrong.assign(used=used).merge(kinds, how="cross")
     each["correct"] = each["used"] == each["behavior"]
     accuracies = rows.groupby(keys, sort=False)["correct"].mean().rename("accuracy").reset_index()

@@ -220,8 +220,7 @@ def phrasings(results: Results) -> pd.DataFrame:
 
 def phrasing_section(results: Results) -> Section:
     """Figures 7 and 8."""
-    by_phrasing, spread = accuracy(results, "phrasing"), phrasings(results)
-    by_verb = accuracy(results, "question_verb")
+    by_phrasing, by_verb = accuracy(results, "phrasing"), accuracy(results, "question_verb")
     names = dict(zip(SIDES, ("rulebreakers", "non_rulebreakers"), strict=True))
     return Section(
         "Phrasings",
@@ -230,9 +229,8 @@ def phrasing_section(results: Results) -> Section:
             FigureItem(
                 "figure7_phrasings",
                 "Paired accuracy by phrasing (Figure 7)",
-                partial(_draw_phrasings, by_phrasing, spread),
-                "Cells: paired accuracy with its 95% interval, clustered by entity pair. range: "
-                "highest minus lowest value; SD: standard deviation over phrasings.",
+                partial(_draw_phrasings, by_phrasing),
+                "Cells: paired accuracy with its 95% interval, clustered by entity pair.",
             ),
             *(
                 FigureItem(
@@ -243,21 +241,21 @@ def phrasing_section(results: Results) -> Section:
                 )
                 for side, name in names.items()
             ),
-            TableItem("phrasings", "Paired accuracy over phrasings (Appendix D)", spread),
+            TableItem(
+                "phrasings",
+                "Paired accuracy over phrasings (Appendix D)",
+                phrasings(results),
+                "range: highest minus lowest value; sd: standard deviation over phrasings.",
+            ),
             TableItem("accuracy_by_phrasing", "Accuracy by phrasing", by_phrasing),
             TableItem("accuracy_by_question_verb", "Accuracy by the question's verb", by_verb),
         ),
     )
 
 
-def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
-    """Figure 7, with range and SD."""
-    remarks = {
-        row.model: f"{row.model}\nrange {row.range:.2f}, SD {row.sd:.2f}"
-        for row in spread.itertuples()
-    }
+def _draw_phrasings(table: pd.DataFrame) -> Axes:
+    """Figure 7."""
     shown = table[table["measure"] == "paired"].rename(columns={"accuracy": "paired_accuracy"})
-    shown = shown.assign(model=shown["model"].map(remarks))
     ax = matrix(shown, x="phrasing", y="model", value="paired_accuracy", n="pairs", interval=_ENDS)
     ax.set_ylabel("model")
     return ax
@@ -265,10 +263,6 @@ def _draw_phrasings(table: pd.DataFrame, spread: pd.DataFrame) -> Axes:
 
 def _draw_verbs(table: pd.DataFrame, *, side: str) -> Axes:
     """Figure 8."""
-    shown = table[table["measure"] == side]
-    ax = _dots(shown, hue="question_verb")
-    # The axis begins at the next multiple of 0.05 below the lowest value.
-    least = np.nanmin(shown[["accuracy", "low"]].to_numpy(dtype=float), initial=1.0)
-    ax.set_xlim(np.floor(20 * least) / 20 - 0.02, 1.02)
+    ax = _dots(table[table["measure"] == side], hue="question_verb")
     ax.set_xlabel(f"accuracy on {_SIDES[side]}s")
     return ax
