@@ -6,7 +6,7 @@
    correlations. Each cluster's chance of a right answer at each level has a beta distribution
    (beta-binomial; Skellam, 1948, J. R. Stat. Soc. B 10); its rank is either the same at all levels
    or drawn separately for each (Lunn and Davies, 1998, Biometrika 85).
-3. Test each study as `interp.statistics.contrasts` does, but without draws.
+3. Test each study as `interp.statistics.contrasts` does, but by Student's t, without draws.
 4. Search for the smallest difference that 80% of the studies detect.
 """
 
@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
-from scipy.special import betaincinv, ndtri
+from scipy.special import betaincinv, stdtrit
 from scipy.stats import studentized_range
 
 from interp.errors import UserError
@@ -314,7 +314,7 @@ def detectable(trials: PairCounts, awaited: Expected, *, tests: int = 1) -> floa
 def power(trials: PairCounts, awaited: Expected, difference: float, *, tests: int = 1) -> float:
     """The share of simulated studies that find a difference between the first level and the last.
 
-    Two levels are compared by a normal test, and the extremes of several levels by the studentized
+    Two levels are compared by Student's t, and the extremes of several levels by the studentized
     range.
     """
     hits = simulated(trials, awaited, difference)
@@ -348,7 +348,7 @@ def _two_differ(
     *,
     paired: bool,
 ) -> Bool[np.ndarray, " studies"]:
-    """For each study, whether a normal test finds that two levels differ.
+    """For each study, whether Student's t test finds that two levels differ.
 
     As in the interval of a difference, half a cluster is added to each level, which has no hits at
     the higher one and only hits at the lower one; its weight has twice the mean's square as
@@ -363,7 +363,7 @@ def _two_differ(
     away = half * np.where(higher, shares, 1 - shares)
     of_added = away.sum(axis=1) ** 2 if paired else (away**2).sum(axis=1)
     error = np.sqrt(clusters / (clusters - 1) * squares + 2 * of_added)
-    far = ndtri(1 - level / 2) * error
+    far = stdtrit(clusters - 1, 1 - level / 2) * error
     return np.asarray(np.ptp(shares, axis=1) - away.sum(axis=1) > far + ROUNDING)
 
 
