@@ -1,7 +1,7 @@
 """Findings: comparisons that a study names in advance, and sentences shared by the studies."""
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pandas as pd
 
@@ -73,7 +73,19 @@ def named_section(table: pd.DataFrame, item: page.TableItem, text: str = "") -> 
         "not corrected, exclude all differences outside the given range."
     )
     paragraphs = [f"{how} {counts}", text]
-    return page.Section("Findings", "\n\n".join(filter(None, paragraphs)), (item,))
+    shown = replace(item, display=_with_intervals(item.frame))
+    return page.Section("Findings", "\n\n".join(filter(None, paragraphs)), (shown,))
+
+
+def _with_intervals(table: pd.DataFrame) -> pd.DataFrame:
+    """What a page shows of comparisons: what is compared, and the result beside it."""
+    before = list(table.columns)[: list(table.columns).index("difference")]
+    keys = ["name", "n"] if "name" in table else before
+    ends = table[["difference", "low", "high"]].to_numpy(dtype=float)
+    texts = [page.with_interval(*map(float, row)) for row in ends]
+    return table[[*keys, "p_holm", "verdict", "note"]].assign(difference=texts)[
+        [*keys, "difference", "p_holm", "verdict", "note"]
+    ]
 
 
 def in_brief(rows: pd.DataFrame, subject: str, *, ordered: bool = True) -> str:
