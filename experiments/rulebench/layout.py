@@ -11,7 +11,7 @@ parts.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
@@ -65,7 +65,6 @@ class _Found(NamedTuple):
 
 
 S = TypeVar("S", bound=_Schema)
-J = TypeVar("J", list[object], dict[str, object])
 
 
 def read_sets(
@@ -238,7 +237,7 @@ def _checked(schema: type[S], element: object, where: str, problems: list[str]) 
         return None
 
 
-def _parsed(file: Path, kind: type[J], what: str) -> J:
+def _parsed(file: Path, kind: type, what: str) -> Any:
     """The JSON value in a file, which must be of a kind, given in words."""
     if not file.is_file():
         raise UserError(f"there is no {file.name} in {shortened(str(file.parent))}")

@@ -346,7 +346,7 @@ _DENIED = re.compile(
 a neighbor; "not only" and "not just" deny nothing."""
 _DENIED_BEHIND = re.compile(
     r"s? (is|was|are|were|would be|seems) ((\S+ly|also) )?"
-    r"(not|never|wrong|incorrect|false|untrue|mistaken)\b|s? (is|was|are|were)nt\b",
+    r"(not|never|wrong|incorrect|false|untrue|mistaken)\b(?! far)|s? (is|was|are|were)nt\b(?! far)",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[^.!?\n]*\?(?=\W+\w)")
